@@ -1,4 +1,4 @@
-//! gzip and zstd around text: damaged streams, and bombs within the limit.
+//! gzip, zstd, bzip2 and xz around text: damaged streams, and bombs within the limit.
 
 #![no_main]
 
@@ -8,10 +8,12 @@ use xc_fuzz::{check_message, file, options};
 use xc_sparse::io::*;
 
 fuzz_target!(|input: (u8, &[u8])| {
-    let magic: &[u8] = match input.0 % 3 {
+    let magic: &[u8] = match input.0 % 5 {
         0 => &[],
         1 => &[0x1f, 0x8b, 0x08],
-        _ => &[0x28, 0xb5, 0x2f, 0xfd],
+        2 => &[0x28, 0xb5, 0x2f, 0xfd],
+        3 => b"BZh11AY&SY",
+        _ => b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46",
     };
     let bytes = [magic, input.1].concat();
     let path = file("a", &bytes);

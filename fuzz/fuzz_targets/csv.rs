@@ -18,7 +18,13 @@ fuzz_target!(|input: (u8, &[u8])| {
     };
     let label_strings = if how & 8 == 0 { LabelStrings::Names } else { LabelStrings::Ids };
     let fields = Fields { separator: separator.clone(), ..Fields::default() };
-    let options = ReadOptions { format: Some(format), fields, label_strings, ..options() };
+    let table = TableForm {
+        delimiter: (how & 32 != 0).then_some(b';'),
+        quotes: how & 64 == 0,
+        header: how & 128 == 0,
+    };
+    let fields = if table.header { fields } else { Fields { text: vec!["1".into()], labels: "2".into(), ..fields } };
+    let options = ReadOptions { format: Some(format), fields, table, label_strings, ..options() };
     // Most inputs would not get past the header.
     let header: &[u8] = if how & 16 == 0 {
         b""
@@ -46,6 +52,8 @@ fuzz_target!(|input: (u8, &[u8])| {
     if write_csv(&mut out, &data.texts, &data.labels, names, &separator, format).is_err() {
         return;
     }
+    let fields = Fields { separator, ..Fields::default() };
+    let options = ReadOptions { fields, table: TableForm::default(), ..options };
     let again = read_text(&file("again.csv", &out), &options).unwrap();
     assert_eq!((&again.texts, &again.labels), (&data.texts, &data.labels));
     assert_eq!(again.label_names, data.label_names);

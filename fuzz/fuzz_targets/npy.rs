@@ -1,4 +1,4 @@
-//! Dense numpy arrays.
+//! Dense numpy arrays, as features and as labels.
 
 #![no_main]
 
@@ -9,6 +9,9 @@ use xc_sparse::io::*;
 fuzz_target!(|bytes: &[u8]| {
     let path = file("a.npy", bytes);
     let options = ReadOptions { format: Some(Format::Npy), ..options() };
+    if let Ok(lists) = read_labels(&path, &options) {
+        assert!(lists.labels.iter().all(|row| row.windows(2).all(|pair| pair[0] < pair[1])));
+    }
     let sparse = read_dataset(&path, &options);
     match read_npy(&path, &options) {
         Err(error) => {

@@ -312,3 +312,92 @@ proptest! {
         }
     }
 }
+
+/// The rows of a table by the rules alone, which are checked as they are read; `None` where one is broken.
+fn by_the_rules(text: &str) -> Option<Vec<Vec<String>>> {
+    let (mut rows, mut rest, mut has_bare, mut has_lines) = (Vec::new(), text, false, false);
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('\n') {
+            rest = after;
+            continue;
+        }
+        let mut row = Vec::new();
+        loop {
+            let field;
+            if let Some(quoted) = rest.strip_prefix('"') {
+                let (mut text, mut left) = (String::new(), quoted);
+                loop {
+                    let (part, after) = left.split_once('"')?;
+                    text += part;
+                    match after.strip_prefix('"') {
+                        Some(after) => (text, left) = (text + "\"", after),
+                        None => {
+                            left = after;
+                            break;
+                        }
+                    }
+                }
+                has_lines |= text.contains('\n');
+                (field, rest) = (text, left);
+            } else {
+                let end = rest.find([',', '\n']).unwrap_or(rest.len());
+                has_bare |= rest[..end].contains('"');
+                (field, rest) = (rest[..end].to_owned(), &rest[end..]);
+            }
+            row.push(field);
+            match rest.chars().next() {
+                Some(',') => rest = &rest[1..],
+                Some('\n') | None => break,
+                Some(_) => return None,
+            }
+        }
+        rest = rest.strip_prefix('\n').unwrap_or(rest);
+        rows.push(row);
+    }
+    (rows.iter().all(|row| row.len() == 2) && !(has_bare && has_lines)).then_some(rows)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_table_is_read_by_the_rules_or_refused(rows in "[ab\",\n\\\\]{0,24}") {
+        let text = format!("text,labels\n{rows}");
+        let fields = Fields { separator: LabelSeparator::Whole, ..Fields::default() };
+        let folder = Folder::new();
+        let path = folder.put("a.csv", &text);
+        for block_bytes in [1, 1 << 20] {
+            let options = ReadOptions { fields: fields.clone(), block_bytes, ..csv() };
+            let got = read_text(&path, &options);
+            match by_the_rules(&text) {
+                Some(rows) => {
+                    let expected: Vec<&str> = rows[1..].iter().map(|row| &*row[0]).collect();
+                    // A label with a line end is refused for itself.
+                    if rows.iter().all(|row| !row[1].trim_ascii().contains('\n')) {
+                        prop_assert_eq!(got.unwrap().texts, expected, "{:?}", text);
+                    }
+                }
+                None => prop_assert!(got.is_err(), "{text:?} gave {got:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn without_quotes_each_line_is_a_row(rows in prop::collection::vec(("[ab\"; ]{1,8}", "[xy\"]{1,3}"), 0..6)) {
+        let lines: String = rows.iter().map(|(text, label)| format!("{text}\t{label}\n")).collect();
+        let table = TableForm { quotes: false, ..TableForm::default() };
+        let fields = Fields { separator: LabelSeparator::Whole, ..Fields::default() };
+        let options = ReadOptions { table, fields, format: Some(Format::Tsv), ..ReadOptions::default() };
+        let data = read(format!("text\tlabels\n{lines}"), &options);
+        prop_assert_eq!(&data.texts, &rows.iter().map(|(text, _)| text.clone()).collect::<Vec<_>>());
+        let names = data.label_names.unwrap_or_default();
+        let labels: Vec<_> = data.labels.iter().map(|row| names[row[0] as usize].clone()).collect();
+        prop_assert_eq!(labels, rows.iter().map(|(_, label)| label.clone()).collect::<Vec<_>>());
+        // The same without a header, by number.
+        let fields = Fields { text: vec!["1".into()], labels: "2".into(), ..options.fields.clone() };
+        let table = TableForm { header: false, ..table };
+        if !rows.is_empty() {
+            prop_assert_eq!(read(lines, &ReadOptions { fields, table, ..options }).texts, data.texts);
+        }
+    }
+}

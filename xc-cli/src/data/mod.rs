@@ -12,7 +12,7 @@ mod training;
 mod vectors;
 
 pub(crate) use dataset::{Dataset, Datasets, FeatureRows, Split};
-pub(crate) use input::{InputArgs, RowArgs, require_labels};
+pub(crate) use input::{InputArgs, RowArgs, report_unseen, require_labels};
 pub(crate) use label_rows::add_label_rows;
 pub(crate) use labels::{NamesArgs, label_format, read_label_set, read_numbers, read_rows, strings_for};
 pub(crate) use queries::{Queries, QueryRows};

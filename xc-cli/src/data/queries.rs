@@ -1,11 +1,13 @@
 //! Queries of a prediction: streamed, as the model takes them.
 
-use super::InputArgs;
+use super::{InputArgs, report_unseen};
+use crate::context::Context;
 use crate::error::CliError;
 use std::path::Path;
+use std::sync::Arc;
 use xc_sparse::io::{
-    Content, Format, InstanceBuffer, InstanceReader, Parts, ReadError, ReadErrorKind, RowId, Source, Vectors,
-    read_dataset,
+    Content, ForeignFile, Format, InstanceBuffer, InstanceReader, Parts, ReadError, ReadErrorKind, RowId, Source,
+    UnseenCount, Vectors, read_dataset,
 };
 use xc_sparse::{CsrMatrix, DenseMatrix, Rows};
 use xc_train::Model;
@@ -19,6 +21,8 @@ pub(crate) struct Queries {
     name: String,
     /// Ids of the queries that were given last, where queries have some.
     ids: Vec<Option<RowId>>,
+    /// Entries of features that the model does not know.
+    unseen: Option<Arc<UnseenCount>>,
 }
 
 enum Reader {
@@ -86,12 +90,10 @@ impl Queries {
         let mut options = input.or(model.input()).options();
         options.parts = Parts::Queries;
         let about = model.describe();
-        options.n_features = Some(about.n_features);
+        input.expect(&mut options, about.n_features);
         let format = match Format::detect(path, &options) {
             // Plain lines are fastText without labels.
-            Err(e) if about.takes == InputKind::Text && matches!(e.kind(), ReadErrorKind::UnknownFormat) => {
-                Format::FastText
-            }
+            Err(e) if about.takes == InputKind::Text && is_plain(e.kind()) => Format::FastText,
             format => format?,
         };
         options.format = Some(format);
@@ -118,7 +120,8 @@ impl Queries {
             let reader = InstanceReader::over(Source::open(path, options.max_expanded_bytes)?, &options)?;
             Reader::Lines { reader: Box::new(reader), buffer: Box::default() }
         };
-        let mut queries = Self { reader, takes: about.takes, n_features: about.n_features, name, ids: Vec::new() };
+        let (takes, n_features, unseen) = (about.takes, about.n_features, options.unseen);
+        let mut queries = Self { reader, takes, n_features, name, ids: Vec::new(), unseen };
         if queries.check_content()? {
             let kind = ReadErrorKind::Empty { expected: "one instance a line" };
             return Err(ReadError::path(path, kind).into());
@@ -149,6 +152,11 @@ impl Queries {
     /// Ids of the queries that [`Self::next_batch`] gave last; none where the file has none.
     pub(crate) fn ids(&self) -> &[Option<RowId>] {
         &self.ids
+    }
+
+    /// Says what was left out of the queries that were read.
+    pub(crate) fn report_unseen(&self, context: &Context) {
+        report_unseen(&self.name, self.unseen.as_deref(), context);
     }
 
     /// Number of queries, where it is known before they are read.
@@ -222,6 +230,11 @@ impl Queries {
         let matrix = || CsrMatrix::new((n_rows, self.n_features), indptr, indices, values);
         Ok((n_rows > 0).then(|| QueryRows::Sparse(matrix())))
     }
+}
+
+/// Whether lines of a file are nothing but text, whatever they look like.
+fn is_plain(kind: &ReadErrorKind) -> bool {
+    matches!(kind, ReadErrorKind::UnknownFormat | ReadErrorKind::Foreign(ForeignFile::VowpalWabbit))
 }
 
 fn wants_vectors(name: &str, width: usize) -> CliError {

@@ -1,6 +1,6 @@
 //! Instances with labels, for training, validation and conversion.
 
-use super::{Dataset, FeatureRows, InputArgs, NamesArgs, require_labels, strings_for};
+use super::{Dataset, FeatureRows, InputArgs, NamesArgs, report_unseen, require_labels, strings_for};
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt;
@@ -99,6 +99,9 @@ pub(crate) fn read_labelled(
     let mut data = if is_text {
         read_text_rows(path, with_labels, &options, making, context)?
     } else {
+        if let Making::Apply { n_features, .. } = making {
+            input.expect(&mut options, n_features);
+        }
         read_feature_rows(path, with_labels, options.clone(), making, context)?
     };
     if let LabelsFrom::File(labels_path) = labels {
@@ -149,11 +152,9 @@ fn read_feature_rows(
     making: Making<'_>,
     context: &Context,
 ) -> Result<Dataset, CliError> {
-    if let Making::Apply { n_features, .. } = making {
-        options.n_features = Some(n_features);
-    }
     options.parts = if with_labels { Parts::Instances } else { Parts::Queries };
     let data = read_dataset(path, &options)?;
+    report_unseen(path.display(), options.unseen.as_deref(), context);
     let mut features = data.features;
     let wrong = |e: xc_hash::text::WeightRowsError| CliError::input(path, &e);
     let rows = Rows::new(features.view());
@@ -226,9 +227,12 @@ fn read_text_rows(
             // What is set aside may be twice what the terms fill, and twice that while threads'
             // counts are added up.
             let term_bytes = context.max_memory.map_or(usize::MAX, |limit| (limit / 4) as usize);
+            let mut n_texts = 0;
             let fit = Pipeline::fit_stream_within(text.clone(), term_bytes, |sink| -> Result<(), ReadError> {
                 for block in open_text(path, options)? {
-                    let texts = block?.instances.into_iter().map(|i| i.text);
+                    let block = block?;
+                    n_texts += block.instances.len();
+                    let texts = block.instances.into_iter().map(|i| i.text);
                     let learned = |text: &String| hold_out.is_none_or(|hold_out| !hold_out.takes(hash_text(text)));
                     let texts: Vec<String> = texts.filter(learned).collect();
                     sink.add(&texts);
@@ -237,6 +241,9 @@ fn read_text_rows(
             });
             fitted = fit.map_err(|e| match e {
                 FitStreamError::Source(e) => CliError::from(e),
+                FitStreamError::Fit(_) if n_texts == 0 => {
+                    CliError::usage(format_args!("{}: no instance; at least one is expected", path.display()))
+                }
                 FitStreamError::Fit(e @ FitPipelineError::TermBytes { .. }) => {
                     CliError::missing(format_args!("{}: {e}; --max-memory is too small", path.display()))
                 }
@@ -252,10 +259,7 @@ fn read_text_rows(
             )));
         }
     };
-    let mut labels = match &options.label_names {
-        Some(names) => LabelCollector::with_names(LabelNames::clone(names), options.unknown_labels),
-        None => LabelCollector::new(),
-    };
+    let mut labels = LabelCollector::of(options);
     let (mut indptr, mut indices, mut values) = (vec![0usize], Vec::new(), Vec::new());
     let mut hashes = Vec::new();
     for block in open_text(path, options)? {
@@ -292,21 +296,35 @@ fn read_text_rows(
 }
 
 /// The option that says more about a field.
-fn field_option(kind: &ReadErrorKind) -> &'static str {
-    match kind {
+fn field_option(kind: &ReadErrorKind) -> String {
+    let option = match kind {
+        ReadErrorKind::MissingColumn { delimiter: Some(delimiter), .. } => {
+            let delimiter = if *delimiter == '\t' { "tab".to_owned() } else { format!("'{delimiter}'") };
+            return format!(" (--delimiter {delimiter}, if the header has several columns)");
+        }
+        ReadErrorKind::MissingColumn { what: FieldOf::Labels, expected, .. } if expected.contains(',') => {
+            " (--label-fields NAMES for columns of 0 and 1)"
+        }
+        ReadErrorKind::MissingColumn { what: FieldOf::Text, .. } => {
+            " (--text-fields NAMES; --no-header, if the file has no header)"
+        }
         ReadErrorKind::MissingField { what, .. } | ReadErrorKind::MissingColumn { what, .. } => match what {
             FieldOf::Text => " (--text-fields NAMES)",
             FieldOf::Labels => " (--label-field NAME)",
             FieldOf::Id => " (--id-field NAME)",
             FieldOf::Features => "",
         },
+        ReadErrorKind::BehindQuote { .. } | ReadErrorKind::OpenQuote | ReadErrorKind::MixedQuotes => {
+            " (--no-quotes, if quotes are text in this file)"
+        }
         ReadErrorKind::Undivided { .. } => " (--label-separator S; '' takes each string as one label)",
         ReadErrorKind::LabelList { .. } => {
             " (pandas: df[\"labels\"].str.join(\";\") before to_csv, and --label-separator ';')"
         }
-        ReadErrorKind::InColumn { problem, .. } => field_option(problem),
+        ReadErrorKind::InColumn { problem, .. } => return field_option(problem),
         _ => "",
-    }
+    };
+    option.to_owned()
 }
 
 impl From<ReadError> for CliError {
@@ -317,9 +335,9 @@ impl From<ReadError> for CliError {
         }
         // The error names its file itself; the reader cannot know what the option is called.
         let option = match error.kind() {
-            ReadErrorKind::BaseNotStated => " (--svmlight-base 0 or 1)",
-            ReadErrorKind::UnknownFormat => " (--format)",
-            ReadErrorKind::NameField { .. } => " (--label-names-field NAME)",
+            ReadErrorKind::BaseNotStated => " (--svmlight-base 0 or 1)".to_owned(),
+            ReadErrorKind::UnknownFormat => " (--format)".to_owned(),
+            ReadErrorKind::NameField { .. } => " (--label-names-field NAME)".to_owned(),
             kind => field_option(kind),
         };
         CliError::usage(format_args!("{}{option}", chain(&error)))

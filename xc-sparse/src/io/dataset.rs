@@ -10,10 +10,10 @@ use super::form::{Begun, Form};
 use super::format::Format;
 use super::jsonl::{JsonlFeaturesParser, JsonlTextParser};
 use super::label::LabelCollector;
-use super::npy::read_npy_sparse;
+use super::npy::{read_npy_labels, read_npy_sparse};
 use super::npz::{FREE_ROWS, ROWS_PER_ENTRY, read_npz_matrix};
 use super::options::ReadOptions;
-use super::row::{Limits, MAX_IDS, RowBlock};
+use super::row::{Limits, MAX_IDS, RowBlock, Unseen};
 use super::source::Source;
 use super::svmlight::SvmlightParser;
 use super::xc_text::{XcColumnsParser, XcHeader, XcParser};
@@ -83,7 +83,7 @@ pub fn read_text(path: &Path, options: &ReadOptions) -> Result<TextDataset, Read
     let elsewhere = options.labels.is_some() && options.parts == Parts::Instances;
     let parts = if elsewhere { Parts::Queries } else { options.parts };
     let options = &ReadOptions { parts, ..options.clone() };
-    let mut labels = label_collector(options);
+    let mut labels = LabelCollector::of(options);
     let mut texts = Vec::new();
     let mut rows = open_text(path, options)?;
     for block in &mut rows {
@@ -135,11 +135,12 @@ pub fn holds_text(path: &Path, format: Format, options: &ReadOptions) -> Result<
 }
 
 /// Reads the labels of a file in any format: XC text (one file, or `label:value` entries below `rows
-/// labels`), svmlight, JSONL, fastText, CSV, TSV, or an npz matrix whose nonzero entries are labels.
-/// Text and features of JSONL, CSV and TSV are ignored and may be missing.
+/// labels`), svmlight, JSONL, fastText, CSV, TSV, an npz matrix whose nonzero entries are labels, or an
+/// npy array: one class for each row, or rows of 0 and 1. Text and features of JSONL, CSV and TSV are
+/// ignored and may be missing.
 ///
 /// # Errors
-/// As [`read_dataset`]; npy does not hold labels.
+/// As [`read_dataset`].
 pub fn read_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, ReadError> {
     read_lists(path, Parts::Labels, options).map(|(lists, _)| lists)
 }
@@ -163,7 +164,7 @@ fn read_lists(path: &Path, parts: Parts, options: &ReadOptions) -> Result<(Label
             from_data(Lines::open(path, format, IdKind::Label, options)?.dataset(options)?)
         }
         Format::Jsonl | Format::FastText | Format::Csv | Format::Tsv => {
-            let mut labels = label_collector(options);
+            let mut labels = LabelCollector::of(options);
             for block in open_text(path, options)? {
                 let block = block?;
                 for (instance, &line) in block.instances.into_iter().zip(&block.lines) {
@@ -176,10 +177,7 @@ fn read_lists(path: &Path, parts: Parts, options: &ReadOptions) -> Result<(Label
             LabelLists { labels: found.labels, label_names: found.names }
         }
         Format::Npz => LabelLists { labels: read_label_lists(path, options)?, label_names: None },
-        Format::Npy => {
-            let kind = ReadErrorKind::WrongFormat { format: "npy", expected: "label lists" };
-            return Err(ReadError::path(path, kind));
-        }
+        Format::Npy => LabelLists { labels: read_npy_labels(path, options)?, label_names: None },
     };
     if ids.iter().all(Option::is_none) {
         ids.clear();
@@ -192,7 +190,7 @@ fn read_lists(path: &Path, parts: Parts, options: &ReadOptions) -> Result<(Label
 /// # Errors
 /// A file that cannot be read.
 pub fn first_fields(path: &Path, options: &ReadOptions) -> Result<Vec<String>, ReadError> {
-    let mut source = Source::open_to_look(path, options.max_expanded_bytes)?;
+    let mut source = Source::open_to_look(path, options.max_expanded_bytes)?.one_object_a_line();
     let mut line = Vec::new();
     source.read_line(&mut line, 1, options.max_line_bytes)?;
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
@@ -219,14 +217,6 @@ fn check_rows(path: &Path, labels: &LabelRows, n_rows: usize, features: &Path) -
         features: features.display().to_string(),
     };
     Err(ReadError::path(path, kind))
-}
-
-pub(crate) fn label_collector(options: &ReadOptions) -> LabelCollector {
-    match &options.label_names {
-        Some(names) => LabelCollector::with_names(names.clone(), options.unknown_labels),
-        None => LabelCollector::new(),
-    }
-    .with_bound(options.n_labels)
 }
 
 /// Text instances of a file, block by block in file order.
@@ -256,7 +246,7 @@ impl Iterator for TextBlocks {
 /// A file that cannot be opened, is empty, or has another format.
 pub fn open_text(path: &Path, options: &ReadOptions) -> Result<TextBlocks, ReadError> {
     let format = format_of(path, options)?;
-    if let Some(delimiter) = format.delimiter() {
+    if let Some(delimiter) = format.delimiter(options.table.delimiter) {
         let source = Source::open(path, options.max_expanded_bytes)?;
         let blocks = CsvBlocks::new(source, delimiter, options)?;
         return Ok(TextBlocks(TextBlocksOf::Table(Box::new(blocks))));
@@ -293,6 +283,7 @@ impl Lines {
     /// Looks at the first line, which is put back unless it is a header; a byte order mark is taken
     /// off.
     fn over(source: Source, format: Format, columns: IdKind, options: &ReadOptions) -> Result<Self, ReadError> {
+        let source = if format == Format::Jsonl { source.one_object_a_line() } else { source };
         let mut reader = BlockReader::new(source, options.block_bytes, options.max_line_bytes);
         let file = reader.name().to_owned();
         let mut line = Vec::new();
@@ -314,7 +305,7 @@ impl Lines {
             Form::XcColumns(columns) => {
                 gather(Blocks::new(reader, XcColumnsParser { limits, columns }), header, &file)?
             }
-            Form::Svmlight(bases) => gather(Blocks::new(reader, SvmlightParser { bases, limits }), None, &file)?,
+            Form::Svmlight(form) => gather(Blocks::new(reader, SvmlightParser { form, limits }), None, &file)?,
             Form::JsonlText | Form::JsonlFeatures => return read_jsonl_features(reader, limits, &file, options),
             Form::FastText | Form::Table { .. } => {
                 let kind = ReadErrorKind::WrongFormat { format: format.name(), expected: "sparse features" };
@@ -322,7 +313,8 @@ impl Lines {
             }
         };
         // The columns of a file of labels are bounded as features are.
-        let (features, labels) = (limits.features.map(|b| b.below), limits.labels.map(|b| b.below));
+        let (features, labels) = (limits.width(), limits.labels.map(|b| b.below));
+        options.count_unseen(rows.unseen);
         Ok(match form {
             Form::XcColumns(IdKind::Label) => rows.into_dataset(None, features),
             _ => rows.into_dataset(features, labels),
@@ -340,6 +332,7 @@ struct Gathered {
     values: Vec<f32>,
     max_feature: Option<u32>,
     max_label: Option<u32>,
+    unseen: Unseen,
 }
 
 impl Gathered {
@@ -358,6 +351,8 @@ impl Gathered {
         self.indices.extend_from_slice(&block.store.indices);
         self.values.extend_from_slice(&block.store.values);
         self.labels.extend_from_slice(&block.store.labels);
+        self.unseen.entries += block.store.unseen.entries;
+        self.unseen.rows += block.store.unseen.rows;
         self.max_feature = self.max_feature.max(block.store.indices.iter().copied().max());
         self.max_label = self.max_label.max(block.store.labels.iter().copied().max());
     }
@@ -427,7 +422,7 @@ fn read_jsonl_features(
 ) -> Result<Dataset, ReadError> {
     let parser = JsonlFeaturesParser { options: options.clone(), limits };
     let mut rows = Gathered::new();
-    let mut labels = label_collector(options);
+    let mut labels = LabelCollector::of(options);
     for block in Blocks::new(reader, parser) {
         let block = block?;
         for (list, &line) in block.labels.iter().zip(&block.rows.lines) {
@@ -436,7 +431,8 @@ fn read_jsonl_features(
         rows.append(&block.rows);
     }
     let found = labels.finish();
-    let data = rows.into_dataset(limits.features.map(|b| b.below), None);
+    options.count_unseen(rows.unseen);
+    let data = rows.into_dataset(limits.width(), None);
     Ok(Dataset { labels: found.labels, label_names: found.names, ..data })
 }
 
@@ -465,7 +461,7 @@ fn check_columns(path: &Path, got: usize, expected: Option<usize>) -> Result<(),
 }
 
 fn read_features(path: &Path, format: Format, options: &ReadOptions) -> Result<Dataset, ReadError> {
-    let features = if format == Format::Npz {
+    let mut features = if format == Format::Npz {
         read_by_rows(path, options)?
     } else {
         let dense = read_npy_sparse(path, options)?;
@@ -476,6 +472,9 @@ fn read_features(path: &Path, format: Format, options: &ReadOptions) -> Result<D
             CsrMatrix::new(shape, dense.indptr, dense.indices, dense.values)
         }
     };
+    if let Some(n) = options.n_features.filter(|&n| options.unseen.is_some() && n < features.cols()) {
+        features = without_unseen(features, n, options);
+    }
     if let Some(expected) = options.n_features.filter(|&n| n != features.cols()) {
         let (got, expected) = (features.cols() as u64, expected as u64);
         return Err(ReadError::path(path, ReadErrorKind::Width { got, expected }));
@@ -483,6 +482,28 @@ fn read_features(path: &Path, format: Format, options: &ReadOptions) -> Result<D
     let labels = LabelRows::from_lists(std::iter::repeat_n([0u32; 0], features.rows()), options.n_labels.unwrap_or(0))
         .expect("empty lists have no label out of range");
     Ok(Dataset { features, labels, label_names: None })
+}
+
+/// The first `n` columns; entries of the others are counted.
+fn without_unseen(features: CsrMatrix, n: usize, options: &ReadOptions) -> CsrMatrix {
+    let rows = features.rows();
+    let (mut indptr, mut indices, mut values) = features.into_raw_storage();
+    let (mut start, mut kept, mut unseen) = (0, 0, Unseen::default());
+    for end in &mut indptr[1..] {
+        let row = start..*end;
+        start = row.end;
+        // Ascending: what is unseen comes last.
+        let n_known = indices[row.clone()].partition_point(|&feature| (feature as usize) < n);
+        unseen.add((row.len() - n_known) as u64);
+        indices.copy_within(row.start..row.start + n_known, kept);
+        values.copy_within(row.start..row.start + n_known, kept);
+        kept += n_known;
+        *end = kept;
+    }
+    indices.truncate(kept);
+    values.truncate(kept);
+    options.count_unseen(unseen);
+    CsrMatrix::new((rows, n), indptr, indices, values)
 }
 
 fn read_label_lists(path: &Path, options: &ReadOptions) -> Result<LabelRows, ReadError> {

@@ -1,7 +1,6 @@
 //! Detection of a file's format.
 
-use super::error::{ReadError, ReadErrorKind};
-use super::fields::Fields;
+use super::error::{ForeignFile, ReadError, ReadErrorKind};
 use super::format::Format;
 use super::options::ReadOptions;
 use super::source::Source;
@@ -14,15 +13,19 @@ impl Format {
     }
 
     /// The format of a file: the one that the options state, otherwise that of its extension (without
-    /// `.gz` and `.zst`), otherwise that of its content.
+    /// `.gz`, `.zst`, `.bz2` and `.xz`), otherwise that of its content.
     ///
     /// Extensions: `jsonl`, `ndjson`; `csv`; `tsv`; `npz`; `npy`; `svm`, `svmlight`, `libsvm`; `ft`,
     /// `fasttext`; `xc`. Others (`txt`) are decided by the first line: see [`Format::of_content`].
     ///
     /// # Errors
-    /// A file that cannot be read, is empty, is a JSON array, or has no recognisable format.
+    /// A file that cannot be read, is empty, is of a format that is not read, or has no recognisable one.
     pub fn detect(path: &Path, options: &ReadOptions) -> Result<Self, ReadError> {
         if let Some(format) = options.format.or_else(|| Self::of_name(path)) {
+            // No other format has that name.
+            if is_named_parquet(path) {
+                return Err(ReadError::path(path, ReadErrorKind::Foreign(ForeignFile::Parquet)));
+            }
             return Ok(format);
         }
         let mut source = Source::open_to_look(path, None)?;
@@ -32,10 +35,15 @@ impl Format {
             let expected = "rows of instances";
             return Err(ReadError::path(path, ReadErrorKind::Empty { expected }));
         }
-        if head.trim_ascii_start().first() == Some(&b'[') {
-            return Err(ReadError::path(path, ReadErrorKind::JsonArray));
+        if let Some(foreign) = ForeignFile::of_content(&head) {
+            return Err(ReadError::path(path, ReadErrorKind::Foreign(foreign)));
         }
-        Self::of_content(&head, options).ok_or_else(|| ReadError::path(path, ReadErrorKind::UnknownFormat))
+        Self::of_content(&head, options).ok_or_else(|| {
+            let is_vw = is_vowpal_wabbit(first_line(&head));
+            let kind =
+                if is_vw { ReadErrorKind::Foreign(ForeignFile::VowpalWabbit) } else { ReadErrorKind::UnknownFormat };
+            ReadError::path(path, kind)
+        })
     }
 
     /// The format of a file with this (decompressed) beginning: npz and npy by their magic bytes, JSONL
@@ -45,7 +53,7 @@ impl Format {
     /// [`ReadOptions::usual_format`], which takes precedence unless the content is JSONL, npz or npy, or
     /// has the header of XC text.
     pub fn of_content(head: &[u8], options: &ReadOptions) -> Option<Self> {
-        let shown = Self::shown_by(head, &options.fields);
+        let shown = Self::shown_by(head, options);
         let usual = options.usual_format.filter(|format| !format.is_certain());
         match shown {
             Some(shown) if shown.is_certain() => Some(shown),
@@ -55,7 +63,7 @@ impl Format {
         }
     }
 
-    fn shown_by(head: &[u8], fields: &Fields) -> Option<Self> {
+    fn shown_by(head: &[u8], options: &ReadOptions) -> Option<Self> {
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
         if head.starts_with(b"PK\x03\x04") {
             return Some(Self::Npz);
@@ -64,7 +72,7 @@ impl Format {
             return Some(Self::Npy);
         }
         let line = first_line(head);
-        if line.first() == Some(&b'{') {
+        if line.first() == Some(&b'{') || line.trim_ascii_start().first() == Some(&b'[') {
             return Some(Self::Jsonl);
         }
         let label = super::FASTTEXT_PREFIX.as_bytes();
@@ -79,8 +87,42 @@ impl Format {
         if is_xc_header(line) || rows() {
             return Some(Self::Xc);
         }
-        [Self::Csv, Self::Tsv].into_iter().find(|format| names_fields(line, *format, fields))
+        [Self::Csv, Self::Tsv].into_iter().find(|format| names_fields(line, *format, options))
     }
+}
+
+impl ForeignFile {
+    /// The format that is not read, by the first bytes of a file.
+    fn of_content(head: &[u8]) -> Option<Self> {
+        for (magic, format) in [
+            (&b"PAR1"[..], Self::Parquet),
+            (b"ARROW1", Self::Arrow),
+            (b"\x89HDF\r\n", Self::Hdf5),
+            (b"\x80\x04", Self::Pickle),
+            (b"\x80\x05", Self::Pickle),
+        ] {
+            if head.starts_with(magic) {
+                return Some(format);
+            }
+        }
+        let word = |word: &str, line: &[u8]| {
+            line.len() >= word.len() && line[..word.len()].eq_ignore_ascii_case(word.as_bytes())
+        };
+        // Comments of ARFF begin with a per cent sign.
+        let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_start);
+        let first = lines.find(|line| !line.is_empty() && line[0] != b'%').unwrap_or_default();
+        (word("@relation", first) || word("@attribute", first)).then_some(Self::Arff)
+    }
+}
+
+/// Whether a line looks like a label, and a bar in front of the features.
+fn is_vowpal_wabbit(line: &[u8]) -> bool {
+    let has_bar = line.starts_with(b"|") || line.windows(2).any(|pair| pair == b" |");
+    has_bar && line.first().is_some_and(|b| b.is_ascii_digit() || b"+-.|".contains(b))
+}
+
+fn is_named_parquet(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet") || e.eq_ignore_ascii_case("pq"))
 }
 
 fn first_line(head: &[u8]) -> &[u8] {
@@ -93,9 +135,12 @@ fn is_xc_header(line: &[u8]) -> bool {
 }
 
 /// Whether a line is the header of a table with a text or label column.
-fn names_fields(line: &[u8], format: Format, fields: &Fields) -> bool {
-    let Some(delimiter) = format.delimiter().filter(|delimiter| line.contains(delimiter)) else { return false };
+fn names_fields(line: &[u8], format: Format, options: &ReadOptions) -> bool {
+    let fields = &options.fields;
+    let given = options.table.delimiter;
+    let Some(delimiter) = format.delimiter(given).filter(|delimiter| line.contains(delimiter)) else { return false };
     let unquoted = |name: &[u8]| name.strip_prefix(b"\"").and_then(|n| n.strip_suffix(b"\"")).unwrap_or(name).to_vec();
     let mut columns = line.split(|b| *b == delimiter).map(unquoted);
-    columns.any(|column| fields.text.iter().chain([&fields.labels]).any(|name| name.as_bytes() == column))
+    let names = || fields.text.iter().chain([&fields.labels]).chain(&fields.indicators);
+    columns.any(|column| names().any(|name| name.as_bytes() == column))
 }

@@ -131,6 +131,11 @@ pub(crate) fn append_features(
         if u64::from(id) >= below {
             return Err(range_error(kind, id, limits.features, at));
         }
+        if limits.leaves_out(id) {
+            seen.unseen += 1;
+            at = end;
+            continue;
+        }
         seen.features_unsorted |= u64::from(id) < next_id;
         seen.zeros |= value == 0.0;
         next_id = u64::from(id) + 1;
@@ -141,12 +146,13 @@ pub(crate) fn append_features(
 }
 
 /// Appends a comma-separated list of label ids from `at`; gives the position after it. `None` when
-/// the first id is followed by a colon: then there is no list.
+/// the first id is followed by a colon: then there is no list. `decimals` says whether `1.0` is 1.
 #[inline]
 pub(crate) fn append_labels(
     line: &[u8],
     start: usize,
     base: IndexBase,
+    decimals: bool,
     limits: &Limits,
     store: &mut RowStore,
     seen: &mut RowSeen,
@@ -162,6 +168,7 @@ pub(crate) fn append_labels(
             Ok(found) => found,
             Err(trouble) => return Err(id_error(IdKind::Label, &line[at..token_end_here(at)], trouble, at)),
         };
+        let end = if decimals && line.get(end) == Some(&b'.') { behind_zeros(line, end + 1) } else { end };
         let delimiter = line.get(end).copied();
         match delimiter {
             Some(b':') if at == start => return Ok(None),
@@ -183,6 +190,11 @@ pub(crate) fn append_labels(
         }
         at = end + 1;
     }
+}
+
+/// The position behind zeros: whole numbers that a program wrote as decimals.
+fn behind_zeros(line: &[u8], at: usize) -> usize {
+    at + line[at..].iter().take_while(|&&b| b == b'0').count()
 }
 
 /// Splits a line at blanks.

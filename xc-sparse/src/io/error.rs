@@ -1,5 +1,6 @@
 //! Errors in files, and where they are.
 
+use super::source::Compression;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -247,6 +248,8 @@ pub enum ReadErrorKind {
         expected: Box<str>,
         /// The existing columns.
         columns: Box<str>,
+        /// What seems to separate columns, where the header reads as a single one.
+        delimiter: Option<char>,
     },
     /// A repeated column.
     #[error("column {got} is named twice in the header, expected each name once")]
@@ -262,6 +265,27 @@ pub enum ReadErrorKind {
         /// Fields of the header.
         expected: usize,
     },
+    /// Text between the closing quote of a field and the end of the field.
+    #[error(
+        "text behind the closing quote of a field in the row that begins here, got {got}{}",
+        if *escaped { "; a backslash does not escape a quote: inside a quoted field a quote is written twice" }
+        else { "; a field in quotes ends with its quote, and a quote inside it is written twice" }
+    )]
+    BehindQuote {
+        /// The text.
+        got: Snippet,
+        /// Whether a backslash stands before the quote.
+        escaped: bool,
+    },
+    /// Quotes that enclose fields, and quotes that do not.
+    #[error(
+        "a quoted field of several lines in a file that also has quotes inside fields without quotes: expected one or \
+         the other"
+    )]
+    MixedQuotes,
+    /// A carriage return that is not part of a line end.
+    #[error("a carriage return inside a field that is not in quotes, in the row that begins here")]
+    CarriageReturn,
     /// A quoted field that is not closed before the file ends.
     #[error("a quoted field that is not closed in the row that begins here")]
     OpenQuote,
@@ -356,7 +380,7 @@ pub enum ReadErrorKind {
     /// Compressed data that cannot be decompressed.
     #[error("the {compression} data is truncated or damaged")]
     Compressed {
-        /// `gzip`, `zstd` or `zip`.
+        /// The compression.
         compression: &'static str,
         /// The decompressor's error.
         source: Box<dyn Error + Send + Sync>,
@@ -375,9 +399,13 @@ pub enum ReadErrorKind {
     },
     /// The format is not known.
     #[error(
-        "the format is not recognised: expected xc, svmlight, fasttext, jsonl, csv, tsv, npz or npy, named by the extension or stated"
+        "the format is not recognised: expected xc, svmlight, fasttext, jsonl, csv, tsv, npz or npy, named by the \
+         extension or stated (texts alone, one a line, are fasttext without labels)"
     )]
     UnknownFormat,
+    /// A file of a format that is not read.
+    #[error("{0}")]
+    Foreign(ForeignFile),
     /// The format does not have the requested content.
     #[error("{format} does not hold {expected}")]
     WrongFormat {
@@ -397,6 +425,20 @@ pub enum ReadErrorKind {
         /// The expected kind of archive.
         expected: &'static str,
     },
+    /// Two members of one name.
+    #[error("the archive has two members of the name {got}, and readers differ in which of them counts: expected one")]
+    RepeatedMember {
+        /// The name.
+        got: Snippet,
+    },
+    /// A binary file inside a compressed one.
+    #[error("{format} inside {} is not read: expected the file after `{}`", compression.name(), compression.undo())]
+    Wrapped {
+        /// The format inside, as its name says.
+        format: &'static str,
+        /// What it is inside of.
+        compression: Compression,
+    },
     /// An invalid array in npy format.
     #[error("array {array}: {problem}")]
     Array {
@@ -405,6 +447,45 @@ pub enum ReadErrorKind {
         /// What is wrong.
         problem: ArrayProblem,
     },
+}
+
+/// A format that is not read, but known by its first bytes, and what makes a readable file of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForeignFile {
+    /// Parquet.
+    #[error(
+        "Parquet is not read: python -c 'import pandas; pandas.read_parquet(\"FILE\").to_json(\"FILE.jsonl\", \
+         orient=\"records\", lines=True)' makes JSONL of it"
+    )]
+    Parquet,
+    /// Arrow, or Feather.
+    #[error(
+        "Arrow and Feather are not read: python -c 'import pandas; pandas.read_feather(\"FILE\").to_json(\"FILE.jsonl\", \
+         orient=\"records\", lines=True)' makes JSONL of it"
+    )]
+    Arrow,
+    /// HDF5.
+    #[error("HDF5 is not read: with h5py and numpy, numpy.save makes npy of an array")]
+    Hdf5,
+    /// A Python pickle.
+    #[error(
+        "a Python pickle is not read: to_json(path, orient=\"records\", lines=True) of pandas, numpy.save or \
+         scipy.sparse.save_npz write files that are"
+    )]
+    Pickle,
+    /// ARFF, of Weka, MEKA and MULAN.
+    #[error(
+        "ARFF is not read: with scipy.io.arff.loadarff (dense files) or scikit-multilearn's load_from_arff, and \
+         scipy.sparse.save_npz for features and labels, it becomes two npz files"
+    )]
+    Arff,
+    /// Text of Vowpal Wabbit.
+    #[error(
+        "text of Vowpal Wabbit is not read: expected the labels as __label__NAME in front of the words (fasttext), or \
+         JSONL; sed -E 's/^([^ |]+)[^|]*\\|[^ ]* */__label__\\1 /' FILE makes fasttext of words with one label a line"
+    )]
+    VowpalWabbit,
 }
 
 /// What is read from a field of JSONL or a column of CSV.
@@ -457,9 +538,9 @@ pub enum ArrayProblem {
         /// Bytes expected.
         expected: u128,
     },
-    /// A repeated id in one row or column.
-    #[error("id {id} occurs twice in row (or column) {row}, expected each id once")]
-    Repeated {
+    /// Entries of one place that add up to more than f32 can hold.
+    #[error("the entries of id {id} in row (or column) {row} add up to more than f32 can hold")]
+    Sum {
         /// The row or column, from 0.
         row: usize,
         /// The id.

@@ -16,6 +16,9 @@ pub struct Fields {
     /// The field of the labels. If it is missing or null in an object, there are no labels. A header
     /// must have it, unless this name is empty: then there are no labels.
     pub labels: String,
+    /// Fields or columns that are 1 where a label is true and 0 where it is not, in place of `labels`:
+    /// the label has the field's name. Every object and the header must have all of them.
+    pub indicators: Vec<String>,
     /// How a string with labels is split.
     pub separator: LabelSeparator,
     /// Sparse features (JSONL): a map from id to value, or a list of `[id, value]` pairs.
@@ -31,6 +34,7 @@ impl Default for Fields {
         Self {
             text: vec!["text".into()],
             labels: "labels".into(),
+            indicators: Vec::new(),
             separator: LabelSeparator::default(),
             features: "features".into(),
             id: "id".into(),
@@ -184,10 +188,17 @@ pub(crate) fn join_text<'a>(parts: impl IntoIterator<Item = &'a str>, into: &mut
     }
 }
 
-/// Names in quotes, with commas between them, for a message.
+/// Names in quotes, with commas between them, for a message; the first of very many.
 pub(crate) fn quoted<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Box<str> {
+    const MOST: usize = 20;
+    let mut names = names.into_iter();
     let quote = |name: S| Snippet::new(name.as_ref().as_bytes()).to_string();
-    names.into_iter().map(quote).collect::<Vec<_>>().join(", ").into()
+    let mut shown = names.by_ref().take(MOST).map(quote).collect::<Vec<_>>().join(", ");
+    let more = names.count();
+    if more > 0 {
+        shown.push_str(&format!(" and {more} more"));
+    }
+    shown.into()
 }
 
 #[cfg(test)]

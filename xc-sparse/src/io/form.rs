@@ -2,11 +2,12 @@
 
 use super::entries::IdKind;
 use super::error::{LineError, ReadError, ReadErrorKind};
+use super::fields::Parts;
 use super::format::Format;
 use super::jsonl::object_holds_text;
 use super::options::ReadOptions;
 use super::row::Limits;
-use super::svmlight::SvmlightBases;
+use super::svmlight::{SvmlightBases, SvmlightForm};
 use super::xc_text::XcHeader;
 
 /// The form of a line.
@@ -16,7 +17,7 @@ pub(crate) enum Form {
     Xc,
     /// XC text in two files: entries of features, or of labels.
     XcColumns(IdKind),
-    Svmlight(SvmlightBases),
+    Svmlight(SvmlightForm),
     FastText,
     /// CSV or TSV; `CsvReader` reads these, whose rows may have several lines.
     Table {
@@ -51,11 +52,14 @@ impl Begun {
         begun.form = match format {
             Format::FastText => Form::FastText,
             Format::Svmlight => match options.svmlight_base {
-                Some(features) => Form::Svmlight(SvmlightBases { features, labels: options.svmlight_label_base }),
+                Some(features) => Form::Svmlight(SvmlightForm {
+                    bases: SvmlightBases { features, labels: options.svmlight_label_base },
+                    labels_first: options.parts != Parts::Queries,
+                }),
                 None => return Err(ReadError::file(file, ReadErrorKind::BaseNotStated)),
             },
-            Format::Csv => Form::Table { delimiter: b',' },
-            Format::Tsv => Form::Table { delimiter: b'\t' },
+            Format::Csv => Form::Table { delimiter: options.table.delimiter.unwrap_or(b',') },
+            Format::Tsv => Form::Table { delimiter: options.table.delimiter.unwrap_or(b'\t') },
             Format::Jsonl if object_holds_text(line, fields) => Form::JsonlText,
             Format::Jsonl => Form::JsonlFeatures,
             Format::Xc => {
@@ -68,7 +72,7 @@ impl Begun {
                 begun.limits = match (begun.header, form) {
                     (None, _) => limits,
                     (Some(header), Form::XcColumns(IdKind::Label)) => {
-                        let given = Limits { features: limits.labels, labels: None };
+                        let given = Limits { features: limits.labels, labels: None, known: None };
                         header.limits_within(&given).map_err(at_header)?
                     }
                     (Some(header), _) => header.limits(&limits).map_err(at_header)?,

@@ -41,7 +41,7 @@ impl FromStr for Format {
             "xc" | "xc-text" => Self::Xc,
             "svmlight" | "libsvm" => Self::Svmlight,
             "fasttext" => Self::FastText,
-            "jsonl" => Self::Jsonl,
+            "jsonl" | "json" => Self::Jsonl,
             "csv" => Self::Csv,
             "tsv" => Self::Tsv,
             "npz" => Self::Npz,
@@ -88,11 +88,12 @@ impl Format {
         matches!(self, Self::FastText | Self::Jsonl | Self::Csv | Self::Tsv)
     }
 
-    /// What stands between the fields of a row, where the format is a table.
-    pub(crate) fn delimiter(self) -> Option<u8> {
+    /// What stands between the fields of a row, where the format is a table: the one that is `given`, or
+    /// the usual one.
+    pub(crate) fn delimiter(self, given: Option<u8>) -> Option<u8> {
         match self {
-            Self::Csv => Some(b','),
-            Self::Tsv => Some(b'\t'),
+            Self::Csv => given.or(Some(b',')),
+            Self::Tsv => given.or(Some(b'\t')),
             _ => None,
         }
     }
@@ -100,7 +101,7 @@ impl Format {
     /// The format that an extension names.
     pub fn of_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+        let name = [".gz", ".zst", ".bz2", ".xz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
         Some(match name.rsplit_once('.')?.1 {
             "jsonl" | "ndjson" => Self::Jsonl,
             "csv" => Self::Csv,

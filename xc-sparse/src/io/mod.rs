@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Every text format may be compressed with gzip or zstd, which is detected from the content. Text is
+//! Every text format may be compressed with gzip, zstd, bzip2 or xz, which is detected from the content. Text is
 //! split into blocks of whole lines that all threads parse; the result depends neither on the number of
 //! threads nor on the block size.
 //!
@@ -69,7 +69,7 @@ pub use dataset::{
 };
 pub use digits::push_f32;
 pub use entries::IndexBase;
-pub use error::{ArrayProblem, Bound, BoundFrom, FieldOf, LineError, ReadError, ReadErrorKind, Snippet};
+pub use error::{ArrayProblem, Bound, BoundFrom, FieldOf, ForeignFile, LineError, ReadError, ReadErrorKind, Snippet};
 pub use fasttext::{FASTTEXT_PREFIX, TextRows, push_fasttext_row, write_fasttext};
 pub use fields::{Fields, LabelSeparator, Parts, RowId};
 pub use format::{Format, FormatNameError};
@@ -80,7 +80,7 @@ pub use lines::{Line, LineBlock, LineBlocks};
 pub use names::{NameColumn, read_label_names, read_label_names_field, write_label_names};
 pub use npy::{read_npy, write_npy};
 pub use npz::{Layout, NpzMatrix, read_npz, read_npz_matrix, write_npz, write_npz_arrays};
-pub use options::ReadOptions;
+pub use options::{ReadOptions, TableForm, UnseenCount};
 pub use predictions::{
     AnswerNotes, PREDICTION_CSV_HEADER, PredictionFormat, Predictions, push_prediction_csv, push_prediction_error,
     push_prediction_json, push_prediction_line, push_prediction_names, read_prediction_stream, read_predictions,

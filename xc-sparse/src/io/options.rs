@@ -5,10 +5,11 @@ use super::entries::IndexBase;
 use super::fields::{Fields, Parts};
 use super::format::Format;
 use super::label::{LabelNames, LabelStrings, UnknownLabels};
-use super::row::Limits;
+use super::row::{Limits, Unseen};
 use super::xc_text::HeaderRule;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Options of the readers. The default reads every format but svmlight, whose base must be stated.
 #[derive(Clone, Debug)]
@@ -29,11 +30,16 @@ pub struct ReadOptions {
     /// Number of features: larger ids are errors, and so is a file that states another number (a header,
     /// the columns of a matrix). `None`: that of the file, otherwise the largest id + 1.
     pub n_features: Option<usize>,
+    /// Counts the entries of features beyond `n_features`, which are then left out; a file may have more
+    /// features then. `None`: they are errors.
+    pub unseen: Option<Arc<UnseenCount>>,
     /// Number of labels: larger ids are errors. `None`: that of the header, otherwise the largest id +
     /// 1.
     pub n_labels: Option<usize>,
     /// Fields of JSONL, columns of CSV and TSV.
     pub fields: Fields,
+    /// How the rows of CSV and TSV are written.
+    pub table: TableForm,
     /// Which parts of the instances are read.
     pub parts: Parts,
     /// How labels that are written as text are interpreted.
@@ -50,6 +56,42 @@ pub struct ReadOptions {
     pub block_bytes: usize,
 }
 
+/// Entries that were left out because nobody knows their features.
+#[derive(Debug, Default)]
+pub struct UnseenCount {
+    entries: AtomicU64,
+    rows: AtomicU64,
+}
+
+impl UnseenCount {
+    /// Entries that were left out.
+    pub fn entries(&self) -> u64 {
+        self.entries.load(Ordering::Relaxed)
+    }
+
+    /// Rows that they were left out of.
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+}
+
+/// How the rows of a table (CSV, TSV) are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableForm {
+    /// What stands between fields; `None`: a comma in CSV, a tab in TSV.
+    pub delimiter: Option<u8>,
+    /// Whether fields may be in quotes. Otherwise a quote is text, and every line end ends a row.
+    pub quotes: bool,
+    /// Whether the first row names the columns. Otherwise their names are their numbers, from 1.
+    pub header: bool,
+}
+
+impl Default for TableForm {
+    fn default() -> Self {
+        Self { delimiter: None, quotes: true, header: true }
+    }
+}
+
 impl Default for ReadOptions {
     fn default() -> Self {
         Self {
@@ -60,8 +102,10 @@ impl Default for ReadOptions {
             svmlight_base: None,
             svmlight_label_base: IndexBase::Zero,
             n_features: None,
+            unseen: None,
             n_labels: None,
             fields: Fields::default(),
+            table: TableForm::default(),
             parts: Parts::Instances,
             label_strings: LabelStrings::Names,
             label_names: None,
@@ -75,6 +119,17 @@ impl Default for ReadOptions {
 
 impl ReadOptions {
     pub(crate) fn limits(&self) -> Limits {
-        Limits::given(self.n_features, self.n_labels)
+        match (&self.unseen, self.n_features) {
+            (Some(_), Some(n)) => Limits { known: Some(n as u64), ..Limits::given(None, self.n_labels) },
+            _ => Limits::given(self.n_features, self.n_labels),
+        }
+    }
+
+    /// Adds what was left out of some rows.
+    pub(crate) fn count_unseen(&self, unseen: Unseen) {
+        if let Some(count) = self.unseen.as_ref().filter(|_| unseen.entries > 0) {
+            count.entries.fetch_add(unseen.entries, Ordering::Relaxed);
+            count.rows.fetch_add(unseen.rows, Ordering::Relaxed);
+        }
     }
 }

@@ -26,7 +26,7 @@ use super::jsonl;
 use super::label::LabelRef;
 use super::options::ReadOptions;
 use super::row::{Limits, RowBuffer};
-use super::svmlight::parse_svmlight_line;
+use super::svmlight::{SvmlightForm, parse_svmlight_line};
 use super::xc_text::{HeaderRule, XcHeader, parse_xc_columns_line, parse_xc_line};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -174,8 +174,9 @@ impl RequestParser {
             }
             Some(Form::Xc) => parse_xc_line(line, limits, &mut row)?,
             Some(Form::XcColumns(_)) => parse_xc_columns_line(line, limits, &mut row)?,
-            Some(Form::Svmlight(bases)) => {
-                if !parse_svmlight_line(line, bases, limits, &mut row)? {
+            Some(Form::Svmlight(form)) => {
+                let form = SvmlightForm { labels_first: false, ..form };
+                if !parse_svmlight_line(line, form, limits, &mut row)? {
                     return Err(LineError::whole(ReadErrorKind::Blank));
                 }
             }
@@ -184,8 +185,14 @@ impl RequestParser {
                 return Err(LineError::whole(kind));
             }
         }
-        into.asked = features(row);
+        into.asked = self.row(row);
         Ok(())
+    }
+
+    fn row(&self, row: RowBuffer) -> Asked {
+        self.options.count_unseen(row.store.unseen);
+        let (indices, values) = row.into_features();
+        Asked::Features { indices, values }
     }
 
     fn json(&self, line: &[u8], into: &mut Request) -> Result<(), LineError> {
@@ -256,7 +263,8 @@ impl RequestParser {
             let Some(part) = value(field) else { continue };
             parts.extend(inside::<Cow<'_, str>>(line, part, field)?);
         }
-        if parts.is_empty() {
+        // Fields that are null are there, and their text is empty.
+        if parts.is_empty() && !self.fields().into_iter().any(|field| value(field).is_some()) {
             return Err(self.missing(line));
         }
         let mut joined = String::new();
@@ -272,7 +280,7 @@ impl RequestParser {
             }
             (Some(value), None) => {
                 let row = jsonl::parse_features(value.get(), &self.limits);
-                Ok(features(row.map_err(|e| moved(line, value, e))?))
+                Ok(self.row(row.map_err(|e| moved(line, value, e))?))
             }
             (None, Some(value)) => {
                 let values: Vec<f32> = inside(line, value, VECTOR)?.unwrap_or_default();
@@ -305,11 +313,6 @@ fn misspelt(key: &str) -> Option<&'static str> {
         key.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).map(|c| c.to_ascii_lowercase()).collect()
     };
     OPTIONS.into_iter().find(|option| *option != "id" && *option != key && plain(option) == plain(key))
-}
-
-fn features(row: RowBuffer) -> Asked {
-    let (indices, values) = row.into_features();
-    Asked::Features { indices, values }
 }
 
 /// The value of a field; `None` for null.

@@ -14,13 +14,26 @@ pub struct Limits {
     pub features: Option<Bound>,
     /// Bound on label ids; ids up to 4294967294 if there is none.
     pub labels: Option<Bound>,
+    /// Features from this number on are left out; none is without it.
+    pub known: Option<u64>,
 }
 
 impl Limits {
     /// Bounds set by the caller.
     pub fn given(n_features: Option<usize>, n_labels: Option<usize>) -> Self {
         let bound = |n: Option<usize>| n.map(|n| Bound { below: n as u64, from: BoundFrom::Caller });
-        Self { features: bound(n_features), labels: bound(n_labels) }
+        Self { features: bound(n_features), labels: bound(n_labels), known: None }
+    }
+
+    /// Number of features of a row, where it is known before the rows are.
+    pub(crate) fn width(&self) -> Option<u64> {
+        self.known.or(self.features.map(|bound| bound.below))
+    }
+
+    /// Whether a feature is to be left out.
+    #[inline]
+    pub(crate) fn leaves_out(&self, feature: u32) -> bool {
+        self.known.is_some_and(|known| u64::from(feature) >= known)
     }
 
     /// Bound as a plain number; [`MAX_IDS`] when there is none.
@@ -70,7 +83,23 @@ pub(crate) struct RowStore {
     pub(crate) labels: Vec<u32>,
     pub(crate) indices: Vec<u32>,
     pub(crate) values: Vec<f32>,
+    /// What was left out of the rows.
+    pub(crate) unseen: Unseen,
     order: Vec<(u32, f32)>,
+}
+
+/// Entries that were left out, and the number of rows that had some.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unseen {
+    pub(crate) entries: u64,
+    pub(crate) rows: u64,
+}
+
+impl Unseen {
+    pub(crate) fn add(&mut self, entries: u64) {
+        self.entries += entries;
+        self.rows += u64::from(entries > 0);
+    }
 }
 
 impl RowStore {
@@ -78,6 +107,7 @@ impl RowStore {
         self.labels.clear();
         self.indices.clear();
         self.values.clear();
+        self.unseen = Unseen::default();
     }
 
     /// Where a row begins.
@@ -89,6 +119,7 @@ impl RowStore {
     /// feature, drops zeros and repeated labels. The caller says what it saw while appending.
     #[inline]
     pub(crate) fn finish_row(&mut self, mark: RowMark, seen: RowSeen) -> Result<(), LineError> {
+        self.unseen.add(seen.unseen);
         if seen.labels_unsorted {
             sort_unique(&mut self.labels, mark.label);
         }
@@ -125,6 +156,8 @@ pub(crate) struct RowSeen {
     pub(crate) labels_unsorted: bool,
     pub(crate) features_unsorted: bool,
     pub(crate) zeros: bool,
+    /// Features that were left out.
+    pub(crate) unseen: u64,
 }
 
 /// Consecutive rows of one file.

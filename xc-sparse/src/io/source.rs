@@ -1,7 +1,14 @@
 //! Sources of bytes: files and streams, plain or compressed.
 
+mod gzip;
+mod one_a_line;
+
 use super::error::{ReadError, ReadErrorKind};
-use flate2::bufread::MultiGzDecoder;
+use bzip2::bufread::MultiBzDecoder;
+use gzip::GzipMembers;
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+use one_a_line::{BadJson, OneALine};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
@@ -15,27 +22,78 @@ pub enum Compression {
     Gzip,
     /// zstd, one or several frames.
     Zstd,
+    /// bzip2, one or several streams.
+    Bzip2,
+    /// xz, one or several streams.
+    Xz,
 }
 
 impl Compression {
-    const MAGIC: [&'static [u8]; 2] = [&[0x1f, 0x8b], &[0x28, 0xb5, 0x2f, 0xfd]];
+    const MAGIC: [(&'static [u8], Self); 4] = [
+        (&[0x1f, 0x8b], Self::Gzip),
+        (&[0x28, 0xb5, 0x2f, 0xfd], Self::Zstd),
+        // The first block, or the end of a stream without one, is part of it: text may begin with BZh.
+        (b"BZh", Self::Bzip2),
+        (b"\xfd7zXZ\0", Self::Xz),
+    ];
+    /// Bytes that tell how a file is compressed.
+    pub(crate) const HEAD_BYTES: usize = 10;
 
-    /// Recognises gzip and zstd by their magic bytes.
+    /// Recognises how a file is compressed by its first bytes.
     pub fn of(head: &[u8]) -> Self {
-        match Self::MAGIC.map(|magic| head.starts_with(magic)) {
-            [true, _] => Self::Gzip,
-            [_, true] => Self::Zstd,
-            _ => Self::Plain,
+        let found = Self::MAGIC.into_iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, found)| found);
+        match found {
+            Some(Self::Bzip2) if !is_bzip2(head) => Self::Plain,
+            found => found.unwrap_or(Self::Plain),
         }
     }
 
-    fn name(self) -> &'static str {
+    /// Whether more bytes behind `head` may change what [`Compression::of`] says.
+    fn is_open(head: &[u8]) -> bool {
+        let begins = |magic: &[u8]| head.len() < magic.len() && magic.starts_with(head);
+        Self::MAGIC.into_iter().any(|(magic, _)| begins(magic))
+            || (head.starts_with(b"BZh") && head.len() < Self::HEAD_BYTES && may_be_bzip2(head))
+    }
+
+    /// What an archive is inside of, when it is not one itself; nothing is consumed.
+    pub(crate) fn around(file: &mut impl BufRead) -> io::Result<Option<Self>> {
+        let compression = Self::of(file.fill_buf()?);
+        Ok((compression != Self::Plain).then_some(compression))
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
             Self::Gzip => "gzip",
             Self::Zstd => "zstd",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
         }
     }
+
+    /// The command that undoes it.
+    pub fn undo(self) -> &'static str {
+        match self {
+            Self::Plain => "cat",
+            Self::Gzip => "gunzip FILE",
+            Self::Zstd => "unzstd FILE",
+            Self::Bzip2 => "bunzip2 FILE",
+            Self::Xz => "unxz FILE",
+        }
+    }
+}
+
+/// Whether these first bytes are those of bzip2: its level, and a block or the end of the stream.
+fn is_bzip2(head: &[u8]) -> bool {
+    head.len() >= Compression::HEAD_BYTES && may_be_bzip2(head)
+}
+
+fn may_be_bzip2(head: &[u8]) -> bool {
+    let [_, _, _, level, block @ ..] = head else { return true };
+    let block = &block[..block.len().min(6)];
+    (b'1'..=b'9').contains(level)
+        && (b"\x31\x41\x59\x26\x53\x59".starts_with(block) || b"\x17\x72\x45\x38\x50\x90".starts_with(block))
 }
 
 /// Bytes of a file or stream, decompressed if they are compressed.
@@ -57,6 +115,8 @@ impl std::fmt::Debug for Source {
 const FREE_EXPANSION_BYTES: u64 = 1 << 30;
 const EXPANSION: u64 = 200;
 const BUFFER_BYTES: usize = 1 << 16;
+// Memory of the decoder of xz: four times what `xz -9` asks for.
+const XZ_BYTES: u64 = 1 << 28;
 
 /// What a compressed file of this size may expand to unless told otherwise.
 pub(crate) fn default_expansion(file_bytes: u64) -> u64 {
@@ -96,8 +156,8 @@ impl Source {
         let fail = |e| ReadError::file(name, ReadErrorKind::Io(e));
         // Byte by byte, and no further than needed: a pipe may be waiting for an answer to a line
         // of one byte.
-        let mut head = Vec::with_capacity(4);
-        while Compression::MAGIC.iter().any(|magic| head.len() < magic.len() && magic.starts_with(&head)) {
+        let mut head = Vec::with_capacity(Compression::HEAD_BYTES);
+        while Compression::is_open(&head) {
             if (&mut reader).take(1).read_to_end(&mut head).map_err(fail)? == 0 {
                 break;
             }
@@ -106,10 +166,15 @@ impl Source {
         let whole = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(head).chain(reader));
         let reader: Box<dyn BufRead + Send> = match compression {
             Compression::Plain => Box::new(whole),
-            Compression::Gzip => Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(whole))),
+            Compression::Gzip => Box::new(BufReader::with_capacity(BUFFER_BYTES, GzipMembers::new(whole))),
             Compression::Zstd => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(whole).map_err(fail)?;
                 Box::new(BufReader::with_capacity(BUFFER_BYTES, decoder))
+            }
+            Compression::Bzip2 => Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiBzDecoder::new(whole))),
+            Compression::Xz => {
+                let stream = Stream::new_stream_decoder(XZ_BYTES, CONCATENATED).map_err(|e| fail(e.into()))?;
+                Box::new(BufReader::with_capacity(BUFFER_BYTES, XzDecoder::new_stream(whole, stream)))
             }
         };
         let limit_bytes = match compression {
@@ -134,7 +199,22 @@ impl Source {
         Reading(self)
     }
 
+    /// The same bytes with JSON objects that fill several lines, and arrays of objects, as one object a
+    /// line. Lines are counted so where the file has another form, which its name in messages then says.
+    pub(crate) fn one_object_a_line(mut self) -> Self {
+        let whole = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+        let mut lines = OneALine::new(whole);
+        if lines.look() {
+            self.name.push_str(" (as one object a line)");
+        }
+        self.reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, lines));
+        self
+    }
+
     pub(crate) fn fail(&self, error: io::Error) -> ReadError {
+        if let Some(BadJson { line, problem }) = error.get_ref().and_then(|e| e.downcast_ref()) {
+            return ReadError::line(&self.name, *line, ReadErrorKind::Json { problem: (*problem).into() });
+        }
         if self.left_bytes == 0 && error.kind() == io::ErrorKind::FileTooLarge {
             return ReadError::file(&self.name, ReadErrorKind::Expands { limit_bytes: self.limit_bytes });
         }

@@ -73,20 +73,28 @@ impl InstanceReader {
     /// # Errors
     /// A format that is not read line by line (npz, npy), svmlight without a base.
     pub fn new(name: &str, input: impl Read + Send + 'static, options: &ReadOptions) -> Result<Self, ReadError> {
-        Self::over(Source::from_reader(name, input, options.max_expanded_bytes)?, options)
+        Self::of(Source::from_reader(name, input, options.max_expanded_bytes)?, options)
     }
 
-    /// Reads an opened source.
+    /// Reads an opened file. One whose format is stated as JSONL may also be a JSON array, or have objects
+    /// of several lines.
     ///
     /// # Errors
     /// As [`InstanceReader::new`].
     pub fn over(source: Source, options: &ReadOptions) -> Result<Self, ReadError> {
+        match options.format {
+            Some(Format::Jsonl) => Self::of(source.one_object_a_line(), options),
+            _ => Self::of(source, options),
+        }
+    }
+
+    fn of(source: Source, options: &ReadOptions) -> Result<Self, ReadError> {
         let mut table = None;
         let begun = match options.format {
             None | Some(Format::Jsonl | Format::Xc) => None,
             Some(format) => {
                 let table_of = |delimiter| Box::new(CsvReader::new(delimiter, Vec::new(), options));
-                table = format.delimiter().map(table_of);
+                table = format.delimiter(options.table.delimiter).map(table_of);
                 Some(Begun::at(&[], source.name(), format, IdKind::Feature, options)?)
             }
         };
@@ -155,7 +163,7 @@ impl InstanceReader {
             let outcome = match form {
                 Form::Xc => parse_xc_line(line, limits, &mut into.row).map(|()| true),
                 Form::XcColumns(_) => parse_xc_columns_line(line, limits, &mut into.row).map(|()| true),
-                Form::Svmlight(bases) => parse_svmlight_line(line, bases, limits, &mut into.row),
+                Form::Svmlight(form) => parse_svmlight_line(line, form, limits, &mut into.row),
                 Form::FastText => parse_fasttext_line(line, self.options.label_strings, &mut into.text).map(|()| true),
                 Form::JsonlText => parse_jsonl_text(line, &self.options, &mut into.text).map(|()| true),
                 Form::JsonlFeatures => {
@@ -164,6 +172,7 @@ impl InstanceReader {
                 // Taken by the reader of tables above.
                 Form::Table { .. } => Ok(false),
             };
+            self.options.count_unseen(into.row.store.unseen);
             // Rows without anything behind the last row that the header promises are blank lines at
             // the end.
             let full = header.is_some_and(|h| self.rows >= h.n_rows);

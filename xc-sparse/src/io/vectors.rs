@@ -61,7 +61,7 @@ impl Vectors {
         if !meta.is_file() || cfg!(target_endian = "big") {
             return Ok(None);
         }
-        let mut head = [0u8; 4];
+        let mut head = [0u8; Compression::HEAD_BYTES];
         let n = file.read(&mut head).map_err(fail)?;
         if Compression::of(&head[..n]) != Compression::Plain {
             return Ok(None);

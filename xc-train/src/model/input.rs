@@ -20,12 +20,24 @@ pub struct InputForm {
     /// Field or column with the labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_field: Option<String>,
+    /// Fields or columns that are 1 where the label of their name is true, in place of `label_field`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_fields: Option<Vec<String>>,
     /// What divides a string of labels; empty: nothing does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_separator: Option<String>,
     /// Field or column with what an instance is known by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id_field: Option<String>,
+    /// What stands between the fields of a table; `None`: a comma in CSV, a tab in TSV.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<char>,
+    /// Whether quotes are text in a table.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_quotes: bool,
+    /// Whether a table begins with its first instance, and columns are named by number.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_header: bool,
     /// Number of the first svmlight feature, 0 or 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub svmlight_base: Option<u8>,

@@ -152,6 +152,7 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     let rows = queries
         .next_batch(args.queries.unwrap_or(usize::MAX - 1))?
         .ok_or_else(|| CliError::usage(format_args!("{}: no query; at least one is expected", args.input.display())))?;
+    queries.report_unseen(context);
     let mut search = args.search.options();
     search.matching = (args.iterator != Iterator::Auto).then(|| args.iterator.choice());
     let options = QueryOptions { search, ..QueryOptions::top(args.top_k) };

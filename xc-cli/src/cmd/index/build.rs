@@ -235,7 +235,7 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
     ContainerWriter::check(&output).map_err(|e| write_error(&e))?;
     let needed = model.index_bytes(params).map_err(|e| label_error(folder, &e))?;
     context.foresee_memory("the index", needed as u64 + needed as u64 / 10)?;
-    let asked = args.instances.read(&model)?;
+    let asked = args.instances.read(&model, context)?;
     let (begin, watch) = (Instant::now(), Watch::new(context));
     let built = context.on_threads(|| match &asked {
         Some(asked) => asked.ask(|queries| model.build_index(Some(queries), params, &watch)),

@@ -247,9 +247,11 @@ impl Instances {
     }
 
     /// Instances for a model.
-    fn read(&self, model: &Model) -> Result<Option<QueryRows>, CliError> {
+    fn read(&self, model: &Model, context: &Context) -> Result<Option<QueryRows>, CliError> {
         let Some(path) = &self.fit_queries else { return Ok(None) };
-        let first = Queries::open(path, &self.format, model)?.next_batch(self.fit_instances)?;
+        let mut queries = Queries::open(path, &self.format, model)?;
+        let first = queries.next_batch(self.fit_instances)?;
+        queries.report_unseen(context);
         first.map(Some).ok_or_else(|| CliError::usage(format_args!("{}: no instances", path.display())))
     }
 }

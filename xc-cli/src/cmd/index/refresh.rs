@@ -122,7 +122,7 @@ fn of_labels(
     // The old and the new graph, and the labels.
     let needed = 2 * model.index_bytes(&BuildParams::new(Metric::InnerProduct)).map_err(|e| label_error(folder, &e))?;
     context.foresee_memory("the new index", needed as u64)?;
-    let asked = args.instances.read(&model)?;
+    let asked = args.instances.read(&model, context)?;
     let watch = Watch::new(context);
     let done = context.on_threads(|| match &asked {
         Some(asked) => asked.ask(|queries| model.refresh_index(Some(queries), policy, &watch)),

@@ -234,7 +234,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     }
     let writer = Writer::new(style, Output::create(&args.output)?, n_labels)?;
     match queries {
-        Some(mut queries) => run.file(&mut queries, writer, context)?,
+        Some(mut queries) => {
+            run.file(&mut queries, writer, context)?;
+            queries.report_unseen(context);
+        }
         None => stream::answer(&mut run, writer, context)?,
     }
     if run.unknown > 0 {

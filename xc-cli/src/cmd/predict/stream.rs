@@ -5,7 +5,7 @@ use super::{OnError, Run};
 use crate::answer::{Only, query_error};
 use crate::answer_file::{Form, Style, Writer};
 use crate::context::Context;
-use crate::data::QueryRows;
+use crate::data::{QueryRows, report_unseen};
 use crate::error::{CliError, chain};
 use crate::model::{dictionary, open_error};
 use crate::stdin::{NAME, StdinLines};
@@ -31,7 +31,8 @@ pub(super) fn answer(run: &mut Run<'_>, mut writer: Writer<'_>, context: &Contex
     let about = run.model.describe();
     let plain = if about.takes == InputKind::Text { PlainLines::Text } else { PlainLines::Features };
     let mut options = run.args.format.or(run.model.input()).options();
-    options.n_features = Some(about.n_features);
+    run.args.format.expect(&mut options, about.n_features);
+    let unseen = options.unseen.clone();
     let mut stream = Stream {
         model: run.model,
         parser: RequestParser::new(NAME, plain, &options)?,
@@ -67,6 +68,7 @@ pub(super) fn answer(run: &mut Run<'_>, mut writer: Writer<'_>, context: &Contex
     if !crate::interrupt::stopped() {
         run.lists().try_for_each(|lists| lists.check(before, true))?;
     }
+    report_unseen(NAME, unseen.as_deref(), context);
     if failed > 0 {
         context.warn(format_args!("{NAME}: {failed} of {before} lines have no answer"));
     }

@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::data::{Dataset, Datasets, KnownLabels, Split, read_vectors, vector_source};
 use crate::error::{CliError, chain};
 use std::path::{Path, PathBuf};
+use xc_sparse::LabelRows;
 use xc_sparse::io::{LabelNames, UnknownLabels};
 use xc_train::classifier::InputKind;
 use xc_train::model::HoldOut;
@@ -53,6 +54,14 @@ impl Instances {
         match self {
             Self::Files(sets) => sets.train.features(),
             Self::Words(text) => text.corpus.features(),
+        }
+    }
+
+    /// Their labels, where they are those of a file.
+    pub(super) fn labels(&self) -> Option<&LabelRows> {
+        match self {
+            Self::Files(sets) => Some(&sets.train.labels),
+            Self::Words(_) => None,
         }
     }
 

@@ -4,6 +4,7 @@ use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::memory::Standing;
+use xc_sparse::LabelRows;
 use xc_sparse::dtype::DType;
 use xc_train::classifier::{ClassifierParams, HeadParams, Memory, SparseHeadParams, Workload};
 use xc_train::sampler::{LshParams, SamplerParams};
@@ -25,8 +26,21 @@ pub(super) struct Forecast {
     pub(super) answering: u64,
     /// Bytes of the outputs that are true of each instance, where they are not its labels.
     pub(super) targets: u64,
+    /// What to say of ids of labels that are far more than labels, where they are.
+    pub(super) sparse_ids: Option<String>,
     /// Units of the intermediate layer, where an option sets them apart from the other widths.
     pub(super) intermediate: Option<usize>,
+}
+
+/// What would help where ids of labels go far beyond the number of labels that occur.
+pub(super) fn sparse_ids(labels: &LabelRows) -> Option<String> {
+    let (n, most) = (labels.n_labels(), labels.nnz());
+    (n / 2 > most).then(|| {
+        format!(
+            "label ids go up to {}, and at most {most} labels occur: ids without gaps, or names (jsonl, csv), would help",
+            n - 1
+        )
+    })
 }
 
 /// An option as it would be typed, and what it does.
@@ -93,9 +107,12 @@ impl Forecast {
             }
         }
         if names.is_empty() {
-            return "fewer labels or narrower layers would help".to_owned();
+            return self.sparse_ids.clone().unwrap_or_else(|| "fewer labels or narrower layers would help".to_owned());
         }
         let needed = together.total();
+        if let Some(hint) = self.sparse_ids.as_ref().filter(|_| needed > limit) {
+            return hint.clone();
+        }
         let even = if needed <= limit { "" } else { "even " };
         format!("{even}with {} it would need {}", names.join(" "), format_bytes(needed))
     }

@@ -1,7 +1,7 @@
 //! What is said and refused before a network is trained.
 
 use super::explain::counted;
-use super::memory::Forecast;
+use super::memory::{Forecast, sparse_ids};
 use super::network::{Session, System};
 use crate::bytes::format_bytes;
 use crate::context::Context;
@@ -33,6 +33,7 @@ impl Session<'_> {
                 keeps_best: validates && self.training.keep == trainer::Keep::Best,
                 clips: self.training.clip_norm.is_some(),
             },
+            sparse_ids: instances.labels().and_then(sparse_ids),
             targets: system.targets(self),
             answering: if validates || self.is_judged() { system.answering(shape, params) } else { 0 },
             standing: Standing::now(instances.n_bytes().saturating_add(mapped)),

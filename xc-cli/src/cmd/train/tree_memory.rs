@@ -1,5 +1,6 @@
 //! What training trees will take, and which option makes it fit.
 
+use super::memory::sparse_ids;
 use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::error::CliError;
@@ -78,6 +79,7 @@ impl Forecast<'_> {
             Some(((threads, nnz), needed)) if needed < with(self.threads, None) => {
                 format!("even with {} it would need {}", typed(threads, nnz), format_bytes(needed))
             }
+            _ if sparse_ids(self.input.labels).is_some() => sparse_ids(self.input.labels).unwrap_or_default(),
             _ if self.of_text => {
                 "fewer features (--text.min-df 5, --text.max-features N) or instances would help".to_owned()
             }

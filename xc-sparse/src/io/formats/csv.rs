@@ -8,6 +8,8 @@
 //! `csv-core` splits the rows, one record at a time and never ahead of a request, so that the same code
 //! reads files and streams. The specification is `docs/formats/csv.md`.
 
+mod quotes;
+
 use super::fasttext::TextRows;
 use crate::io::error::{FieldOf, LineError, ReadError, ReadErrorKind, Snippet};
 use crate::io::fields::{Fields, LabelSeparator, Parts, RowId, join_text, quoted, split_labels};
@@ -19,6 +21,7 @@ use crate::io::source::Source;
 use crate::io::write::{same_rows, stream};
 use crate::rows::LabelRows;
 use csv_core::{ReadRecordResult, ReaderBuilder};
+use quotes::Quotes;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
@@ -37,13 +40,17 @@ struct Records {
     ends: Vec<usize>,
     n_fields: usize,
     max_bytes: usize,
+    /// What stands outside the quotes; `None` where quotes are text.
+    quotes: Option<Quotes>,
+    /// Whether a carriage return alone ends a row, as it ends the header; unknown before.
+    ends_at_return: Option<bool>,
 }
 
 impl Records {
     /// `begun` stands before what the source still gives.
-    fn new(delimiter: u8, begun: Vec<u8>, max_bytes: usize) -> Self {
+    fn new(delimiter: u8, begun: Vec<u8>, options: &ReadOptions) -> Self {
         Self {
-            core: ReaderBuilder::new().delimiter(delimiter).build(),
+            core: ReaderBuilder::new().delimiter(delimiter).quoting(options.table.quotes).build(),
             input: begun,
             at: 0,
             is_ended: false,
@@ -51,7 +58,9 @@ impl Records {
             bytes: vec![0; 1 << 10],
             ends: vec![0; 16],
             n_fields: 0,
-            max_bytes,
+            max_bytes: options.max_line_bytes,
+            quotes: options.table.quotes.then(|| Quotes::new(delimiter)),
+            ends_at_return: None,
         }
     }
 
@@ -82,9 +91,12 @@ impl Records {
     /// Takes blank lines off the front; false when nothing follows.
     fn skip_blank(&mut self, source: &mut Source) -> Result<bool, ReadError> {
         loop {
-            while let Some(end @ (b'\n' | b'\r')) = self.input.get(self.at) {
-                self.line += u64::from(*end == b'\n');
+            while let Some(&end @ (b'\n' | b'\r')) = self.input.get(self.at) {
+                self.line += u64::from(end == b'\n');
                 self.at += 1;
+                if end == b'\r' && self.ends_at_return == Some(false) {
+                    self.check_return(source, self.line)?;
+                }
             }
             if self.at < self.input.len() {
                 return Ok(true);
@@ -93,6 +105,33 @@ impl Records {
                 return Ok(false);
             }
         }
+    }
+
+    /// After a carriage return of a file whose rows end with line feeds: it must be part of a line end.
+    fn check_return(&mut self, source: &mut Source, line: u64) -> Result<(), ReadError> {
+        while self.fill(source)? {
+            match self.input[self.at] {
+                b'\r' => self.at += 1,
+                b'\n' => return Ok(()),
+                _ => return Err(ReadError::line(source.name(), line, ReadErrorKind::CarriageReturn)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles what ends a row, when the byte behind the header is known.
+    fn settle_line_ends(&mut self, source: &mut Source) -> Result<(), ReadError> {
+        if self.ends_at_return.is_none() {
+            self.ends_at_return = Some(false);
+            let after_return = self.at > 0 && self.input.get(self.at - 1) == Some(&b'\r');
+            if after_return {
+                while self.fill(source)? && self.input[self.at] == b'\r' {
+                    self.at += 1;
+                }
+                self.ends_at_return = Some(self.input.get(self.at).is_some_and(|&next| next != b'\n'));
+            }
+        }
+        Ok(())
     }
 
     /// Takes a byte order mark off the front.
@@ -125,14 +164,27 @@ impl Records {
             let (result, n_in, n_out, n_ends) = self.core.read_record(input, bytes, ends);
             (n_bytes, self.n_fields, taken) = (n_bytes + n_out, self.n_fields + n_ends, taken + n_in);
             if !closing {
+                let refused = self.quotes.as_mut().and_then(|quotes| quotes.pass(&input[..n_in]));
                 self.line += memchr::memchr_iter(b'\n', &input[..n_in]).count() as u64;
                 self.at += n_in;
+                if let Some(kind) = refused {
+                    // Nothing tells where the next row begins.
+                    self.input.clear();
+                    (self.at, self.is_ended) = (0, true);
+                    return fail(source, kind);
+                }
             }
             if taken > self.max_bytes {
                 return fail(source, ReadErrorKind::LineTooLong { limit_bytes: self.max_bytes });
             }
             match result {
-                ReadRecordResult::Record | ReadRecordResult::End => return Ok(Some(first)),
+                ReadRecordResult::Record | ReadRecordResult::End => {
+                    let by_return = !closing && self.at > 0 && self.input[self.at - 1] == b'\r';
+                    if by_return && self.ends_at_return == Some(false) {
+                        self.check_return(source, first)?;
+                    }
+                    return Ok(Some(first));
+                }
                 ReadRecordResult::OutputFull => self.bytes.resize(2 * self.bytes.len(), 0),
                 ReadRecordResult::OutputEndsFull => self.ends.resize(2 * self.ends.len(), 0),
                 // A line end after the last byte closes any field but a quoted one.
@@ -167,6 +219,8 @@ struct Columns {
     names: Vec<String>,
     text: Vec<usize>,
     labels: Option<usize>,
+    /// One 0 or 1 for each label, in the order of [`Fields::indicators`].
+    indicators: Vec<usize>,
     id: Option<usize>,
 }
 
@@ -176,17 +230,22 @@ impl Columns {
         if let Some(i) = (0..names.len()).find(|&i| repeated(i)) {
             return Err(ReadErrorKind::RepeatedColumn { got: Snippet::new(names[i].as_bytes()) });
         }
-        let Fields { text, labels, id, needs_id, .. } = &options.fields;
+        let Fields { text, labels, indicators, id, needs_id, .. } = &options.fields;
         let find = |name: &String, what| match names.iter().position(|column| column == name) {
             Some(at) => Ok(at),
             None => {
-                let expected = quoted([name]);
-                Err(ReadErrorKind::MissingColumn { what, expected, columns: quoted(&names) })
+                let (expected, delimiter) = (quoted([name]), other_delimiter(&names));
+                Err(ReadErrorKind::MissingColumn { what, expected, columns: quoted(&names), delimiter })
             }
         };
         let (with_text, with_labels) = (options.parts.have_text(), options.parts.have_labels());
         let text = text.iter().filter(|_| with_text).map(|name| find(name, FieldOf::Text)).collect::<Result<_, _>>()?;
-        let labels = match with_labels && !labels.is_empty() {
+        if let Some(i) = (0..indicators.len()).find(|&i| indicators[..i].contains(&indicators[i])) {
+            return Err(ReadErrorKind::RepeatedColumn { got: Snippet::new(indicators[i].as_bytes()) });
+        }
+        let indicators = indicators.iter().filter(|_| with_labels);
+        let indicators = indicators.map(|name| find(name, FieldOf::Labels)).collect::<Result<Vec<_>, _>>()?;
+        let labels = match with_labels && !labels.is_empty() && indicators.is_empty() {
             true => Some(find(labels, FieldOf::Labels)?),
             false => None,
         };
@@ -195,14 +254,23 @@ impl Columns {
             (true, found) => found.ok(),
             (false, _) => None,
         };
-        Ok(Self { names, text, labels, id })
+        Ok(Self { names, text, labels, indicators, id })
     }
+}
+
+/// What seems to stand between the columns of a header that reads as a single one.
+fn other_delimiter(names: &[String]) -> Option<char> {
+    let [one] = names else { return None };
+    let count = |delimiter: &char| one.matches(*delimiter).count();
+    [',', ';', '|', '\t'].into_iter().rev().max_by_key(count).filter(|delimiter| count(delimiter) > 0)
 }
 
 /// Reads instances out of a table.
 pub(crate) struct CsvReader {
     records: Records,
     columns: Option<Columns>,
+    /// Line of the record that is read and not yet given: the first one, where there is no header.
+    held: Option<u64>,
     options: ReadOptions,
 }
 
@@ -215,8 +283,8 @@ impl std::fmt::Debug for CsvReader {
 impl CsvReader {
     /// A reader of a source from its beginning, of which `begun` is already read.
     pub(crate) fn new(delimiter: u8, begun: Vec<u8>, options: &ReadOptions) -> Self {
-        let records = Records::new(delimiter, begun, options.max_line_bytes);
-        Self { records, columns: None, options: options.clone() }
+        let records = Records::new(delimiter, begun, options);
+        Self { records, columns: None, held: None, options: options.clone() }
     }
 
     /// Reads the header, unless that is done; false for an empty source.
@@ -227,9 +295,14 @@ impl CsvReader {
         self.records.skip_mark(source)?;
         let Some(line) = self.records.next(source)? else { return Ok(false) };
         let fail = |kind| ReadError::line(source.name(), line, kind);
-        let name = |field| self.records.text(field).map(str::to_owned);
+        let has_header = self.options.table.header;
+        let name = |field| match has_header {
+            true => self.records.text(field).map(str::to_owned),
+            false => Ok((field + 1).to_string()),
+        };
         let names = (0..self.records.n_fields).map(name).collect::<Result<_, _>>().map_err(fail)?;
         self.columns = Some(Columns::new(names, &self.options).map_err(fail)?);
+        self.held = (!has_header).then_some(line);
         Ok(true)
     }
 
@@ -244,7 +317,14 @@ impl CsvReader {
         if !self.begin(source)? {
             return Err(ReadError::file(source.name(), ReadErrorKind::Empty { expected: "a header of column names" }));
         }
-        let Some(line) = self.records.next(source)? else { return Ok(None) };
+        let line = match self.held.take() {
+            Some(line) => line,
+            None => {
+                self.records.settle_line_ends(source)?;
+                let Some(line) = self.records.next(source)? else { return Ok(None) };
+                line
+            }
+        };
         match self.row(into) {
             Ok(()) => Ok(Some(line)),
             Err(kind) => Err(LineError::whole(kind).locate(source.name(), line)),
@@ -252,7 +332,7 @@ impl CsvReader {
     }
 
     fn row(&self, into: &mut TextInstance) -> Result<(), ReadErrorKind> {
-        let Self { records, options, columns: Some(columns) } = self else { return Ok(()) };
+        let Self { records, options, columns: Some(columns), .. } = self else { return Ok(()) };
         let (got, expected) = (records.n_fields, columns.names.len());
         if got != expected {
             return Err(ReadErrorKind::FieldCount { got, expected });
@@ -269,6 +349,11 @@ impl CsvReader {
         if let Some(at) = columns.labels {
             let (separator, strings) = (&options.fields.separator, options.label_strings);
             split_labels(text(at)?, separator, strings, &mut into.labels).map_err(in_column(at))?;
+        }
+        for (&at, name) in columns.indicators.iter().zip(&options.fields.indicators) {
+            if indicated(text(at)?).ok_or_else(|| in_column(at)(not_an_indicator(records.field(at))))? {
+                into.labels.push(LabelRef::Name(name.clone()));
+            }
         }
         if let Some(at) = columns.id {
             into.id = Some(RowId::of_text(text(at)?));
@@ -324,6 +409,21 @@ impl Iterator for CsvBlocks {
     }
 }
 
+/// What a field says that is 1 where its label is true, and 0 where it is not.
+fn indicated(field: &str) -> Option<bool> {
+    match field.trim_ascii() {
+        "1" | "1.0" => Some(true),
+        "0" | "0.0" => Some(false),
+        word if word.eq_ignore_ascii_case("true") => Some(true),
+        word if word.eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    }
+}
+
+fn not_an_indicator(field: &[u8]) -> ReadErrorKind {
+    ReadErrorKind::Malformed { got: Snippet::new(field), expected: "0 or 1 (or false or true)" }
+}
+
 /// Appends a field, in quotes where it needs them.
 pub fn push_field(out: &mut Vec<u8>, field: &str, delimiter: u8) {
     let special = |b: &u8| *b == delimiter || matches!(b, b'"' | b'\n' | b'\r');
@@ -355,7 +455,7 @@ pub fn write_csv<S: AsRef<str>>(
 ) -> io::Result<()> {
     same_rows(texts.len(), labels.len());
     let unwritable = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
-    let Some(delimiter) = format.delimiter() else {
+    let Some(delimiter) = format.delimiter(None) else {
         return Err(unwritable(format!("{format} is no table, expected csv or tsv")));
     };
     let mut header = b"text,labels\n".to_vec();

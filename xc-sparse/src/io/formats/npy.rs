@@ -9,7 +9,9 @@ use crate::io::error::{ArrayProblem, ReadError, ReadErrorKind, Snippet};
 use crate::io::options::ReadOptions;
 use crate::io::row::MAX_IDS;
 use crate::io::source::Source;
+use crate::rows::{LabelRows, group_by};
 use half::f16;
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -395,6 +397,104 @@ pub(crate) fn read_npy_sparse(path: &Path, options: &ReadOptions) -> Result<Comp
         out.by_columns = false;
     }
     Ok(out)
+}
+
+/// A value of an array of labels, as it was written.
+#[derive(Clone, Copy)]
+enum Written {
+    Whole(i128),
+    Float(f64),
+}
+
+impl Entry for Written {
+    const EXPECTED: &'static str = "a number";
+    fn from_int(value: i128) -> Option<Self> {
+        Some(Self::Whole(value))
+    }
+    fn from_float(value: f64) -> Option<Self> {
+        // Whole values are taken as such; what is not finite has no fraction of 0.
+        let is_whole = value.fract() == 0.0 && value.abs() < 9e15;
+        Some(if is_whole { Self::Whole(value as i128) } else { Self::Float(value) })
+    }
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(value) => value.fmt(f),
+            Self::Float(value) => value.fmt(f),
+        }
+    }
+}
+
+/// Reads labels from an array: one class for each row in the shapes `[rows]` and `[rows, 1]`, or a row of
+/// 0 and 1 for each instance, with one column for each label.
+pub(crate) fn read_npy_labels(path: &Path, options: &ReadOptions) -> Result<LabelRows, ReadError> {
+    let mut source = Source::open(path, options.max_expanded_bytes)?;
+    let header = NpyHeader::read(&mut source.reading());
+    let header = header.map_err(|e| locate(&source, e))?;
+    let (rows, columns) = match header.shape[..] {
+        [rows] => (rows, 1),
+        [rows, columns] if (1..=MAX_IDS).contains(&columns) && header.n_entries().is_some() => (rows, columns),
+        _ => {
+            let problem = ArrayProblem::Shape {
+                got: format!("{:?}", header.shape).into(),
+                expected: "[rows] or [rows, 1] with one class for each row, or [rows, labels] of 0 and 1".into(),
+            };
+            return Err(locate(&source, NpyError::Problem(problem)));
+        }
+    };
+    let given = options.n_labels.map(|n| n as u64);
+    if let (Some(expected), 2..) = (given, columns)
+        && columns > expected
+    {
+        let (got, expected) = (columns as usize, expected as usize);
+        return Err(ReadError::path(path, ReadErrorKind::TooManyColumns { got, expected }));
+    }
+    let below = given.unwrap_or(MAX_IDS).min(MAX_IDS);
+    if rows > MAX_IDS {
+        let problem = ArrayProblem::Shape {
+            got: format!("{:?}", header.shape).into(),
+            expected: "at most 4294967295 rows of labels".into(),
+        };
+        return Err(locate(&source, NpyError::Problem(problem)));
+    }
+    // Pairs of a row and its label, in the order of the file.
+    let (mut pairs, mut largest, mut wrong) = (Vec::new(), 0, None);
+    let mut at = 0u64;
+    let outcome = read_entries(&mut source.reading(), &header, |value: Written| {
+        let (row, column) = if header.fortran { (at % rows, at / rows) } else { (at / columns, at % columns) };
+        at += 1;
+        let label = match value {
+            Written::Whole(class) if columns == 1 => u32::try_from(class).ok().filter(|&c| u64::from(c) < below),
+            Written::Whole(0) => return,
+            Written::Whole(1) => Some(column as u32),
+            _ => None,
+        };
+        match label {
+            Some(label) => {
+                largest = largest.max(u64::from(label) + 1);
+                pairs.push((row as u32, label));
+            }
+            None => _ = wrong.get_or_insert((row, column, value)),
+        }
+    });
+    outcome.map_err(|e| locate(&source, e))?;
+    if let Some((row, column, value)) = wrong {
+        let got = format!("{value} (row {row}, column {column})").into();
+        let expected = match columns {
+            1 => format!("a class from 0 to {}", below.saturating_sub(1)),
+            _ => "0 or 1: with several columns each is a label".to_owned(),
+        };
+        let at = if header.fortran { column * rows + row } else { row * columns + column } as usize;
+        let problem = ArrayProblem::Entry { at, got, expected: expected.into() };
+        return Err(locate(&source, NpyError::Problem(problem)));
+    }
+    // All entries were there, so the sizes fit memory.
+    let n_labels = if columns > 1 { columns.max(given.unwrap_or(0)) } else { given.unwrap_or(largest) } as usize;
+    // In Fortran order the labels of a row come in ascending order too.
+    let (indptr, labels) = group_by(rows as usize, pairs.iter().copied()).into_parts();
+    Ok(LabelRows::try_new(indptr, labels, n_labels).expect("ascending labels, bounded when read"))
 }
 
 /// Appends an npy header (version 1) whose data begin at a multiple of 64 bytes.

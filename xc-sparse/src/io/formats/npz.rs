@@ -13,10 +13,12 @@
 //! `docs/formats/npz.md`.
 
 use super::npy::{self, Entry, NpyError, NpyHeader};
-use crate::io::error::{ArrayProblem, ReadError, ReadErrorKind};
+use crate::io::error::{ArrayProblem, ReadError, ReadErrorKind, Snippet};
 use crate::io::options::ReadOptions;
 use crate::io::row::MAX_IDS;
+use crate::io::source::Compression;
 use crate::rows::{CsrMatrix, group_by, sort_row};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -80,7 +82,15 @@ impl<'a> Archive<'a> {
         }
         let limit_bytes =
             options.max_expanded_bytes.unwrap_or_else(|| crate::io::source::default_expansion(meta.len()));
-        let zip = ZipArchive::new(BufReader::new(opened)).map_err(|e| zip_error(file, e))?;
+        let mut opened = BufReader::new(opened);
+        if let Some(compression) = Compression::around(&mut opened).map_err(fail)? {
+            return Err(ReadError::file(file, ReadErrorKind::Wrapped { format: "npz", compression }));
+        }
+        let zip = ZipArchive::new(opened).map_err(|e| zip_error(file, e))?;
+        let mut again = BufReader::new(File::open(path).map_err(fail)?);
+        if let Some(name) = repeated_member(&mut again, zip.central_directory_start()).map_err(|e| damaged(file, e))? {
+            return Err(ReadError::file(file, ReadErrorKind::RepeatedMember { got: Snippet::new(&name) }));
+        }
         Ok(Self { file, zip, left_bytes: limit_bytes, limit_bytes })
     }
 
@@ -165,6 +175,32 @@ impl<'a> Archive<'a> {
     fn length(&self, member: &str, got: usize, expected: String) -> ReadError {
         let problem = ArrayProblem::Shape { got: format!("[{got}]").into(), expected: expected.into() };
         ReadError::file(self.file, ReadErrorKind::Array { array: member.into(), problem })
+    }
+}
+
+/// A name that two members of an archive have, as numpy names them (without `.npy`): which of them is
+/// read depends on the reader. The directory of the archive begins at `start`.
+fn repeated_member(file: &mut (impl Read + Seek), start: u64) -> io::Result<Option<Vec<u8>>> {
+    file.seek(SeekFrom::Start(start))?;
+    let mut names = HashSet::new();
+    loop {
+        let mut head = [0u8; 46];
+        match file.read_exact(&mut head) {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
+        if &head[..4] != b"PK\x01\x02" {
+            return Ok(None);
+        }
+        let length = |at: usize| u64::from(u16::from_le_bytes([head[at], head[at + 1]]));
+        let mut name = vec![0u8; length(28) as usize];
+        file.read_exact(&mut name)?;
+        let skipped = (length(30) + length(32)) as i64;
+        file.seek(SeekFrom::Current(skipped))?;
+        let key = name.strip_suffix(b".npy").unwrap_or(&name).to_vec();
+        if !names.insert(key) {
+            return Ok(Some(name));
+        }
     }
 }
 
@@ -283,10 +319,11 @@ fn read_coo(mut archive: Archive<'_>, rows: u64, columns: u64, values: Vec<f32>)
 }
 
 impl NpzMatrix {
-    /// Sorts each row (or column), drops zeros, and returns the matrix in the same layout.
+    /// Sorts each row (or column), adds up the entries of a repeated id as scipy does, drops zeros, and
+    /// returns the matrix in the same layout.
     ///
     /// # Errors
-    /// `(row, id)` of an id that is repeated in a row (or column).
+    /// `(row, id)` of repeated entries in a row (or column) whose sum f32 cannot hold.
     pub fn into_sorted(mut self) -> Result<CsrMatrix, (usize, u32)> {
         let mut order: Vec<(u32, f32)> = Vec::new();
         let mut kept = 0;
@@ -294,8 +331,11 @@ impl NpzMatrix {
         for row in 0..self.indptr.len() - 1 {
             let range = start..self.indptr[row + 1];
             start = range.end;
-            sort_row(&mut self.indices[range.clone()], &mut self.values[range.clone()], &mut order)
-                .map_err(|e| (row, e.id))?;
+            let (indices, values) = (&mut self.indices[range.clone()], &mut self.values[range.clone()]);
+            if sort_row(indices, values, &mut order).is_err() {
+                let n = add_repeated(indices, values, &mut order).map_err(|id| (row, id))?;
+                values[n..].fill(0.0);
+            }
             for i in range {
                 if self.values[i] != 0.0 {
                     self.indices[kept] = self.indices[i];
@@ -315,14 +355,33 @@ impl NpzMatrix {
     }
 }
 
-/// Reads a sparse matrix with sorted rows (csr, coo) or columns (csc) and without zeros.
+/// Sorts entries by id and adds up those of one id, in f64; gives how many are left, at the front.
+fn add_repeated(indices: &mut [u32], values: &mut [f32], order: &mut Vec<(u32, f32)>) -> Result<usize, u32> {
+    order.clear();
+    order.extend(indices.iter().copied().zip(values.iter().copied()));
+    // Stable: the sum does not depend on how equal ids are sorted.
+    order.sort_by_key(|&(id, _)| id);
+    let mut n = 0;
+    for entries in order.chunk_by(|a, b| a.0 == b.0) {
+        let sum = entries.iter().map(|&(_, value)| f64::from(value)).sum::<f64>() as f32;
+        if !sum.is_finite() {
+            return Err(entries[0].0);
+        }
+        (indices[n], values[n]) = (entries[0].0, sum);
+        n += 1;
+    }
+    Ok(n)
+}
+
+/// Reads a sparse matrix with sorted rows (csr, coo) or columns (csc) and without zeros. Entries of one
+/// place are added up.
 ///
 /// # Errors
-/// As [`read_npz`], and a repeated id in a row or column.
+/// As [`read_npz`], and entries of one place whose sum f32 cannot hold.
 pub fn read_npz_matrix(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, ReadError> {
     read_npz(path, options)?.into_sorted().map_err(|(row, id)| {
-        let problem = ArrayProblem::Repeated { row, id };
-        ReadError::path(path, ReadErrorKind::Array { array: "indices.npy".into(), problem })
+        let problem = ArrayProblem::Sum { row, id };
+        ReadError::path(path, ReadErrorKind::Array { array: "data.npy".into(), problem })
     })
 }
 

@@ -28,15 +28,24 @@ pub struct SvmlightBases {
 /// Column and cause.
 pub(crate) fn parse_svmlight_line(
     line: &[u8],
-    bases: SvmlightBases,
+    form: SvmlightForm,
     limits: &Limits,
     row: &mut RowBuffer,
 ) -> Result<bool, LineError> {
     row.clear();
-    append_row(line, bases, limits, &mut row.store)
+    append_row(line, form, limits, &mut row.store)
 }
 
-fn append_row(line: &[u8], bases: SvmlightBases, limits: &Limits, store: &mut RowStore) -> Result<bool, LineError> {
+/// How the rows of a file are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SvmlightForm {
+    pub(crate) bases: SvmlightBases,
+    /// Whether the labels are read, which stand first: an entry in their place may be a label with a weight.
+    pub(crate) labels_first: bool,
+}
+
+fn append_row(line: &[u8], form: SvmlightForm, limits: &Limits, store: &mut RowStore) -> Result<bool, LineError> {
+    let bases = form.bases;
     let comment = memchr::memchr(b'#', line);
     let line = &line[..comment.unwrap_or(line.len())];
     if comment.is_some() && line.iter().all(|&b| is_blank(b)) {
@@ -49,7 +58,14 @@ fn append_row(line: &[u8], bases: SvmlightBases, limits: &Limits, store: &mut Ro
     let mut seen = RowSeen::default();
     let mut at = 0;
     if !is_blank(line[0]) && !line.starts_with(b"qid:") {
-        at = entries::append_labels(line, 0, bases.labels, limits, store, &mut seen)?.unwrap_or(0);
+        at = match entries::append_labels(line, 0, bases.labels, true, limits, store, &mut seen)? {
+            None if form.labels_first => {
+                let got = Snippet::new(&line[..token_end(line, 0)]);
+                let expected = "labels, without weights; a row without labels begins with a blank";
+                return Err(LineError::at(0, ReadErrorKind::Malformed { got, expected }));
+            }
+            end => end.unwrap_or(0),
+        };
     }
     while line.get(at).copied().is_some_and(is_blank) {
         at += 1;
@@ -68,7 +84,7 @@ fn append_row(line: &[u8], bases: SvmlightBases, limits: &Limits, store: &mut Ro
 }
 
 pub(crate) struct SvmlightParser {
-    pub(crate) bases: SvmlightBases,
+    pub(crate) form: SvmlightForm,
     pub(crate) limits: Limits,
 }
 
@@ -76,7 +92,7 @@ impl LineParser for SvmlightParser {
     type Block = RowBlock;
 
     fn parse_line(&self, line: &[u8], line_no: u64, into: &mut RowBlock) -> Result<(), LineError> {
-        if append_row(line, self.bases, &self.limits, &mut into.store)? {
+        if append_row(line, self.form, &self.limits, &mut into.store)? {
             into.end_row(line_no);
         }
         Ok(())

@@ -81,6 +81,9 @@ impl XcHeader {
             let kind = ReadErrorKind::Width { got: self.n_features, expected: bound.below };
             return Err(LineError::whole(kind));
         }
+        if let Some(expected) = given.known.filter(|&known| self.n_features < known) {
+            return Err(LineError::whole(ReadErrorKind::Width { got: self.n_features, expected }));
+        }
         self.limits_within(given)
     }
 
@@ -98,6 +101,7 @@ impl XcHeader {
                 Some(n) => narrow("label", n, given.labels)?,
                 None => given.labels,
             },
+            known: given.known,
         })
     }
 }
@@ -108,7 +112,7 @@ fn append_row(line: &[u8], limits: &Limits, store: &mut RowStore) -> Result<(), 
     let mut seen = RowSeen::default();
     let mut at = 0;
     if line.first().is_some_and(|&b| b != b' ' && b != b'\t') {
-        at = entries::append_labels(line, 0, IndexBase::Zero, limits, store, &mut seen)?.unwrap_or(0);
+        at = entries::append_labels(line, 0, IndexBase::Zero, false, limits, store, &mut seen)?.unwrap_or(0);
     }
     entries::append_features(IdKind::Feature, line, at, IndexBase::Zero, limits, store, &mut seen)?;
     store.finish_row(mark, seen)

@@ -82,6 +82,10 @@ impl FeatureSink<'_> {
         if !value.is_finite() {
             return Err(E::custom(format_args!("feature {id}: expected a value that f32 can hold")));
         }
+        if self.limits.leaves_out(id) {
+            self.seen.unseen += 1;
+            return Ok(());
+        }
         self.seen.features_unsorted |= u64::from(id) < self.next_id;
         self.seen.zeros |= value == 0.0;
         self.next_id = u64::from(id) + 1;

@@ -21,10 +21,11 @@ use crate::io::blocks::LineParser;
 use crate::io::error::{FieldOf, LineError, ReadErrorKind, Snippet};
 use crate::io::fields::{Fields, Parts, RowId, join_text, quoted};
 use crate::io::instance::TextInstance;
+use crate::io::label::LabelRef;
 use crate::io::options::ReadOptions;
 use features::{FeatureSink, FeaturesSeed};
 use labels::LabelsSeed;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,6 +38,7 @@ pub(crate) fn parse_jsonl_text(line: &[u8], options: &ReadOptions, into: &mut Te
     into.clear();
     let fields = &options.fields;
     let with_text = options.parts.have_text();
+    // A field that is null is there, and its text is empty.
     let mut texts: Vec<Option<String>> = vec![None; if with_text { fields.text.len() } else { 0 }];
     read_object(line, options, into, Content::Text(&mut texts))?;
     if texts.iter().all(Option::is_none) && !texts.is_empty() {
@@ -93,6 +95,10 @@ pub(crate) fn json_error(error: &serde_json::Error) -> LineError {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let problem = message.strip_suffix(&place).unwrap_or(&message);
     let problem = match error.classify() {
+        _ if matches!(problem, "lone leading surrogate in hex escape" | "unexpected end of hex escape") => {
+            "a \\u escape of a surrogate without its other half: the text was cut inside a character, such as an emoji"
+                .to_owned()
+        }
         serde_json::error::Category::Eof => format!("incomplete JSON: {problem}"),
         serde_json::error::Category::Syntax => format!("malformed JSON: {problem}"),
         _ => problem.to_owned(),
@@ -125,6 +131,7 @@ impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, '_, '_> {
 enum Field {
     Text(usize),
     Labels,
+    Indicator(usize),
     Features,
     Id,
     Other,
@@ -141,6 +148,7 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_, '_> {
         let Self { options, into, content, refused } = self;
         let fields = &options.fields;
         let (mut labels_seen, mut id_seen) = (false, false);
+        let mut indicated = vec![false; if options.parts.have_labels() { fields.indicators.len() } else { 0 }];
         while let Some(field) = map.next_key_seed(KeySeed { options, content })? {
             let repeated = |name: &str| A::Error::custom(format_args!("the field {name:?} is given twice"));
             match (field, &mut *content) {
@@ -149,7 +157,7 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_, '_> {
                     if texts[i].is_some() {
                         return Err(repeated(&fields.text[i]));
                     }
-                    texts[i] = text;
+                    texts[i] = Some(text);
                 }
                 (Field::Features, Content::Features(sink)) => {
                     if sink.found {
@@ -163,6 +171,15 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_, '_> {
                         return Err(repeated(&fields.labels));
                     }
                     map.next_value_seed(LabelsSeed { options, labels: &mut into.labels, refused })?;
+                }
+                (Field::Indicator(i), _) => {
+                    let name = &fields.indicators[i];
+                    if std::mem::replace(&mut indicated[i], true) {
+                        return Err(repeated(name));
+                    }
+                    if map.next_value_seed(IndicatorSeed { field: name })? {
+                        into.labels.push(LabelRef::Name(name.clone()));
+                    }
                 }
                 (Field::Id, _) => {
                     let json = map.next_value::<&RawValue>()?.get();
@@ -178,6 +195,10 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_, '_> {
                 }
                 _ => _ = map.next_value::<IgnoredAny>()?,
             }
+        }
+        if let Some(absent) = indicated.iter().position(|indicated| !indicated) {
+            let name = &fields.indicators[absent];
+            return Err(A::Error::custom(format_args!("the object has no field {name:?}, expected 0 or 1 there")));
         }
         Ok(())
     }
@@ -202,9 +223,13 @@ impl Visitor<'_> for KeySeed<'_, '_, '_> {
     }
     fn visit_str<E>(self, key: &str) -> Result<Field, E> {
         let ReadOptions { fields, parts, .. } = self.options;
+        let indicator = || fields.indicators.iter().position(|field| field == key).map(Field::Indicator);
         let text = || fields.text.iter().position(|field| field == key).map(Field::Text);
         Ok(match self.content {
-            _ if parts.have_labels() && key == fields.labels => Field::Labels,
+            _ if parts.have_labels() && !fields.indicators.is_empty() && indicator().is_some() => {
+                indicator().unwrap_or(Field::Other)
+            }
+            _ if parts.have_labels() && key == fields.labels && fields.indicators.is_empty() => Field::Labels,
             Content::Features(_) if key == fields.features => Field::Features,
             Content::Text(texts) if !texts.is_empty() && text().is_some() => text().unwrap_or(Field::Other),
             _ if parts.have_ids() && key == fields.id => Field::Id,
@@ -213,30 +238,59 @@ impl Visitor<'_> for KeySeed<'_, '_, '_> {
     }
 }
 
+/// A field that is 1 where its label is true, and 0 where it is not.
+struct IndicatorSeed<'a> {
+    field: &'a str,
+}
+
+impl<'de> DeserializeSeed<'de> for IndicatorSeed<'_> {
+    type Value = bool;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl Visitor<'_> for IndicatorSeed<'_> {
+    type Value = bool;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0 or 1 (or false or true) in the field {:?}", self.field)
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<bool, E> {
+        Ok(value)
+    }
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<bool, E> {
+        if value > 1 { Err(E::invalid_value(Unexpected::Unsigned(value), &self)) } else { Ok(value == 1) }
+    }
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<bool, E> {
+        let is_whole = value == 0.0 || value == 1.0;
+        if is_whole { Ok(value == 1.0) } else { Err(E::invalid_value(Unexpected::Float(value), &self)) }
+    }
+}
+
 struct TextSeed<'a> {
     field: &'a str,
 }
 
 impl<'de> DeserializeSeed<'de> for TextSeed<'_> {
-    type Value = Option<String>;
+    type Value = String;
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for TextSeed<'_> {
-    type Value = Option<String>;
+    type Value = String;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a string in the field {:?}", self.field)
     }
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(text.to_owned()))
+        Ok(text.to_owned())
     }
     fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
-        Ok(Some(text))
+        Ok(text)
     }
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
+        Ok(String::new())
     }
     fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
         Err(A::Error::custom(format_args!(
