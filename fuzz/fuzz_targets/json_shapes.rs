@@ -17,6 +17,10 @@ fuzz_target!(|bytes: &[u8]| {
             check_message(&path, &error.to_string());
         }
         let Ok(objects) = serde_json::from_slice::<Vec<&RawValue>>(&shape) else { continue };
+        // A line that begins with a bracket would be an array of its own.
+        if objects.iter().any(|object| !object.get().starts_with('{')) {
+            continue;
+        }
         let mut lines = Vec::new();
         for object in objects {
             lines.extend(object.get().bytes().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b }));
@@ -30,7 +34,8 @@ fuzz_target!(|bytes: &[u8]| {
             }
             // An empty file is refused, an empty array has no rows.
             (Ok(whole), Err(_)) => assert!(whole.texts.is_empty()),
-            (Err(_), by_line) => assert!(by_line.is_err()),
+            // Fields that are not read may be nested to any depth on a line.
+            (Err(error), by_line) => assert!(by_line.is_err() || error.to_string().contains("128 brackets")),
         }
     }
 });

@@ -121,7 +121,7 @@ fn files_that_do_not_belong_together() {
         .xc("train tree --train ok.txt --label-costs costs.txt --model n")
         .refused(2, "costs.txt: 2 numbers; one for each of the 5 labels is expected");
     folder.write("wide.txt", "1 9 5\n0 8:1\n");
-    let outcome = folder.xc("predict --model m --input wide.txt");
+    let outcome = folder.xc("predict --model m --input wide.txt --unseen refuse");
     assert_eq!((outcome.code, &*outcome.stdout), (2, ""));
     assert!(outcome.stderr.starts_with("xc: error: wide.txt: line 1: ") && outcome.stderr.contains('9'), "{outcome:?}");
     folder.write("text.jsonl", "{\"text\":\"a\"}\n");

@@ -123,7 +123,7 @@ fn rows_and_vectors_answer_every_kind_of_model_of_features() {
     folder.ok("train tree --train rows.npy --train-labels rows.txt --model tree-of-vectors");
     for model in ["tree", "dense", "vectors", "tree-of-vectors"] {
         let input = "30 3 3\n1:1\n{\"features\":{\"1\":1}}\n{\"vector\":[0,1,0]}\n{\"vector\":[1]}\n7:1\n{\"vector\":[0,1,1e40]}\n";
-        let outcome = folder.answered(&format!("predict --model {model} --input - --top-k 3"), input);
+        let outcome = folder.answered(&format!("predict --model {model} --input - --top-k 3 --unseen refuse"), input);
         assert_eq!(outcome.code, 0, "{model}: {}", outcome.stderr);
         let answers: Vec<&str> = outcome.stdout.lines().collect();
         assert_eq!(answers.len(), 6, "{model}: {}", outcome.stdout);
@@ -139,8 +139,10 @@ fn rows_and_vectors_answer_every_kind_of_model_of_features() {
         }
     }
     // A stated width that is another one is no header of this model.
-    let outcome = folder.answered("predict --model tree --input -", "30 4 3\n1:1\n");
-    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    for (header, options) in [("30 2 3", ""), ("30 4 3", "--unseen refuse")] {
+        let outcome = folder.answered(&format!("predict --model tree --input - {options}"), format!("{header}\n1:1\n"));
+        assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    }
 }
 
 #[test]

@@ -169,12 +169,6 @@ fn errors_about_labels_name_the_option_that_helps() {
          labels (--label-separator S; '' takes each string as one label)",
     );
     refuse(
-        "a.json",
-        "[{\"text\": \"a b\", \"labels\": [\"x\"]}]",
-        "",
-        "a JSON array, expected one object a line (pandas writes that with to_json(path, orient=\"records\", lines=True))",
-    );
-    refuse(
         "a.csv",
         "text,labels,text\na b,x,y\n",
         "",

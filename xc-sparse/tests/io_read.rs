@@ -136,7 +136,7 @@ fn formats_are_told_by_name_then_by_content() {
         // No column that is read: words.
         ("a.txt", "some, words\n", None),
         ("a.txt", "text\n", None),
-        ("a.txt", " [{\"text\": \"a\"}]\n", None),
+        ("a.txt", " [{\"text\": \"a\"}]\n", Some(Format::Jsonl)),
     ];
     for (name, content, expected) in cases {
         let (_dir, path) = file(name, content.as_bytes());

@@ -313,3 +313,103 @@ fn a_line_of_blanks_is_an_empty_list_among_ids_and_among_names() {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn entries_of_one_place_add_up_and_are_one_label(
+        rows in prop::collection::vec(prop::collection::vec((0u32..4, -2i32..3), 0..8), 1..5),
+        by_columns in any::<bool>(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npz");
+        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        let mut expected = vec![[0i32; 4]; rows.len()];
+        for (row, sums) in rows.iter().zip(&mut expected) {
+            for &(column, value) in row {
+                indices.push(column);
+                values.push(value as f32);
+                sums[column as usize] += value;
+            }
+            indptr.push(indices.len());
+        }
+        let layout = if by_columns { Layout::Csc } else { Layout::Csr };
+        let (n_rows, n_columns) = if by_columns { (4, rows.len()) } else { (rows.len(), 4) };
+        let mut file = std::fs::File::create(&path).unwrap();
+        write_npz_arrays(&mut file, layout, n_rows, n_columns, &indptr, &indices, &values).unwrap();
+        let matrix = read_npz_matrix(&path, &ReadOptions::default()).unwrap();
+        for (outer, sums) in expected.iter().enumerate() {
+            for (inner, &sum) in sums.iter().enumerate() {
+                let (row, column) = if by_columns { (inner, outer) } else { (outer, inner) };
+                let got = matrix.get(row, column).copied();
+                prop_assert_eq!(got, (sum != 0).then_some(sum as f32));
+            }
+        }
+        let labels = read_labels(&path, &ReadOptions::default()).unwrap().labels;
+        for (row, list) in labels.iter().enumerate() {
+            let sum = |label: &u32| if by_columns { expected[*label as usize][row] } else { expected[row][*label as usize] };
+            let all: Vec<u32> = (0..n_columns as u32).filter(|label| sum(label) != 0).collect();
+            prop_assert_eq!(list, &all[..]);
+        }
+    }
+
+    #[test]
+    fn features_beyond_those_that_are_known_are_left_out_and_counted(
+        rows in prop::collection::vec(prop::collection::btree_map(0u32..9, 1i32..9, 0..6), 1..6),
+        known in 1usize..9,
+        block_bytes in 1usize..40,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let matrix = |n: usize, below: u32| {
+            let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+            for row in &rows {
+                for (&feature, &value) in row.range(..below) {
+                    indices.push(feature);
+                    values.push(value as f32);
+                }
+                indptr.push(indices.len());
+            }
+            CsrMatrix::new((rows.len(), n), indptr, indices, values)
+        };
+        let (whole, expected) = (matrix(9, 9), matrix(known, known as u32));
+        let entries = (whole.nnz() - expected.nnz()) as u64;
+        let with_unseen = rows.iter().filter(|row| row.range(known as u32..).next().is_some()).count() as u64;
+        let labels = LabelRows::from_lists(rows.iter().map(|_| [0u32]), 1).unwrap();
+        let bases = SvmlightBases { features: IndexBase::Zero, labels: IndexBase::Zero };
+        let mut files: Vec<(Format, Vec<u8>)> = Vec::new();
+        let mut out = Vec::new();
+        write_xc(&mut out, whole.view(), &labels).unwrap();
+        files.push((Format::Xc, std::mem::take(&mut out)));
+        write_svmlight(&mut out, whole.view(), &labels, bases).unwrap();
+        files.push((Format::Svmlight, std::mem::take(&mut out)));
+        write_jsonl_features(&mut out, whole.view(), &labels, None).unwrap();
+        files.push((Format::Jsonl, std::mem::take(&mut out)));
+        let mut npz = std::io::Cursor::new(Vec::new());
+        write_npz(&mut npz, whole.view()).unwrap();
+        files.push((Format::Npz, npz.into_inner()));
+        for (format, bytes) in files {
+            let path = folder.path().join("a");
+            std::fs::write(&path, &bytes).unwrap();
+            let count = std::sync::Arc::new(UnseenCount::default());
+            let options = ReadOptions {
+                format: Some(format),
+                n_features: Some(known),
+                unseen: Some(count.clone()),
+                svmlight_base: Some(IndexBase::Zero),
+                block_bytes,
+                ..ReadOptions::default()
+            };
+            let data = read_dataset(&path, &options).unwrap();
+            prop_assert_eq!(&data.features, &expected, "{}", format);
+            prop_assert_eq!((count.entries(), count.rows()), (entries, with_unseen), "{}", format);
+            if entries > 0 {
+                prop_assert!(read_dataset(&path, &ReadOptions { unseen: None, ..options.clone() }).is_err());
+            }
+            if format != Format::Npz {
+                let mut reader = InstanceReader::over(Source::open(&path, None).unwrap(), &options).unwrap();
+                let mut instance = InstanceBuffer::default();
+                while reader.next_into(&mut instance).unwrap().is_some() {}
+                prop_assert_eq!((count.entries(), count.rows()), (2 * entries, 2 * with_unseen), "{}", format);
+            }
+        }
+    }
+}

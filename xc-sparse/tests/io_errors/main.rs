@@ -64,8 +64,11 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 fn torn_and_damaged_compression_is_told_from_bad_content() {
     let text: Vec<u8> = (0..500).flat_map(|i| format!("{} {}:{}\n", i % 7, i % 11, i).into_bytes()).collect();
     let (gz, zst) = (gzip(&text), zstd::encode_all(&text[..], 3).unwrap());
+    let (mut bz2, mut xz) = (Vec::new(), Vec::new());
+    bzip2::read::BzEncoder::new(&text[..], bzip2::Compression::fast()).read_to_end(&mut bz2).unwrap();
+    liblzma::read::XzEncoder::new(&text[..], 3).read_to_end(&mut xz).unwrap();
     let torn = "is truncated or damaged:";
-    for (bytes, name) in [(&gz, "gzip"), (&zst, "zstd")] {
+    for (bytes, name) in [(&gz, "gzip"), (&zst, "zstd"), (&bz2, "bzip2"), (&xz, "xz")] {
         for cut in [bytes.len() / 2, bytes.len() - 1] {
             let got = message("a.txt", &bytes[..cut], |path| read_instances(path, &format(Format::Xc)).err());
             assert!(got.starts_with(&format!("a.txt: the {name} data {torn}")), "{got}");
@@ -79,9 +82,26 @@ fn torn_and_damaged_compression_is_told_from_bad_content() {
     let got = message("a.txt", &flipped, |path| read_instances(path, &format(Format::Xc)).err());
     assert!(got.starts_with(&format!("a.txt: the gzip data {torn}")), "{got}");
     check("a.txt", &format(Format::Xc), &[(&gzip(b""), "the file is empty, expected a header or a row")]);
-    let bomb = zstd::encode_all(std::io::repeat(b'\n').take(1 << 24), 3).unwrap();
+    let bomb = || std::io::repeat(b'\n').take(1 << 24);
+    let (mut bz2, mut xz) = (Vec::new(), Vec::new());
+    bzip2::read::BzEncoder::new(bomb(), bzip2::Compression::best()).read_to_end(&mut bz2).unwrap();
+    liblzma::read::XzEncoder::new(bomb(), 6).read_to_end(&mut xz).unwrap();
     let small = ReadOptions { max_expanded_bytes: Some(1 << 12), header: HeaderRule::Absent, ..format(Format::Xc) };
-    check("a.txt", &small, &[(&bomb, "the compressed data expands to more than 4096 bytes, the limit")]);
+    for bomb in [zstd::encode_all(bomb(), 3).unwrap(), bz2, xz] {
+        check("a.txt", &small, &[(&bomb, "the compressed data expands to more than 4096 bytes, the limit")]);
+    }
+    // A dictionary of 1.5 GiB, larger than any usual one, is not allocated: its size is a byte of the block's header.
+    let mut xz = Vec::new();
+    liblzma::read::XzEncoder::new(&b"0 0:1\n"[..], 0).read_to_end(&mut xz).unwrap();
+    let (header, end) = (12, 12 + 4 * usize::from(xz[12]));
+    assert_eq!(xz[header + 2..header + 4], [0x21, 1]);
+    xz[header + 4] = 37;
+    let mut crc = flate2::Crc::new();
+    crc.update(&xz[header..end]);
+    xz[end..end + 4].copy_from_slice(&crc.sum().to_le_bytes());
+    let without = ReadOptions { header: HeaderRule::Absent, ..format(Format::Xc) };
+    let got = message("a.txt", &xz, |path| read_instances(path, &without).err());
+    assert!(got.starts_with(&format!("a.txt: the xz data {torn}")), "{got}");
 }
 
 #[test]

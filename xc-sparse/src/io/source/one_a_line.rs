@@ -254,15 +254,24 @@ impl<R: Read> OneALine<R> {
 impl<R: Read> OneALine<R> {
     /// Reads the beginning; gives whether it shows that the file is not JSONL.
     pub(super) fn look(&mut self) -> bool {
-        // What is wrong is said when it is read.
-        self.failed = self.more().err();
+        let is_open = |lines: &Self| match lines.place {
+            Place::Start => true,
+            Place::Value => !lines.is_spread,
+            _ => false,
+        };
+        while is_open(self) && !self.is_ended && self.failed.is_none() && self.out.len() < CHUNK {
+            // What is wrong is said when it is read.
+            self.failed = self.more().err();
+        }
         self.is_spread
     }
 
-    /// Reads on, when all is given.
+    /// Reads on.
     fn more(&mut self) -> io::Result<()> {
-        self.out.clear();
-        self.given = 0;
+        if self.given == self.out.len() {
+            self.out.clear();
+            self.given = 0;
+        }
         self.input.resize(CHUNK, 0);
         let got = self.reader.read(&mut self.input)?;
         let input = std::mem::take(&mut self.input);
@@ -280,7 +289,8 @@ impl<R: Read> OneALine<R> {
 
 impl<R: Read> Read for OneALine<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.given == self.out.len() {
+        // Blanks and a byte order mark are nothing in front of an array.
+        while self.given == self.out.len() || self.place == Place::Start {
             if let Some(error) = self.failed.take() {
                 self.is_ended = true;
                 return Err(error);
