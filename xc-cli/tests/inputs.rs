@@ -262,6 +262,7 @@ fn features_that_training_had_not_are_counted_wherever_rows_come_for_a_model() {
         "calibrate --model m --validation more.txt --output c",
         "blend m n --validation more.jsonl --output b --held-out",
         "bench predict --model m --input more.npz --mode batch",
+        "evaluate --model m --truth more.txt",
         "convert --from xc-text more.txt --to jsonl o.jsonl --pipeline m",
     ] {
         let outcome = program::run(&mut folder.command(command));

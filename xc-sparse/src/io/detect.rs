@@ -1,6 +1,7 @@
 //! Detection of a file's format.
 
-use super::error::{ForeignFile, ReadError, ReadErrorKind};
+use super::error::{ReadError, ReadErrorKind};
+use super::foreign::{ForeignFile, is_named_parquet, is_vowpal_wabbit};
 use super::format::Format;
 use super::options::ReadOptions;
 use super::source::Source;
@@ -89,40 +90,6 @@ impl Format {
         }
         [Self::Csv, Self::Tsv].into_iter().find(|format| names_fields(line, *format, options))
     }
-}
-
-impl ForeignFile {
-    /// The format that is not read, by the first bytes of a file.
-    fn of_content(head: &[u8]) -> Option<Self> {
-        for (magic, format) in [
-            (&b"PAR1"[..], Self::Parquet),
-            (b"ARROW1", Self::Arrow),
-            (b"\x89HDF\r\n", Self::Hdf5),
-            (b"\x80\x04", Self::Pickle),
-            (b"\x80\x05", Self::Pickle),
-        ] {
-            if head.starts_with(magic) {
-                return Some(format);
-            }
-        }
-        let word = |word: &str, line: &[u8]| {
-            line.len() >= word.len() && line[..word.len()].eq_ignore_ascii_case(word.as_bytes())
-        };
-        // Comments of ARFF begin with a per cent sign.
-        let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_start);
-        let first = lines.find(|line| !line.is_empty() && line[0] != b'%').unwrap_or_default();
-        (word("@relation", first) || word("@attribute", first)).then_some(Self::Arff)
-    }
-}
-
-/// Whether a line looks like a label, and a bar in front of the features.
-fn is_vowpal_wabbit(line: &[u8]) -> bool {
-    let has_bar = line.starts_with(b"|") || line.windows(2).any(|pair| pair == b" |");
-    has_bar && line.first().is_some_and(|b| b.is_ascii_digit() || b"+-.|".contains(b))
-}
-
-fn is_named_parquet(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet") || e.eq_ignore_ascii_case("pq"))
 }
 
 fn first_line(head: &[u8]) -> &[u8] {

@@ -1,5 +1,6 @@
 //! Errors in files, and where they are.
 
+use super::foreign::ForeignFile;
 use super::source::Compression;
 use std::error::Error;
 use std::fmt;
@@ -447,45 +448,6 @@ pub enum ReadErrorKind {
         /// What is wrong.
         problem: ArrayProblem,
     },
-}
-
-/// A format that is not read, but known by its first bytes, and what makes a readable file of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ForeignFile {
-    /// Parquet.
-    #[error(
-        "Parquet is not read: python -c 'import pandas; pandas.read_parquet(\"FILE\").to_json(\"FILE.jsonl\", \
-         orient=\"records\", lines=True)' makes JSONL of it"
-    )]
-    Parquet,
-    /// Arrow, or Feather.
-    #[error(
-        "Arrow and Feather are not read: python -c 'import pandas; pandas.read_feather(\"FILE\").to_json(\"FILE.jsonl\", \
-         orient=\"records\", lines=True)' makes JSONL of it"
-    )]
-    Arrow,
-    /// HDF5.
-    #[error("HDF5 is not read: with h5py and numpy, numpy.save makes npy of an array")]
-    Hdf5,
-    /// A Python pickle.
-    #[error(
-        "a Python pickle is not read: to_json(path, orient=\"records\", lines=True) of pandas, numpy.save or \
-         scipy.sparse.save_npz write files that are"
-    )]
-    Pickle,
-    /// ARFF, of Weka, MEKA and MULAN.
-    #[error(
-        "ARFF is not read: with scipy.io.arff.loadarff (dense files) or scikit-multilearn's load_from_arff, and \
-         scipy.sparse.save_npz for features and labels, it becomes two npz files"
-    )]
-    Arff,
-    /// Text of Vowpal Wabbit.
-    #[error(
-        "text of Vowpal Wabbit is not read: expected the labels as __label__NAME in front of the words (fasttext), or \
-         JSONL; sed -E 's/^([^ |]+)[^|]*\\|[^ ]* */__label__\\1 /' FILE makes fasttext of words with one label a line"
-    )]
-    VowpalWabbit,
 }
 
 /// What is read from a field of JSONL or a column of CSV.

@@ -76,6 +76,7 @@ pub(super) fn predict(
         task.advance(batch.len() as u64);
     }
     drop(task);
+    queries.report_unseen(context);
     if unknown > 0 {
         let input = input.display();
         context.warn(format_args!(
