@@ -402,7 +402,8 @@ proptest! {
             prop_assert_eq!(&data.features, &expected, "{}", format);
             prop_assert_eq!((count.entries(), count.rows()), (entries, with_unseen), "{}", format);
             if entries > 0 {
-                prop_assert!(read_dataset(&path, &ReadOptions { unseen: None, ..options.clone() }).is_err());
+                let strict = ReadOptions { unseen: None, ..options.clone() };
+                prop_assert!(read_dataset(&path, &strict).is_err());
             }
             if format != Format::Npz {
                 let mut reader = InstanceReader::over(Source::open(&path, None).unwrap(), &options).unwrap();
