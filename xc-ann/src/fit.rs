@@ -24,7 +24,7 @@ pub(crate) const USUAL_K: usize = 10;
 pub(crate) const SAMPLE: usize = 256;
 /// Vectors that a width is fitted to where there are no queries.
 const TO_FIT: usize = 1000;
-/// So few vertices are always scanned: a search of the graph would compare a good part of them, out of order.
+/// So few vertices are scanned where a fit is to hold for other queries.
 pub(crate) const SCANNED: usize = 2000;
 
 /// Whether cells answer so many queries sooner than a walk does, or a scan where the width is one: by what a
@@ -47,6 +47,8 @@ struct Aim<'a> {
     k: usize,
     /// The vertex of each query, where queries are rows that are to be searched as if they were not there.
     hidden: Option<&'a [u32]>,
+    /// Whether few vertices are scanned without a look at the graph.
+    scans: bool,
     /// The recall that is stored as the one to reach.
     target: f64,
     /// The share of the `k` best rows among answers.
@@ -193,9 +195,12 @@ impl Graph {
         Wish { k, target, hidden, missed, errors }: Wish<'_>,
     ) -> Result<Fitted, QueryError> {
         let (truth, best_too) = (Truth { graph: self, rows, queries, best, missed }, self.params.best_too);
+        // What is found of these queries says little of others where a search is as long as a scan.
+        let scans = errors > 0.0 || missed > 1.0;
         let enough = |found: &RankedBatch| truth.least_recall(found, best_too, errors) >= target;
         let recall = |found: &RankedBatch| truth.recall(found);
-        let fitted = self.fit_aim(rows, queries, &Aim { k, hidden, target, recall: &recall, enough: &enough })?;
+        let fitted =
+            self.fit_aim(rows, queries, &Aim { k, hidden, scans, target, recall: &recall, enough: &enough })?;
         self.fitted = Some(fitted);
         Ok(fitted)
     }
@@ -218,7 +223,8 @@ impl Graph {
     ) -> Result<Fitted, QueryError> {
         let truth = Truth { graph: self, rows, queries, best: truth, missed: 1.0 };
         let recall = |found: &RankedBatch| truth.recall(found);
-        let fitted = self.fit_aim(rows, queries, &Aim { k, hidden: None, target: 0.0, recall: &recall, enough })?;
+        let fitted =
+            self.fit_aim(rows, queries, &Aim { k, hidden: None, scans: false, target: 0.0, recall: &recall, enough })?;
         let fitted = Fitted { target: fitted.recall, ..fitted };
         self.fitted = Some(fitted);
         Ok(fitted)
@@ -231,7 +237,7 @@ impl Graph {
     }
 
     fn fit_aim(&self, rows: DenseRows<'_>, queries: DenseRows<'_>, aim: &Aim<'_>) -> Result<Fitted, QueryError> {
-        let (mut fitted, effort) = self.least_width_of(rows, queries, aim, self.codes.len() <= SCANNED)?;
+        let (mut fitted, effort) = self.least_width_of(rows, queries, aim)?;
         if let Some((cells, recall, compared)) = self.least_cells(rows, queries, aim)?
             && cells_are_faster(queries.len() as u64, compared, effort, fitted.width)
         {
@@ -329,7 +335,11 @@ impl Graph {
         let truth = Truth { graph: self, rows, queries, best: &self.exact(rows, queries, k, None), missed: 1.0 };
         let enough = |found: &RankedBatch| truth.least_recall(found, self.params.best_too, 0.0) >= target;
         let recall = |found: &RankedBatch| truth.recall(found);
-        self.least_width_of(rows, queries, &Aim { k, hidden: None, target, recall: &recall, enough: &enough }, false)
+        self.least_width_of(
+            rows,
+            queries,
+            &Aim { k, hidden: None, scans: false, target, recall: &recall, enough: &enough },
+        )
     }
 
     fn least_width_of(
@@ -337,8 +347,8 @@ impl Graph {
         rows: DenseRows<'_>,
         queries: DenseRows<'_>,
         aim: &Aim<'_>,
-        scans: bool,
     ) -> Result<(Fitted, Effort), QueryError> {
+        let scans = aim.scans && self.codes.len() <= SCANNED;
         let reached = |width: f32| -> Result<(Reached, Effort), QueryError> {
             let (found, effort) = self.search_hidden(rows, queries, SearchParams::new(aim.k, width), aim.hidden)?;
             Ok((aim.of(&found), effort))

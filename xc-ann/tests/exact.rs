@@ -2,7 +2,7 @@
 //! metrics, twelve kinds of rows, few rows and many.
 //!
 //! `cargo test -p xc-ann --release --test exact -- --ignored --nocapture` does so with up to 100,000 rows and 200
-//! queries, and prints a table (`bench/results/ann-exact.md`).
+//! queries, and prints a table (`bench/results/ann.md`).
 
 use xc_ann::{BuildParams, Index, Metric, NoObserver, Scratch, SearchParams, exact};
 use xc_hash::stream::Stream;
