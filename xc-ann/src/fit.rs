@@ -195,7 +195,7 @@ impl Graph {
         Wish { k, target, hidden, missed, errors }: Wish<'_>,
     ) -> Result<Fitted, QueryError> {
         let (truth, best_too) = (Truth { graph: self, rows, queries, best, missed }, self.params.best_too);
-        // What is found of these queries says little of others where a search is as long as a scan.
+        // These very queries want the least width, others a safe one.
         let scans = errors > 0.0 || missed > 1.0;
         let enough = |found: &RankedBatch| truth.least_recall(found, best_too, errors) >= target;
         let recall = |found: &RankedBatch| truth.recall(found);
