@@ -34,7 +34,7 @@ fn no_network_speaks_of_more_labels_than_there_are() {
             ("uniform", "--network.intermediate 16 --head.fan-in 4 --negatives 3"),
             ("lns", ""),
             ("lns", "--sampler all"),
-            ("lns", "--sampler in-batch"),
+            ("lns", "--sampler in-batch --uniform 2"),
             ("lns", "--sampler uniform --candidates 3"),
             ("lns", "--sampler top-k --candidates 3 --uniform 2"),
             ("lns", "--sampler ann --candidates 3 --uniform 2"),
