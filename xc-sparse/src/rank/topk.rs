@@ -2,17 +2,22 @@
 
 use super::Scored;
 
-/// Up to this k the worst kept item is replaced in place and sought anew: a short scan costs less
-/// than a cut.
-const SMALL: usize = 32;
+/// Up to this k what is kept stays sorted: moving a few numbers on costs less than cuts.
+const SMALL: usize = 16;
+
+/// Candidates of a larger k that are collected before a cut, at least: many cuts of few cost more.
+const COLLECTED: usize = 64;
+
+/// The place of no item: behind all others.
+const NONE: u64 = u64::MAX;
 
 /// Keeps the `k` best of the items pushed, for any `k`, without a branch that is hard to predict.
 ///
-/// For a small k the kept items are exactly the k best so far. For a larger one candidates are
-/// collected as numbers of the same order, and cut down to the k best whenever twice as many have come.
+/// Items are kept as numbers of the same order. For a small k they are exactly the k best so far, sorted.
+/// For a larger one candidates are collected, and cut down to the k best whenever twice as many have come.
 ///
 /// *Cost*: an item that cannot be kept costs one comparison; one that can, O(1) on average for a
-/// large k, O(k) for one of at most 32. No allocation after a [`TopK::reset`] to a `k` seen before.
+/// large k, O(k) for one of at most 16. No allocation after a [`TopK::reset`] to a `k` seen before.
 #[derive(Clone, Debug)]
 pub struct TopK {
     k: usize,
@@ -20,12 +25,10 @@ pub struct TopK {
     // An item that does not rank before this one cannot be among the k best.
     threshold: f32,
     threshold_label: u32,
-    // Small k: where the worst kept item stands once k are kept.
-    worst: usize,
-    // Small k: what is kept. Large k: the answer of the last call that asked.
-    items: Vec<Scored>,
-    // Large k: the places of candidates.
+    // Small k: k places, ascending, those of no item last. Large k: the places of candidates.
     places: Vec<u64>,
+    // The answer of the last call that asked.
+    items: Vec<Scored>,
 }
 
 impl Default for TopK {
@@ -37,15 +40,8 @@ impl Default for TopK {
 impl TopK {
     /// An empty selection of at most `k` items.
     pub fn new(k: usize) -> Self {
-        let mut empty = Self {
-            k,
-            capacity: 0,
-            threshold: 0.0,
-            threshold_label: 0,
-            worst: 0,
-            items: Vec::with_capacity(k.min(SMALL)),
-            places: Vec::new(),
-        };
+        let mut empty =
+            Self { k, capacity: 0, threshold: 0.0, threshold_label: 0, places: Vec::new(), items: Vec::new() };
         empty.reset(k);
         empty
     }
@@ -53,15 +49,18 @@ impl TopK {
     /// Empties the selection and sets a new `k`.
     pub fn reset(&mut self, k: usize) {
         self.k = k;
-        self.capacity = if k <= SMALL { k } else { k.saturating_mul(2) };
+        self.capacity = k.saturating_mul(2).max(COLLECTED);
         self.threshold = if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
         self.threshold_label = if k == 0 { 0 } else { u32::MAX };
         self.items.clear();
         self.places.clear();
+        if k <= SMALL {
+            self.places.resize(k, NONE);
+        }
     }
 
     /// The score that an item must reach to be kept: -infinity until `k` items are kept, the k-th
-    /// best score afterwards. Above a `k` of 32 it may lag behind the k-th best; see [`TopK::kth`].
+    /// best score afterwards. Above a `k` of 16 it may lag behind the k-th best; see [`TopK::kth`].
     #[inline]
     pub fn threshold(&self) -> f32 {
         self.threshold
@@ -79,41 +78,37 @@ impl TopK {
     pub fn push(&mut self, item: Scored) {
         let Scored { label, score } = item;
         if score > self.threshold || (score == self.threshold && label < self.threshold_label) {
-            self.keep(item);
+            self.keep(place(item));
         }
     }
 
     #[inline]
-    fn keep(&mut self, item: Scored) {
+    fn keep(&mut self, new: u64) {
         if self.k <= SMALL {
-            if self.items.len() < self.k {
-                self.items.push(item);
-                if self.items.len() < self.k {
-                    return;
-                }
-            } else {
-                self.items[self.worst] = item;
-            }
-            self.seek_worst();
+            self.insert(new);
         } else {
-            self.places.push(place(item));
+            self.places.push(new);
             if self.places.len() >= self.capacity {
                 self.cut();
             }
         }
     }
 
+    /// Takes the place of one item into the sorted ones; the last is left out.
     #[inline]
-    fn seek_worst(&mut self) {
-        let mut worst = 0;
-        for i in 1..self.items.len() {
-            let (a, b) = (self.items[i], self.items[worst]);
-            // Which of two comes later is a coin toss: a choice without a branch.
-            let later = (a.score < b.score) | ((a.score == b.score) & (a.label > b.label));
-            worst = if later { i } else { worst };
+    fn insert(&mut self, new: u64) {
+        let mut before = 0;
+        for place in &mut self.places {
+            // Where it goes is a coin toss: each place is that before it, the new one, or stays.
+            let here = *place;
+            *place = here.min(new.max(before));
+            before = here;
         }
-        self.worst = worst;
-        self.set_threshold(self.items[worst]);
+        if let Some(&worst) = self.places.last()
+            && worst != NONE
+        {
+            self.set_threshold(worst);
+        }
     }
 
     #[cold]
@@ -121,35 +116,32 @@ impl TopK {
         if self.places.len() >= self.k {
             let (_, &mut worst, _) = self.places.select_nth_unstable(self.k - 1);
             self.places.truncate(self.k);
-            self.set_threshold(at_place(worst));
+            self.set_threshold(worst);
         }
     }
 
-    fn set_threshold(&mut self, worst: Scored) {
-        (self.threshold, self.threshold_label) = (worst.score, worst.label);
+    fn set_threshold(&mut self, worst: u64) {
+        Scored { label: self.threshold_label, score: self.threshold } = at_place(worst);
     }
 
     /// The worst of the `k` best once `k` items have come: what the next one has to rank before,
     /// exactly.
     ///
-    /// *Cost*: O(k) where items were kept since the last call and `k` is above 32.
+    /// *Cost*: O(k) where items were kept since the last call and `k` is above 16.
     pub fn kth(&mut self) -> Option<Scored> {
         if self.k > SMALL && (self.places.len() > self.k || self.threshold == f32::NEG_INFINITY) {
             self.cut();
         }
-        let full = self.k > 0 && self.items.len().max(self.places.len()) == self.k;
+        let full = self.k > 0 && self.places.len() == self.k && self.places[self.k - 1] != NONE;
         full.then_some(Scored { label: self.threshold_label, score: self.threshold })
     }
 
     /// The k best, in no order.
     pub fn best(&mut self) -> &[Scored] {
-        if self.k > SMALL {
-            if self.places.len() > self.k {
-                self.cut();
-            }
-            self.take_items();
+        if self.k > SMALL && self.places.len() > self.k {
+            self.cut();
         }
-        &self.items
+        self.take_items()
     }
 
     /// The k best, best first. More may be pushed afterwards.
@@ -161,20 +153,17 @@ impl TopK {
             }
             self.places.sort_unstable();
             self.places.truncate(self.k);
-            self.take_items();
-            if let (true, Some(&worst)) = (self.items.len() == self.k, self.items.last()) {
-                self.set_threshold(worst);
+            if self.places.len() == self.k {
+                self.set_threshold(self.places[self.k - 1]);
             }
-        } else {
-            self.items.sort_unstable_by_key(|&item| place(item));
-            self.worst = self.items.len().saturating_sub(1);
         }
-        &self.items
+        self.take_items()
     }
 
-    fn take_items(&mut self) {
+    fn take_items(&mut self) -> &[Scored] {
         self.items.clear();
-        self.items.extend(self.places.iter().map(|&place| at_place(place)));
+        self.items.extend(self.places.iter().take_while(|&&place| place != NONE).map(|&place| at_place(place)));
+        &self.items
     }
 }
 
@@ -212,7 +201,7 @@ mod tests {
         #[test]
         fn the_k_best_are_those_of_a_full_sort_at_any_time(scores in prop::collection::vec(prop_oneof![
             Just(0.0f32), Just(-0.0), Just(f32::NAN), Just(f32::INFINITY), Just(f32::NEG_INFINITY), -2.0f32..2.0, Just(1.0)
-        ], 0..300), k in 0usize..80, look in 1usize..100) {
+        ], 0..300), k in prop_oneof![0usize..20, 15usize..80, Just(1000)], look in 1usize..100) {
             let items: Vec<Scored> =
                 scores.iter().enumerate().map(|(i, &score)| Scored { label: (i * 37 % 311) as u32, score }).collect();
             let mut top = TopK::default();
