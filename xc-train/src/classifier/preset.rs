@@ -7,7 +7,7 @@ use crate::Loss;
 #[cfg(feature = "train")]
 use crate::TrainParams;
 use crate::astra::AstraParams;
-use crate::sampler::{Lists, LshParams, NegativeParams, SamplerParams, Weighting};
+use crate::sampler::{Lists, LshParams, NegativeParams, SamplerParams};
 use xc_lsh::upkeep::Schedule;
 use xc_lsh::{Kind, Projection};
 use xc_sparse::dense::MatmulPrecision;
@@ -108,8 +108,9 @@ pub fn uniform() -> Preset {
 /// Weights grow with labels * width, the time of a step with the labels that it scores.
 pub fn lns() -> Preset {
     let preset = dense();
-    let sampler = SamplerParams::LshEmbedding(LshParams { candidates: 10, ..LshParams::default() });
-    let negatives = NegativeParams { uniform: 2000, weighting: Weighting::CAPPED, ..NegativeParams::from(sampler) };
+    let sampler = SamplerParams::LshEmbedding(LshParams::default());
+    let uniform = NegativeParams::usual_uniform(&sampler, Lists::Shared);
+    let negatives = NegativeParams::new(sampler, uniform, preset.params.loss);
     let head = HeadParams::Candidates(CandidateHeadParams { rows: DType::F32, negatives });
     let encoder = EncoderParams { widths: vec![256], ..preset.params.encoder };
     Preset { name: LNS, params: ClassifierParams { encoder, head, ..preset.params }, ..preset }
@@ -181,7 +182,9 @@ pub fn astra() -> Preset {
 /// that are much alike.
 pub fn astra_for(data: DataShape) -> Preset {
     let preset = lns_for(data);
-    let negatives = AstraParams::default().negatives(usize::MAX);
+    // Not known how many: as for very many.
+    let n_labels = if data.n_labels == 0 { usize::MAX } else { data.n_labels };
+    let negatives = AstraParams::default().negatives(n_labels);
     let head = HeadParams::Candidates(CandidateHeadParams { rows: DType::F32, negatives });
     Preset { name: ASTRA, params: ClassifierParams { head, ..preset.params }, ..preset }
 }
@@ -201,6 +204,13 @@ pub const MANY: usize = 50_000;
 pub fn lns_for(data: DataShape) -> Preset {
     let mut preset = lns();
     let params = &mut preset.params;
+    // Labels that are no more than a list holds are all scored.
+    let listed = NegativeParams::USUAL_DRAWN + NegativeParams::usual_chosen(Lists::Shared);
+    if let HeadParams::Candidates(head) = &mut params.head
+        && (1..=listed).contains(&data.n_labels)
+    {
+        head.negatives = SamplerParams::All.into();
+    }
     if data.has_few_instances() {
         params.encoder.widths = vec![1024];
         #[cfg(feature = "train")]
@@ -234,7 +244,7 @@ pub fn lns_of(data: &str) -> Option<Preset> {
     let schedule = Schedule::Rebuild { every: 50, growth: 1.1 };
     let tables = LshParams { kind, n_tables, n_codes: Some(n_codes), candidates, schedule, ..LshParams::default() };
     let sampler = SamplerParams::LshEmbedding(tables);
-    let negatives = NegativeParams { sampler, lists: Lists::Own, ..NegativeParams::from(sampler) };
+    let negatives = NegativeParams { lists: Lists::Own, ..NegativeParams::new(sampler, 0, Loss::Softmax) };
     let mut preset = lns();
     preset.params.head = HeadParams::Candidates(CandidateHeadParams { rows: DType::F32, negatives });
     preset.params.encoder.widths = vec![width];

@@ -2,7 +2,7 @@
 
 use super::{Classifier, HeadParams, Output};
 use crate::encoder::lsa;
-use crate::sampler::{NegativeParams, SamplerData, SamplerParams};
+use crate::sampler::{NegativeParams, SamplerData, SamplerParams, Weighting};
 use crate::trainer::{Observer, Subset, Summary, TrainError, Trainer};
 use crate::{Features, Head, Loss, StepError};
 use std::path::Path;
@@ -97,7 +97,9 @@ impl Classifier {
         if let (HeadParams::Sparse(params), Output::Sparse(head)) = (&self.params.head, self.network.head_mut())
             && params.sampler != SamplerParams::All
         {
-            let sampler = NegativeParams::from(params.sampler).build(&data(head.width()));
+            // Sums over the drawn labels have no weights in a sparse layer.
+            let negatives = NegativeParams { weighting: Weighting::LogQ, ..NegativeParams::from(params.sampler) };
+            let sampler = negatives.build(&data(head.width()));
             head.set_sampler(Some(sampler.map_err(|e| StepError::new("sampler", e))?));
         }
         if let (HeadParams::Candidates(params), Output::Candidates(head)) = (&self.params.head, self.network.head_mut())

@@ -4,6 +4,7 @@ use super::{
     AllLabels, Ann, AnnParams, Drawn, DrawnError, InBatch, Lists, Lsh, LshBy, LshParams, Midx, MidxParams, Mixture,
     Sampler, ScheduleParams, Scheduled, TopLogits, Weighting,
 };
+use crate::Loss;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use thiserror::Error;
@@ -57,6 +58,7 @@ pub enum SamplerParams {
 /// instances, and how they are weighted.
 ///
 /// ```
+/// use xc_train::Loss;
 /// use xc_train::sampler::{Lists, NegativeParams, SamplerData, SamplerParams, Weighting};
 ///
 /// // Ten hard labels per instance and 500 uniform ones, in one list for the batch.
@@ -65,7 +67,7 @@ pub enum SamplerParams {
 /// let params: NegativeParams = serde_json::from_str(json)?;
 /// assert_eq!(params.sampler, SamplerParams::TopK { per_instance: 10 });
 /// assert_eq!((params.lists, params.weighting), (Lists::Shared, Weighting::CAPPED));
-/// assert_eq!(params, NegativeParams::new(params.sampler, 500));
+/// assert_eq!(params, NegativeParams::new(params.sampler, 500, Loss::Bce));
 /// let data = SamplerData::new(&[3, 1, 0, 7], 8, 16, 1);
 /// let sampler = params.build(&data)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -93,25 +95,48 @@ pub struct NegativeParams {
 const MAX_WANTED: usize = 1 << 24;
 
 impl NegativeParams {
-    /// One list per batch, with the recommended weighting: by probability if it is known, weight 1
-    /// for labels that are searched for, and a weight of at most 4 for uniform labels in addition
-    /// to others.
-    pub fn new(sampler: SamplerParams, uniform: usize) -> Self {
+    /// Labels of a list by default, if they are drawn whatever its instances are: by the sampler, or
+    /// uniform ones in addition to those of a sampler.
+    pub const USUAL_DRAWN: usize = 2000;
+
+    /// Labels that a sampler chooses for an instance by default: 10 for a shared list, 500 for one of
+    /// its own. Both are guesses.
+    pub const fn usual_chosen(lists: Lists) -> usize {
+        match lists {
+            Lists::Shared => 10,
+            Lists::Own => 500,
+        }
+    }
+
+    /// Uniform labels that a list has by default in addition to those of a sampler: none where it draws
+    /// them itself, and none in a list of one instance.
+    pub fn usual_uniform(sampler: &SamplerParams, lists: Lists) -> usize {
+        let is_alone = sampler.is_drawn() || *sampler == SamplerParams::All || lists == Lists::Own;
+        if is_alone { 0 } else { Self::USUAL_DRAWN }
+    }
+
+    /// One list per batch, with the recommended weighting for a loss: weight 1 for labels that are searched
+    /// for; where probabilities are known, the log of them in a softmax, and their inverse, at most 4, in
+    /// sums over labels; the same weight for uniform labels in addition to others, whatever the loss is.
+    pub fn new(sampler: SamplerParams, uniform: usize, loss: Loss) -> Self {
         let weighting = match sampler {
             _ if uniform > 0 => Weighting::CAPPED,
+            // No label is left out.
+            SamplerParams::All => Weighting::LogQ,
             SamplerParams::TopK { .. } | SamplerParams::Ann(_) => Weighting::None,
             SamplerParams::LabelText(_) | SamplerParams::Schedule(_) => Weighting::None,
             SamplerParams::LshEmbedding(_) | SamplerParams::LshLabel(_) => Weighting::None,
-            _ => Weighting::LogQ,
+            _ if matches!(loss, Loss::Softmax | Loss::Nce) => Weighting::LogQ,
+            _ => Weighting::CAPPED,
         };
         Self { sampler, lists: Lists::Shared, uniform, weighting, from_epoch: 0 }
     }
 }
 
 impl From<SamplerParams> for NegativeParams {
-    /// Without additional uniform labels.
+    /// Without additional uniform labels, for a loss that is a sum over labels.
     fn from(sampler: SamplerParams) -> Self {
-        Self::new(sampler, 0)
+        Self::new(sampler, 0, Loss::Bce)
     }
 }
 
@@ -184,6 +209,11 @@ pub enum SamplerParamsError {
 }
 
 impl SamplerParams {
+    /// Whether labels are drawn for a list by themselves, whatever the instances are.
+    pub fn is_drawn(&self) -> bool {
+        matches!(self, Self::Uniform { .. } | Self::LogUniform { .. } | Self::Frequency { .. })
+    }
+
     /// Whether it reads the rows of the labels.
     pub fn needs_rows(self) -> bool {
         matches!(self, Self::TopK { .. } | Self::Ann(_) | Self::LabelText(_) | Self::Schedule(_))

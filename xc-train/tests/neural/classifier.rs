@@ -87,7 +87,7 @@ fn differentiated(loss: Loss) -> ClassifierParams {
 
 /// A small network whose steps score some labels.
 fn candidates(sampler: SamplerParams, lists: Lists, rows: DType, loss: Loss) -> ClassifierParams {
-    let negatives = NegativeParams { lists, ..NegativeParams::from(sampler) };
+    let negatives = NegativeParams { lists, ..NegativeParams::new(sampler, 0, loss) };
     ClassifierParams { head: HeadParams::Candidates(CandidateHeadParams { rows, negatives }), loss, ..dense() }
 }
 

@@ -8,7 +8,7 @@ use xc_train::sampler::{
     Ann, AnnParams, Lists, Mixture, NegativeParams, SampleError, Sampler, SamplerData, SamplerParams,
     SamplerParamsError, ScheduleParams, Scheduled, Weighting,
 };
-use xc_train::{Step, sampler::Candidates};
+use xc_train::{Loss, Step, sampler::Candidates};
 
 /// An index from the first step on, whatever the number of labels.
 const INDEX: AnnParams = AnnParams { per_instance: 5, exact_below: 0, first: 1, every: 0, recall: 0.9 };
@@ -144,7 +144,8 @@ fn hard_and_uniform_labels_estimate_the_sum_over_all_without_bias() {
 #[test]
 fn before_the_first_epoch_of_hard_labels_there_are_uniform_ones_in_their_place() {
     let given = Given::new(6, 500, 4, 8);
-    let params = NegativeParams { from_epoch: 3, ..NegativeParams::new(SamplerParams::TopK { per_instance: 5 }, 20) };
+    let params =
+        NegativeParams { from_epoch: 3, ..NegativeParams::new(SamplerParams::TopK { per_instance: 5 }, 20, Loss::Bce) };
     let sampler = build(params, &given);
     let mut positives: Vec<u32> = (0..6).flat_map(|i| given.queries().targets.row(i)).copied().collect();
     positives.sort_unstable();
@@ -161,7 +162,7 @@ fn before_the_first_epoch_of_hard_labels_there_are_uniform_ones_in_their_place()
 fn an_index_that_nobody_asks_yet_is_not_built() {
     let given = Given::new(6, 500, 4, 8);
     let counts = vec![1; 500];
-    let params = NegativeParams { from_epoch: 2, ..NegativeParams::new(SamplerParams::Ann(INDEX), 20) };
+    let params = NegativeParams { from_epoch: 2, ..NegativeParams::new(SamplerParams::Ann(INDEX), 20, Loss::Bce) };
     let mut sampler = params.build(&data(&given, &counts)).unwrap();
     let at = |number, epoch| Step { number, epoch, seed: 3 };
     let n_arrays = |sampler: &dyn Sampler| {

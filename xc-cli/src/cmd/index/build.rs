@@ -317,3 +317,25 @@ fn of_vectors(
     let (what, lost, output) = ("vectors", None, output.to_owned());
     Ok(Built { n, width, what, stats, n_cells, fitted, is_scan, lost, build_s, n_bytes, output })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn an_index_without_options_is_built_as_the_library_builds_it() {
+        let line = "xc --vectors v --metric l2 --output o";
+        let args = Line::try_parse_from(line.split_whitespace()).unwrap_or_else(|e| panic!("{e}")).args;
+        let usual = BuildParams::new(Metric::L2);
+        assert_eq!((args.degree, args.keep, args.passes), (usual.degree, usual.keep, usual.passes));
+        assert_eq!((args.factor, args.cells, args.top_k), (usual.factor, usual.cells, usual.top_k));
+        assert_eq!((args.min_recall, args.target_recall), (usual.min_recall, None));
+    }
+}

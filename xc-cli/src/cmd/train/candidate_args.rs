@@ -103,12 +103,6 @@ const SAMPLERS: [&str; 10] =
 /// The sampler unless one is asked for.
 const DEFAULT: &str = "lsh-embedding";
 
-/// Labels drawn for a list; labels of an instance in a shared list, and in its own: guesses, until
-/// they are measured.
-const DRAWN: usize = 2000;
-const OF_SHARED: usize = 10;
-const OF_OWN: usize = 500;
-
 impl CandidateArgs {
     /// Gives the classifier this head, and refuses one that is impossible for instances of a shape.
     pub(super) fn apply(&self, shape: &Shape, params: &mut ClassifierParams) -> Result<(), CliError> {
@@ -151,17 +145,14 @@ impl CandidateArgs {
 
     /// Uniform labels of a list.
     fn uniform(&self) -> usize {
-        let is_alone = self.is_drawn() || self.sampler() == "all" || self.lists() == Lists::Own;
-        self.uniform.unwrap_or(if is_alone || self.preset.is_some() { 0 } else { DRAWN })
+        let usual = || NegativeParams::usual_uniform(&self.named(self.sampler()), self.lists());
+        self.uniform.unwrap_or_else(|| if self.preset.is_some() { 0 } else { usual() })
     }
 
     /// Labels of a list, or of an instance.
     fn candidates(&self) -> usize {
-        self.candidates.unwrap_or(match (self.is_drawn(), self.lists()) {
-            (true, _) => DRAWN,
-            (false, Lists::Shared) => OF_SHARED,
-            (false, Lists::Own) => OF_OWN,
-        })
+        let chosen = NegativeParams::usual_chosen(self.lists());
+        self.candidates.unwrap_or(if self.is_drawn() { NegativeParams::USUAL_DRAWN } else { chosen })
     }
 
     /// Labels that a list is to hold at least.
@@ -218,9 +209,10 @@ impl CandidateArgs {
             },
             _ => self.named(name),
         };
-        let (lists, uniform, weighting) = (self.lists(), self.uniform(), self.weighting(loss));
+        let usual = NegativeParams::new(sampler, self.uniform(), loss);
+        let weighting = self.weighting(usual.weighting);
         self.refuse_idle(&sampler, weighting)?;
-        Ok(NegativeParams { lists, uniform, weighting, ..sampler.into() })
+        Ok(NegativeParams { lists: self.lists(), weighting, ..usual })
     }
 
     /// Refuses options that were given and belong to a choice that is not made.
@@ -312,17 +304,16 @@ impl CandidateArgs {
         }
     }
 
-    fn weighting(&self, loss: Loss) -> Weighting {
+    /// The weighting that was asked for, in the place of the usual.
+    fn weighting(&self, usual: Weighting) -> Weighting {
         let cap = self.weight_cap.unwrap_or(4.0);
         let inverse = Weighting::Inverse { cap: (cap != 0.0).then_some(cap) };
         match self.weighting.as_deref() {
             Some("none") => Weighting::None,
             Some("log-q") => Weighting::LogQ,
             Some(_) => inverse,
-            None if self.uniform() > 0 => inverse,
-            None if matches!(self.sampler(), "top-k" | "ann") || self.sampler().starts_with("lsh") => Weighting::None,
-            None if matches!(loss, Loss::Softmax | Loss::Nce) => Weighting::LogQ,
-            None => inverse,
+            None if matches!(usual, Weighting::Inverse { .. }) => inverse,
+            None => usual,
         }
     }
 
@@ -367,6 +358,9 @@ impl TableArgs {
 }
 
 #[cfg(test)]
+pub(super) use tests::same_as_the_library;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use clap::Parser;
@@ -380,6 +374,39 @@ mod tests {
     fn negatives(line: &str, n_labels: usize, loss: Loss) -> Result<NegativeParams, CliError> {
         let line = std::iter::once("xc").chain(line.split_whitespace());
         Line::try_parse_from(line).unwrap().head.negatives(n_labels, loss)
+    }
+
+    /// What options say where nothing but the sampler, the lists and the loss is given, beside the library.
+    pub(crate) fn same_as_the_library(usual: &NegativeParams, loss: Loss) {
+        assert_eq!(negatives("", 1 << 20, loss).ok().as_ref(), Some(usual));
+        let (drawn, chosen) = (NegativeParams::USUAL_DRAWN, NegativeParams::usual_chosen);
+        for lists in [Lists::Shared, Lists::Own] {
+            let n = chosen(lists);
+            let tables = LshParams { candidates: n, ..LshParams::default() };
+            for (name, sampler) in [
+                ("all", SamplerParams::All),
+                ("uniform", SamplerParams::Uniform { per_list: drawn }),
+                ("log-uniform", SamplerParams::LogUniform { per_list: drawn }),
+                ("frequency", SamplerParams::Frequency { per_list: drawn, power: 0.75 }),
+                ("in-batch", SamplerParams::InBatch),
+                ("top-k", SamplerParams::TopK { per_instance: n }),
+                ("ann", SamplerParams::Ann(AnnParams { per_instance: n, ..AnnParams::default() })),
+                ("midx", SamplerParams::Midx(MidxParams { per_instance: n, ..MidxParams::default() })),
+                ("lsh-embedding", SamplerParams::LshEmbedding(tables)),
+                ("lsh-label", SamplerParams::LshLabel(tables)),
+            ] {
+                for loss in [Loss::Bce, Loss::SquaredHinge, Loss::Softmax, Loss::Nce] {
+                    let line = format!("--sampler {name} --lists {}", crate::named::name_of(&lists));
+                    let uniform = NegativeParams::usual_uniform(&sampler, lists);
+                    let expected = NegativeParams { lists, ..NegativeParams::new(sampler, uniform, loss) };
+                    assert_eq!(negatives(&line, 1 << 20, loss).ok(), Some(expected), "{line}, {loss:?}");
+                }
+            }
+        }
+        // The numbers of the library's samplers are those for a list of a batch.
+        assert_eq!(LshParams::default().candidates, chosen(Lists::Shared));
+        assert_eq!(MidxParams::default().per_instance, chosen(Lists::Shared));
+        assert_eq!(AnnParams::default().per_instance, chosen(Lists::Shared));
     }
 
     #[test]

@@ -106,6 +106,16 @@ impl Args {
     }
 }
 
+#[cfg(test)]
+impl Args {
+    /// Whether a model without options is the usual one of the library.
+    pub(super) fn same_as_the_library(&self, n_labels: usize) {
+        let classifier = mach::preset().params;
+        assert_eq!(self.mach_params(n_labels, &classifier), MachParams::usual(n_labels, classifier));
+        assert_eq!(self.numbers(n_labels).len(), UsualSize::of(n_labels).n_repetitions as usize);
+    }
+}
+
 impl System for Args {
     fn preset(&self) -> Preset {
         mach::preset()

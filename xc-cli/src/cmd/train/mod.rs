@@ -5,6 +5,8 @@ mod astra_args;
 mod candidate_args;
 mod corpus;
 mod cost;
+#[cfg(test)]
+mod defaults;
 pub(super) mod dense;
 mod explain;
 pub(super) mod inputs;

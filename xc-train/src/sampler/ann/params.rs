@@ -1,6 +1,7 @@
 //! Settings of hard labels from an index.
 
-use super::super::params::{SamplerParamsError, number};
+use super::super::Lists;
+use super::super::params::{NegativeParams, SamplerParamsError, number};
 use super::index::build_params;
 use serde::{Deserialize, Serialize};
 use xc_ann::Graph;
@@ -27,7 +28,13 @@ pub struct AnnParams {
 impl Default for AnnParams {
     /// Ten hard labels; above 5,000 labels an index of recall 0.9, built after 64 steps.
     fn default() -> Self {
-        Self { per_instance: 10, exact_below: 5000, first: 64, every: 0, recall: 0.9 }
+        Self {
+            per_instance: NegativeParams::usual_chosen(Lists::Shared),
+            exact_below: 5000,
+            first: 64,
+            every: 0,
+            recall: 0.9,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Parameters of tables of labels.
 
-use crate::sampler::{SamplerParamsError, Weighting};
+use crate::sampler::{Lists, NegativeParams, SamplerParamsError, Weighting};
 use serde::{Deserialize, Serialize};
 use xc_lsh::upkeep::Schedule;
 use xc_lsh::{FamilyParams, Kind, Sizing, SizingError};
@@ -27,14 +27,14 @@ pub struct LshParams {
 }
 
 impl Default for LshParams {
-    /// 50 tables of WTA, 500 candidates; rehashing by drift, at most 512 labels per step.
+    /// 50 tables of WTA, 10 candidates, for lists of a batch; rehashing by drift, at most 512 labels per step.
     fn default() -> Self {
         Self {
             kind: Kind::Wta { bin: 8 },
             n_tables: 50,
             n_codes: None,
             probes: 1,
-            candidates: 500,
+            candidates: NegativeParams::usual_chosen(Lists::Shared),
             per_bucket: 128,
             schedule: Schedule::Drift { share: 0.05, per_step: 512, sort_every: 20 },
         }

@@ -20,7 +20,7 @@ mod index;
 use super::drawn::in_draws;
 use super::error::{SampleError, rows};
 use super::lists::{List, Who, own_lists};
-use super::{Candidates, LabelWeights, Lists, Queries, Sampler, SamplerData, Weighting};
+use super::{Candidates, LabelWeights, Lists, NegativeParams, Queries, Sampler, SamplerData, Weighting};
 use crate::state::{self, Array, Arrays, Role, State, StateError, Visitor};
 use crate::{Step, StepError};
 use index::{Index, Scores, Sums};
@@ -49,9 +49,9 @@ pub struct MidxParams {
 }
 
 impl Default for MidxParams {
-    /// 64 codewords, learned every 300 steps; 500 draws.
+    /// 64 codewords, learned every 300 steps; 10 draws, for lists of a batch.
     fn default() -> Self {
-        Self { codewords: 64, per_instance: 500, every: 300, iterations: 5 }
+        Self { codewords: 64, per_instance: NegativeParams::usual_chosen(Lists::Shared), every: 300, iterations: 5 }
     }
 }
 
