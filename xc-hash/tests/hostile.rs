@@ -199,9 +199,16 @@ fn impossible_parameters_are_refused_before_any_text_is_read() {
 #[test]
 fn texts_without_a_usable_term() {
     let fit = |texts: &[&str]| Pipeline::fit(PipelineParams::default(), texts);
-    assert_eq!(fit(&[]), Err(FitPipelineError::NoFeatures { n_texts: 0, n_terms: 0 }));
+    assert_eq!(fit(&[]), Err(FitPipelineError::NoFeatures { n_texts: 0, n_terms: 0, min_chars: 2 }));
     // Every term is in one text only; two are asked.
-    assert_eq!(fit(&["one two"]), Err(FitPipelineError::NoFeatures { n_texts: 1, n_terms: 2 }));
+    assert_eq!(fit(&["one two"]), Err(FitPipelineError::NoFeatures { n_texts: 1, n_terms: 2, min_chars: 2 }));
+    // The message names what took the terms: their length, or the bounds.
+    let said = |texts: &[&str]| fit(texts).unwrap_err().to_string();
+    assert_eq!(said(&[]), "no feature is left: there is no text");
+    let short = "no feature is left: none of 2 texts has a term of words with at least 2 characters";
+    assert_eq!(said(&["a b", "a c"]), short);
+    let rare = "no feature is left: none of 2 different terms of 1 texts is within the document-frequency bounds";
+    assert_eq!(said(&["one two"]), rare);
     let pipeline = fit(&["same words", "same words"]).unwrap();
     let rows = pipeline.transform_batch(&["", "?!", "😀", "a", "other", "\u{301}"]);
     assert_eq!((rows.rows(), rows.nnz()), (6, 0));

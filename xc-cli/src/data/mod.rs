@@ -8,6 +8,7 @@ mod labels;
 mod queries;
 mod side;
 mod text;
+mod text_advice;
 mod training;
 mod vectors;
 

@@ -1,6 +1,6 @@
 //! Instances with labels, for training, validation and conversion.
 
-use super::{Dataset, FeatureRows, InputArgs, NamesArgs, report_unseen, require_labels, strings_for};
+use super::{Dataset, FeatureRows, InputArgs, NamesArgs, report_unseen, require_labels, strings_for, text_advice};
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt;
@@ -188,6 +188,11 @@ fn read_feature_rows(
             )));
         }
     };
+    let empty = features.indptr().as_slice().map_or(0, count_empty);
+    if matches!(making, Making::Fit { .. }) && empty * 10 > features.rows() {
+        let (name, n) = (path.display(), features.rows());
+        context.warn(format_args!("{name}: {empty} of {n} instances are without a feature: they teach the bias only"));
+    }
     let labels = if with_labels { data.labels } else { no_labels(features.rows()) };
     Ok(Dataset {
         features: FeatureRows::Sparse(features),
@@ -198,6 +203,11 @@ fn read_feature_rows(
         hashes,
         form: Default::default(),
     })
+}
+
+/// Rows without an entry.
+fn count_empty(indptr: &[usize]) -> usize {
+    indptr.windows(2).filter(|row| row[0] == row[1]).count()
 }
 
 /// Whether values are what somebody counted.
@@ -247,6 +257,10 @@ fn read_text_rows(
                 FitStreamError::Fit(e @ FitPipelineError::TermBytes { .. }) => {
                     CliError::missing(format_args!("{}: {e}; --max-memory is too small", path.display()))
                 }
+                FitStreamError::Fit(e @ FitPipelineError::NoFeatures { .. }) => {
+                    let more = text_advice::remedy(path, options, text, hold_out);
+                    CliError::usage(format_args!("{}: {e}{more}", path.display()))
+                }
                 FitStreamError::Fit(e) => CliError::input(path, &e),
             })?;
             &fitted
@@ -278,6 +292,12 @@ fn read_text_rows(
         }
     }
     let n_instances = indptr.len() - 1;
+    if let Making::Fit { text, hold_out, .. } = making {
+        let kept = (pipeline.n_features(), n_instances, count_empty(&indptr));
+        if let Some(line) = text_advice::warning(path, options, text, hold_out, kept) {
+            context.warn(line);
+        }
+    }
     let features = CsrMatrix::new((n_instances, pipeline.n_features()), indptr, indices, values);
     let found = labels.finish();
     let maker = match making {

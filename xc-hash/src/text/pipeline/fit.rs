@@ -27,14 +27,14 @@ pub enum FitPipelineError {
     #[error("pipeline parameters")]
     Params(#[from] BlockError),
     /// Nothing would remain of any text.
-    #[error(
-        "no feature is left: {n_texts} texts, {n_terms} different terms, none within the document-frequency bounds"
-    )]
+    #[error("no feature is left: {}", no_features(*n_texts, *n_terms, *min_chars))]
     NoFeatures {
         /// Number of texts.
         n_texts: u64,
         /// Number of different terms, over all vocabulary blocks.
         n_terms: u64,
+        /// Characters that a word has at least.
+        min_chars: u32,
     },
     /// The terms of a block do not fit.
     #[error("block {block}")]
@@ -66,6 +66,16 @@ pub enum FitPipelineError {
         /// Texts in the other pass.
         second: u64,
     },
+}
+
+/// Where the features went.
+fn no_features(n_texts: u64, n_terms: u64, min_chars: u32) -> String {
+    let characters = if min_chars == 1 { "character" } else { "characters" };
+    match (n_texts, n_terms) {
+        (0, _) => "there is no text".to_owned(),
+        (_, 0) => format!("none of {n_texts} texts has a term of words with at least {min_chars} {characters}"),
+        _ => format!("none of {n_terms} different terms of {n_texts} texts is within the document-frequency bounds"),
+    }
 }
 
 /// Why a pipeline cannot be fitted to a stream.
@@ -366,7 +376,11 @@ impl ChosenTerms {
         }
         let (blocks, n_slots) = lay_out(learned, params.oov_slots)?;
         if n_slots == 0 {
-            return Err(FitPipelineError::NoFeatures { n_texts, n_terms: self.n_terms });
+            return Err(FitPipelineError::NoFeatures {
+                n_texts,
+                n_terms: self.n_terms,
+                min_chars: params.min_token_chars,
+            });
         }
         Ok((blocks, n_slots, term_df))
     }
