@@ -172,7 +172,14 @@ fn tree_of_four_labels(path: &Path, names: &[&str]) {
             vec![chunk(&[(0, 0, 1.0), (0, 1, 2.0), (2, 1, 1.0)]), chunk(&[(1, 0, 1.0)])],
         ],
     };
-    let info = ModelInfo { n_features: 100, n_labels: 4, post: PostProcessor::Noop, normalise_rows: false, beam: 10 };
+    let info = ModelInfo {
+        n_features: 100,
+        n_labels: 4,
+        post: PostProcessor::Noop,
+        normalise_rows: false,
+        row_length: 1.0,
+        beam: 10,
+    };
     let model = TreeModel::from_parts(info, vec![parts], DType::F32).unwrap();
     let mut writer = ContainerWriter::create(path, xc_tree::KIND).unwrap();
     model.write(&mut writer).unwrap();

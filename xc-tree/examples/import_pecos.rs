@@ -26,7 +26,7 @@ fn run(given: Option<PathBuf>) -> Result<(), Box<dyn std::error::Error>> {
     println!("{}: {n_features} features, {n_labels} labels, {} levels", source.display(), parts.topology.depth());
 
     // 2. Pack for prediction, and save.
-    let info = ModelInfo { n_features, n_labels, post, normalise_rows: false, beam };
+    let info = ModelInfo { n_features, n_labels, post, normalise_rows: false, row_length: 1.0, beam };
     let model = TreeModel::from_parts(info, vec![parts], DType::F32)?;
     let path = folder.path().join("my.model");
     model.save(&path)?;

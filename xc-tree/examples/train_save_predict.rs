@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // 2. Train. The parameters hold all that makes the model; rows are scaled here and in every
     //    prediction.
-    let mut params = TreeParams { normalise_rows: true, ..TreeParams::default() };
+    let mut params = TreeParams::default();
     params.cluster.max_leaf = 10;
     let model = TreeModel::train(&TrainInput::new(features.view(), &labels), &params)?;
     println!("{} trees of {} levels, {} weights", model.trees().len(), model.trees()[0].depth(), model.nnz());

@@ -77,7 +77,7 @@ mod train;
 pub use model::trusted;
 pub use model::{
     BuildError, KIND, ModelInfo, OpenTreeError, PostProcessor, Topology, TopologyError, Tree, TreeChangeError,
-    TreeChanges, TreeModel, TreeParts, UnknownPostProcessor,
+    TreeChanges, TreeModel, TreeParts, UnknownPostProcessor, WeightCounts,
 };
 pub use predict::{PredictParams, PredictScratch, Restriction, UnknownLabel};
 #[cfg(feature = "train")]

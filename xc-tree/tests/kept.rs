@@ -63,15 +63,15 @@ fn a_model_packed_from_the_checkpoint_has_the_bytes_of_one_in_memory_at_any_numb
         for n_threads in [1, 2] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
             let checkpoint = checkpoint(&path("checkpoint"), &input, &params);
-            let nnz = pool.install(|| {
+            let counts = pool.install(|| {
                 let trees = train_kept(&input, &params, &NoObserver, &checkpoint).unwrap();
                 let mut writer = ContainerWriter::create(&path("kept"), KIND).unwrap();
-                let nnz = trees.write(&mut writer).unwrap();
+                let counts = trees.write(&mut writer).unwrap();
                 writer.finish().unwrap();
-                nnz
+                counts
             });
             checkpoint.finish().unwrap();
-            assert_eq!(nnz, model.nnz());
+            assert_eq!((counts, counts.weights), (model.weight_counts(), model.nnz()));
             assert!(contents(&path("kept")) == contents(&path("whole")), "{params:?}, {n_threads} threads");
         }
         TreeModel::open(path("kept")).unwrap();

@@ -114,7 +114,7 @@ fn bits(row: &[Scored]) -> Vec<(u32, u32)> {
 }
 
 fn info(n_labels: usize, post: PostProcessor) -> ModelInfo {
-    ModelInfo { n_features: D, n_labels, post, normalise_rows: false, beam: 10 }
+    ModelInfo { n_features: D, n_labels, post, normalise_rows: false, row_length: 1.0, beam: 10 }
 }
 
 const POSTS: [PostProcessor; 5] = [

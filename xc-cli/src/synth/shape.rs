@@ -63,6 +63,8 @@ pub(crate) const PRESETS: &[(&str, Shape)] = &[
             labels: 3_993,
             words: 420.0,
             labels_per_instance: 5.7,
+            // As hard as the set of that name: P@1 of about 80 with a default tree.
+            background: 0.857,
             coverage: 0.3,
             ..BASE
         },

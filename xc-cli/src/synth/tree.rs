@@ -299,6 +299,7 @@ impl Untrained {
         writer.set_parameter("n_labels", u64::from(self.params.n_labels));
         writer.set_parameter("post_processor", post.to_string());
         writer.set_parameter("normalise_rows", false);
+        writer.set_parameter("row_length", 1.0);
         writer.set_parameter("beam", 10u64);
         writer.set_parameter("depths", vec![self.depth() as u64]);
         let slot_map = self.slot_map();

@@ -35,4 +35,4 @@ pub use csr::{CscMatrix, CscView, CsrMatrix, CsrView, Dataset, RepeatedId, Rows,
 pub use dense::{DenseMatrix, DenseRows};
 pub use group::{Groups, group_by};
 pub use labels::{LabelRows, LabelRowsError, sort_unique};
-pub use normalise::{normalise, normalise_rows, normalised, unit_scale};
+pub use normalise::{normalise, normalise_rows, normalised, typical_length, unit_scale};

@@ -25,6 +25,28 @@ pub fn normalised<'a>(row: SparseRow<'a>, scratch: &'a mut Vec<f32>) -> SparseRo
     SparseRow::from_checked(row.indices(), scratch)
 }
 
+/// The typical length of rows: the lower quartile of their lengths, rows of length 0 left out, rounded to
+/// 11 binary digits; 1 where no row has a length.
+///
+/// Rows that were scaled to length 1 have exactly 1. Rows times a power of two have the length times
+/// that power, bit for bit, as long as no value leaves the range of normal numbers.
+///
+/// *Cost*: O(values); 8 bytes a row.
+pub fn typical_length<'a>(rows: impl Iterator<Item = &'a [f32]>) -> f32 {
+    // Binary digits of an f32 that are rounded away.
+    const DROPPED: u32 = 13;
+    let square = |row: &[f32]| row.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>();
+    let mut squares: Vec<f64> = rows.map(square).filter(|&square| square > 0.0).collect();
+    if squares.is_empty() {
+        return 1.0;
+    }
+    let quarter = squares.len() / 4;
+    let length = squares.select_nth_unstable_by(quarter, f64::total_cmp).1.sqrt();
+    // Neither 0 nor infinite, rounded or not.
+    let length = length.clamp(f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX / 2.0)) as f32;
+    f32::from_bits((length.to_bits() + (1 << (DROPPED - 1))) >> DROPPED << DROPPED)
+}
+
 /// [`normalise`] of each row.
 ///
 /// # Panics
@@ -41,7 +63,40 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn the_typical_length_is_the_lower_quartile_and_outliers_do_not_matter() {
+        let of = |rows: &[&[f32]]| typical_length(rows.iter().copied());
+        assert_eq!(of(&[]), 1.0);
+        assert_eq!(of(&[&[], &[0.0, 0.0]]), 1.0);
+        assert_eq!(of(&[&[3.0, 4.0], &[], &[1e30], &[1e-30], &[5.0]]), 5.0);
+        assert_eq!(of(&[&[2.0], &[8.0]]), 2.0);
+        assert_eq!(of(&[&[8.0], &[2.0], &[6.0], &[4.0]]), 4.0);
+        assert_eq!(of(&[&[1.0003]]), 1.0);
+        assert_eq!(of(&[&[1.0006]]), 1.0 + 1.0 / 1024.0);
+        for extreme in [f32::MAX, f32::MIN_POSITIVE, f32::from_bits(1)] {
+            let length = of(&[&[extreme, extreme], &[-extreme, extreme]]);
+            assert!(length.is_finite() && length > 0.0 && (extreme / length).is_finite(), "{extreme:e}: {length:e}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn the_typical_length_follows_a_power_of_two_to_the_bit(rows in prop::collection::vec(
+            prop::collection::vec(-3f32..3.0, 0..9), 0..20), power in -40i32..40, unit in any::<bool>()) {
+            let mut rows = rows;
+            if unit {
+                rows.iter_mut().for_each(|row| normalise(row));
+            }
+            let factor = 2f32.powi(power);
+            let scaled: Vec<Vec<f32>> = rows.iter().map(|row| row.iter().map(|v| v * factor).collect()).collect();
+            let of = |rows: &[Vec<f32>]| typical_length(rows.iter().map(Vec::as_slice));
+            let any = rows.iter().flatten().any(|&v| v != 0.0);
+            prop_assert_eq!(of(&scaled), if any { of(&rows) * factor } else { 1.0 });
+            if unit {
+                prop_assert_eq!(of(&rows), 1.0);
+            }
+        }
+
         #[test]
         fn every_finite_row_becomes_one_of_length_1(values in prop::collection::vec(prop_oneof![
             prop::num::f32::NORMAL | prop::num::f32::SUBNORMAL | prop::num::f32::ZERO,

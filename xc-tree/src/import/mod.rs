@@ -8,7 +8,7 @@
 //!
 //! // The folder that PECOS's `XLinearModel.save` wrote.
 //! let PecosModel { parts, post, beam, n_features, n_labels, .. } = pecos::import(Path::new("pecos-model"))?;
-//! let info = ModelInfo { n_features, n_labels, post, normalise_rows: false, beam };
+//! let info = ModelInfo { n_features, n_labels, post, normalise_rows: false, row_length: 1.0, beam };
 //! TreeModel::from_parts(info, vec![parts], DType::F32)?.save(Path::new("my.model"))?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -58,6 +58,7 @@ impl ModelInfo {
         writer.set_parameter("n_labels", self.n_labels as u64);
         writer.set_parameter("post_processor", self.post.to_string());
         writer.set_parameter("normalise_rows", self.normalise_rows);
+        writer.set_parameter("row_length", f64::from(self.row_length));
         writer.set_parameter("beam", self.beam as u64);
         let (depths, heads): (Vec<u64>, Vec<u64>) = depths.iter().map(|&(d, h)| (d as u64, h as u64)).unzip();
         writer.set_parameter("depths", depths);
@@ -119,11 +120,18 @@ impl TreeModel {
             key: "post_processor",
             why: e.to_string(),
         })?;
+        // Absent where a program has written the model whose rows have length 1.
+        let row_length = container.parameter::<Option<f32>>("row_length")?.unwrap_or(1.0);
+        if !(row_length.is_finite() && row_length > 0.0) {
+            let why = format!("got {row_length}, expected a finite number above 0");
+            return Err(OpenTreeError::Parameter { path: path(), key: "row_length", why });
+        }
         let info = ModelInfo {
             n_features: container.parameter("n_features")?,
             n_labels: container.parameter("n_labels")?,
             post,
             normalise_rows: container.parameter("normalise_rows")?,
+            row_length,
             beam: container.parameter("beam")?,
         };
         let depths: Vec<usize> = container.parameter("depths")?;

@@ -10,7 +10,7 @@ pub mod trusted;
 
 pub use change::{TreeChangeError, TreeChanges};
 pub use file::{KIND, OpenTreeError};
-pub use parts::TreeParts;
+pub use parts::{TreeParts, WeightCounts};
 pub use post::{PostProcessor, UnknownPostProcessor};
 pub(crate) use top::Top;
 pub use topology::{Topology, TopologyError};
@@ -31,6 +31,9 @@ pub struct ModelInfo {
     pub post: PostProcessor,
     /// Whether a query's row is scaled to length 1 before anything else.
     pub normalise_rows: bool,
+    /// What the values of a query's row are divided by, unless it is scaled to length 1: the typical
+    /// length of the rows that the weights were learned from, or 1; above 0.
+    pub row_length: f32,
     /// Clusters kept per level if the caller gives no beam.
     pub beam: usize,
 }
@@ -206,6 +209,18 @@ impl TreeModel {
     /// Number of stored weights in all trees, without biases.
     pub fn nnz(&self) -> usize {
         self.trees.iter().flat_map(|t| &t.levels).map(|l| l.view().nnz()).sum()
+    }
+
+    /// How many weights the trees store, and how many nodes have none.
+    ///
+    /// *Cost*: one pass over all weights.
+    pub fn weight_counts(&self) -> WeightCounts {
+        let mut counts = WeightCounts::default();
+        for level in self.trees.iter().flat_map(|tree| &tree.levels) {
+            let view = level.view();
+            (0..view.n_parents()).for_each(|parent| counts.add(&view.to_rows(parent)));
+        }
+        counts
     }
 
     /// The weights of tree `tree` as plain, unpacked parts.

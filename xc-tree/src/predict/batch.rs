@@ -4,7 +4,7 @@
 
 use super::ensemble::{ALL, Missing, NOWHERE, Others, Pooled, choose, locate, mean_of_trees, pool_size};
 use super::online::{PredictParams, PredictScratch};
-use super::scores::{normalised, offer_children, rank_scores};
+use super::scores::{offer_children, rank_scores, scaled};
 use super::top;
 use crate::model::{Tree, TreeModel};
 use rayon::prelude::*;
@@ -36,7 +36,7 @@ const MANY_CHILDREN: usize = 8;
 struct TileScratch {
     product: ProductScratch,
     slots: Vec<QueryScratch>,
-    normalised: Vec<Vec<f32>>,
+    scaled: Vec<Vec<f32>>,
     selects: Vec<TopK>,
     beams: Beams,
     // Clusters of leaves that each query's beam reached in each tree, where there are several.
@@ -106,17 +106,15 @@ impl TreeModel {
         let n = range.len();
         let per_tree = pool_size(params.top_k, self.trees.len());
         scratch.slots.resize_with(n.max(scratch.slots.len()), QueryScratch::default);
-        scratch.normalised.resize_with(n.max(scratch.normalised.len()), Vec::new);
+        scratch.scaled.resize_with(n.max(scratch.scaled.len()), Vec::new);
         scratch.selects.resize_with(n.max(scratch.selects.len()), TopK::default);
         let n_trees = self.trees.len();
         let n_reached = if n_trees == 1 { 0 } else { n * n_trees };
         scratch.reached.resize_with(n_reached.max(scratch.reached.len()), Vec::new);
-        let TileScratch { product, slots, normalised: rooms, selects, beams, reached, missing, rest, online } = scratch;
+        let TileScratch { product, slots, scaled: rooms, selects, beams, reached, missing, rest, online } = scratch;
         missing.resize_with(n_trees, Vec::new);
-        let queries: Vec<SparseRow<'_>> = range
-            .zip(rooms.iter_mut())
-            .map(|(i, room)| normalised(rows.row(i), self.info.normalise_rows, room))
-            .collect();
+        let queries: Vec<SparseRow<'_>> =
+            range.zip(rooms.iter_mut()).map(|(i, room)| scaled(rows.row(i), &self.info, room)).collect();
         let mut pooled: Vec<Vec<Pooled>> = Vec::new();
         if n_trees > 1 {
             pooled.resize_with(n, Vec::new);

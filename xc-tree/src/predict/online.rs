@@ -1,7 +1,7 @@
 //! Beam search of one query, online: no allocation once the scratch has grown.
 
 use super::ensemble::{ALL, Missing, NOWHERE, Pooled, choose, locate, mean_of_trees, pool_size};
-use super::scores::{normalised, offer_children, rank_scores};
+use super::scores::{offer_children, rank_scores, scaled};
 use super::top;
 use crate::model::{PostProcessor, Top, Tree, TreeModel};
 use xc_sparse::SparseRow;
@@ -40,7 +40,7 @@ impl PredictParams {
 #[derive(Clone, Debug, Default)]
 pub struct PredictScratch {
     pub(super) query: QueryScratch,
-    pub(super) normalised: Vec<f32>,
+    pub(super) scaled: Vec<f32>,
     pub(super) search: SearchScratch,
     // What several trees say of labels.
     pub(super) pooled: Vec<Pooled>,
@@ -105,8 +105,8 @@ impl TreeModel {
         mut trace: impl FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32]),
     ) {
         out.clear();
-        let mut room = std::mem::take(&mut scratch.normalised);
-        let row = normalised(row, self.info.normalise_rows, &mut room);
+        let mut room = std::mem::take(&mut scratch.scaled);
+        let row = scaled(row, &self.info, &mut room);
         if let [tree] = &self.trees[..] {
             let PredictScratch { query, search, .. } = scratch;
             let view = query.prepare(row, tree.slot_map());
@@ -116,7 +116,7 @@ impl TreeModel {
         } else {
             self.ask_all(row, params, pool_size(params.top_k, self.trees.len()), scratch, out, &mut trace);
         }
-        scratch.normalised = room;
+        scratch.scaled = room;
     }
 
     /// The answer of several trees to a row as they take it, which offer `per_tree` labels each, or

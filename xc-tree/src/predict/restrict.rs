@@ -2,7 +2,7 @@
 
 use super::ensemble::{Pooled, mean_of_trees};
 use super::online::{PredictScratch, SearchScratch};
-use super::scores::{normalised, rank_scores};
+use super::scores::{rank_scores, scaled};
 use crate::model::{Tree, TreeModel};
 use thiserror::Error;
 use xc_sparse::SparseRow;
@@ -100,9 +100,9 @@ impl TreeModel {
     ) {
         assert_eq!(restriction.trees.len(), self.trees.len(), "a restriction belongs to its model");
         out.clear();
-        let PredictScratch { query, normalised: room, search, pooled, .. } = scratch;
+        let PredictScratch { query, scaled: room, search, pooled, .. } = scratch;
         let SearchScratch { product, parent_scores, child_scores, margins: room_margins, select, .. } = search;
-        let row = normalised(row, self.info.normalise_rows, room);
+        let row = scaled(row, &self.info, room);
         pooled.clear();
         room_margins.clear();
         room_margins.reserve(restriction.most_margins);

@@ -1,12 +1,20 @@
 //! From margins to ranking scores, and to what is kept of them.
 
-use crate::model::PostProcessor;
+use crate::model::{ModelInfo, PostProcessor};
 use xc_sparse::SparseRow;
 use xc_sparse::rank::{Scored, TopK};
 
-/// Scales the values of a row to length 1 where the model asks for it.
-pub(crate) fn normalised<'a>(row: SparseRow<'a>, to_unit: bool, room: &'a mut Vec<f32>) -> SparseRow<'a> {
-    if to_unit { xc_sparse::rows::normalised(row, room) } else { row }
+/// Scales the values of a row as the model asks for.
+pub(crate) fn scaled<'a>(row: SparseRow<'a>, info: &ModelInfo, room: &'a mut Vec<f32>) -> SparseRow<'a> {
+    if info.normalise_rows {
+        xc_sparse::rows::normalised(row, room)
+    } else if info.row_length != 1.0 {
+        room.clear();
+        room.extend(row.values().iter().map(|v| v / info.row_length));
+        SparseRow::from_checked(row.indices(), room)
+    } else {
+        row
+    }
 }
 
 /// Turns the margins of one parent's children into ranking scores, in place.

@@ -15,7 +15,7 @@ use xc_sparse::Rows;
 use xc_sparse::store::{CHECKPOINT_KIND, Checkpoint, CheckpointError, CheckpointKey, Layout, OpenError};
 
 /// Counts as part of every key: raise it when training changes its results.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// The checkpoints of [`train_trees`](super::train_trees).
 pub const CHECKPOINT: Layout = Layout { system: crate::KIND, parts: &["tree-#-topology", "tree-#-level-#"] };

@@ -1,6 +1,7 @@
 //! The input of tree training.
 
-use xc_sparse::rows::normalise;
+use super::params::TreeParams;
+use xc_sparse::rows::{normalise, typical_length};
 use xc_sparse::{CsrView, LabelRows, Rows};
 
 /// The input of tree training.
@@ -25,23 +26,43 @@ impl<'a> TrainInput<'a> {
     }
 }
 
-/// Rows of length 1: values of their own for the structure of given rows.
-pub(super) struct UnitRows {
+/// What rows are divided by before anything else, where they are not scaled to length 1: cost, bias input and pruning
+/// are meant for rows of about length 1.
+pub(super) fn row_length(input: &TrainInput<'_>, params: &TreeParams) -> f32 {
+    if params.normalise_rows {
+        return 1.0;
+    }
+    let rows = Rows::new(input.features);
+    typical_length((0..rows.len()).map(|i| rows.row(i).values()))
+}
+
+/// Rows as trees learn from them: values of their own for the structure of given rows.
+pub(super) struct ScaledRows {
     indptr: Vec<usize>,
     values: Vec<f32>,
 }
 
-impl UnitRows {
-    pub(super) fn new(features: CsrView<'_>) -> Self {
-        let rows = Rows::new(features);
+impl ScaledRows {
+    /// Rows of length 1, or divided by their typical length; `None` where the rows are right as they are.
+    pub(super) fn new(input: &TrainInput<'_>, params: &TreeParams) -> Option<Self> {
+        let length = row_length(input, params);
+        if !params.normalise_rows && length == 1.0 {
+            return None;
+        }
+        let rows = Rows::new(input.features);
         let (mut indptr, mut values) = (vec![0], Vec::with_capacity(rows.nnz()));
         for i in 0..rows.len() {
             let start = values.len();
-            values.extend_from_slice(rows.row(i).values());
-            normalise(&mut values[start..]);
+            match params.normalise_rows {
+                true => {
+                    values.extend_from_slice(rows.row(i).values());
+                    normalise(&mut values[start..]);
+                }
+                false => values.extend(rows.row(i).values().iter().map(|v| v / length)),
+            }
             indptr.push(values.len());
         }
-        Self { indptr, values }
+        Some(Self { indptr, values })
     }
 
     /// The rows; `features` are those that this was made from.

@@ -3,7 +3,7 @@
 use super::checkpoint::TreeCheckpoint;
 use super::kept::KeptLevel;
 use super::memory::AT_ONCE;
-use crate::model::{BuildError, ModelInfo, Topology, top};
+use crate::model::{BuildError, ModelInfo, Topology, WeightCounts, top};
 use std::ops::Range;
 use xc_sparse::chunked::{ChunkRows, ChunkedLevel, LevelStreams, PackError, PackedSizes, Packer, SlotMap};
 use xc_sparse::dtype::DType;
@@ -39,6 +39,7 @@ struct Plan {
     sizes: Vec<PackedSizes>,
     slot_map: SlotMap,
     top: Option<ChunkRows>,
+    counts: WeightCounts,
 }
 
 impl<'c> KeptTrees<'c> {
@@ -52,24 +53,27 @@ impl<'c> KeptTrees<'c> {
     }
 
     /// Adds the model's parameters and arrays to a container of kind [`KIND`](crate::KIND), byte for
-    /// byte as [`TreeModel::write`](crate::TreeModel::write) does for the model in memory. Returns the
-    /// number of stored weights, without biases.
+    /// byte as [`TreeModel::write`](crate::TreeModel::write) does for the model in memory. Returns
+    /// what [`TreeModel::weight_counts`](crate::TreeModel::weight_counts) would.
     ///
     /// *Cost*: the checkpoint is read twice, with a few megabytes of it in memory at a time.
     ///
     /// # Errors
     /// See [`KeptError`].
-    pub fn write(&self, writer: &mut ContainerWriter) -> Result<usize, KeptError> {
+    pub fn write(&self, writer: &mut ContainerWriter) -> Result<WeightCounts, KeptError> {
         let mut depths = Vec::with_capacity(self.n_trees);
-        let mut nnz = 0;
+        let mut counts = WeightCounts::default();
         for tree in 0..self.n_trees {
             let plan = self.plan(tree)?;
             depths.push((plan.topology.depth(), plan.top.as_ref().map_or(0, |_| top::depth(&plan.topology))));
-            nnz += plan.sizes.iter().map(PackedSizes::nnz).sum::<usize>();
+            let WeightCounts { weights, nodes, bare } = plan.counts;
+            counts.weights += weights;
+            counts.nodes += nodes;
+            counts.bare += bare;
             self.write_tree(tree, &plan, writer)?;
         }
         self.info.write(&depths, writer);
-        Ok(nnz)
+        Ok(counts)
     }
 
     fn tree(&self, tree: usize) -> TreeCheckpoint<'c> {
@@ -83,6 +87,7 @@ impl<'c> KeptTrees<'c> {
         let n_features = self.info.n_features;
         let top_depth = top::depth(&topology);
         let (mut counts, mut sizes, mut first) = (vec![0u64; n_features], Vec::new(), Vec::new());
+        let mut weight_counts = WeightCounts::default();
         for level in 0..topology.depth() {
             let weights = kept.saved(&topology, level)?;
             let mut size = PackedSizes::default();
@@ -94,6 +99,7 @@ impl<'c> KeptTrees<'c> {
                         *count += 1;
                     }
                 }
+                weight_counts.add(&chunk);
                 size.add(&chunk, n_features);
                 if level < top_depth {
                     first.push(chunk);
@@ -102,7 +108,7 @@ impl<'c> KeptTrees<'c> {
             sizes.push(size);
         }
         let top = (top_depth > 0).then(|| top::rows(&first)).flatten();
-        Ok(Plan { topology, sizes, slot_map: SlotMap::new(&counts), top })
+        Ok(Plan { topology, sizes, slot_map: SlotMap::new(&counts), top, counts: weight_counts })
     }
 
     /// The second pass.

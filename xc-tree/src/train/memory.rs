@@ -1,7 +1,7 @@
 //! Estimate of the memory that a training run needs; `docs/decisions/tree-memory.md` has the arithmetic.
 
 use super::cluster::ClusterMethod;
-use super::input::TrainInput;
+use super::input::{TrainInput, row_length};
 use super::label_vectors::LabelRepresentation;
 use super::linear::group::GROUP;
 use super::params::{Negatives, TreeParams, Unseen};
@@ -27,7 +27,7 @@ pub struct TreeMemory {
     pub rankers: u64,
     /// Weights that are packed at a time.
     pub packing: u64,
-    /// Rows of length 1, if [`TreeParams::normalise_rows`] makes them.
+    /// Values of the rows, if they are scaled to length 1 or divided by their typical length.
     pub rows: u64,
     /// Finished weights of all trees, if they stay in memory.
     pub weights: u64,
@@ -39,7 +39,8 @@ impl TreeMemory {
     /// *Cost*: a pass over some thousand labels' instances.
     pub fn kept(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize) -> Self {
         let vectors = VectorSizes::of(input, params);
-        let rows = if params.normalise_rows { Rows::new(input.features).nnz() as u64 * 4 } else { 0 };
+        let scales = params.normalise_rows || row_length(input, params) != 1.0;
+        let rows = if scales { Rows::new(input.features).nnz() as u64 * 4 } else { 0 };
         Self {
             clustering: clustering(input, params, n_threads, &vectors),
             rankers: rankers(input, params, n_threads),

@@ -45,7 +45,7 @@ use crate::model::{Topology, TreeModel, TreeParts};
 use check::{Foresee, check};
 use checkpoint::TreeCheckpoint;
 use cluster::{Clustering, cluster};
-use input::UnitRows;
+use input::ScaledRows;
 use kept::KeptChunks;
 use level::Trainer;
 use weights::LevelWeights;
@@ -78,7 +78,7 @@ impl TreeModel {
         checkpoint: Option<&Checkpoint>,
     ) -> Result<Self, TrainError> {
         let trees = train_trees(input, params, observer, checkpoint)?;
-        let info = params.model_info(input.features.cols(), input.labels.n_labels());
+        let info = params.model_info(input);
         Ok(Self::from_parts(info, trees, params.precision)?)
     }
 }
@@ -123,7 +123,7 @@ pub fn train_kept<'c>(
             grow(input, params, tree, observer, Some(&kept)).map(|_| ())
         })
     })?;
-    let info = params.model_info(input.features.cols(), input.labels.n_labels());
+    let info = params.model_info(input);
     Ok(KeptTrees::new(checkpoint, info, params.n_trees, params.precision))
 }
 
@@ -152,8 +152,8 @@ fn checked<T>(
     train: impl FnOnce(&TrainInput<'_>) -> Result<T, TrainError>,
 ) -> Result<T, TrainError> {
     check(input, params, foresee)?;
-    let unit = params.normalise_rows.then(|| UnitRows::new(input.features));
-    let features = unit.as_ref().map_or(input.features, |unit| unit.view(input.features));
+    let scaled = ScaledRows::new(input, params);
+    let features = scaled.as_ref().map_or(input.features, |scaled| scaled.view(input.features));
     train(&TrainInput { features, ..*input })
 }
 

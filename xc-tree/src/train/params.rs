@@ -2,6 +2,7 @@
 
 use crate::model::{ModelInfo, PostProcessor};
 use crate::train::cluster::{ClusterMethod, ClusterParams};
+use crate::train::input::{TrainInput, row_length};
 use crate::train::label_vectors::LabelRepresentation;
 use crate::train::linear::{LinearParams, Loss};
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,9 @@ pub struct TreeParams {
     pub linear: LinearParams,
     /// Which instances the rankers of a parent learn from.
     pub negatives: Negatives,
-    /// Whether every row is scaled to length 1, in training and in every prediction of the model.
+    /// Whether every row is scaled to length 1, in training and in every prediction of the model (the default). Where
+    /// it is not, all rows are divided by their typical length ([`xc_sparse::rows::typical_length`]), so that the
+    /// parameters of [`LinearParams`] mean the same at every scale of the features; relative lengths stay.
     pub normalise_rows: bool,
     /// How margins become scores; `None`: chosen by the loss, see [`TreeParams::post_processor`].
     pub post: Option<PostProcessor>,
@@ -140,7 +143,7 @@ impl Default for TreeParams {
             cluster: ClusterParams { branching: 16, max_leaf: 100, ..ClusterParams::default() },
             linear: LinearParams::default(),
             negatives: Negatives::TeacherForced,
-            normalise_rows: false,
+            normalise_rows: true,
             post: None,
             beam: 10,
             precision: DType::F32,
@@ -219,10 +222,13 @@ impl TreeParams {
         })
     }
 
-    /// Properties of a model with these parameters, other than its trees.
-    pub fn model_info(&self, n_features: usize, n_labels: usize) -> ModelInfo {
+    /// Properties of a model with these parameters that is trained on this input, other than its trees.
+    ///
+    /// *Cost*: one pass over the features, unless rows are scaled to length 1.
+    pub fn model_info(&self, input: &TrainInput<'_>) -> ModelInfo {
         let (post, normalise_rows, beam) = (self.post_processor(), self.normalise_rows, self.beam);
-        ModelInfo { n_features, n_labels, post, normalise_rows, beam }
+        let (n_features, n_labels) = (input.features.cols(), input.labels.n_labels());
+        ModelInfo { n_features, n_labels, post, normalise_rows, row_length: row_length(input, self), beam }
     }
 
     /// Checks every range.

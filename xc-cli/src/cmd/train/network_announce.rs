@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::memory::Standing;
 use serde_json::{Value, json};
-use xc_sparse::Rows;
+use xc_sparse::rows::typical_length;
 use xc_train::classifier::{CandidateHeadParams, HeadParams, InputKind, Workload};
 use xc_train::sampler::{Lists, SamplerParams};
 use xc_train::{Features, Loss, trainer};
@@ -69,9 +69,7 @@ impl Session<'_> {
         };
         let total = forecast.total();
         context.note(format_args!("memory: about {}: {}{more}", format_bytes(total), forecast.parts()));
-        if let Features::Sparse(rows) = instances.features() {
-            warn_of_long_rows(rows, context);
-        }
+        say_length(instances.features(), context);
         if params.loss == Loss::Bce
             && matches!(&params.head, HeadParams::Sparse(head) if head.sampler == SamplerParams::All)
         {
@@ -105,13 +103,37 @@ fn candidates(head: &CandidateHeadParams, batch: usize, n_labels: usize) -> Stri
     format!(", a step scores {listed}{whose}, {}", head.rows.short_name())
 }
 
-/// Sums of long rows leave the range that initial values and learning rates are made for.
-fn warn_of_long_rows(rows: Rows<'_>, context: &Context) {
-    let longest = (0..rows.len()).map(|i| rows.row(i).values().iter().map(|v| v * v).sum::<f32>()).fold(0.0, f32::max);
-    if longest > 100.0 * 100.0 {
-        context.warn(format_args!(
-            "the longest row of features has length {:.0}; networks learn best from rows of length 1 (--normalise)",
-            longest.sqrt()
+/// Rows whose lengths are looked at, spread over all of them: vectors may stay on disk.
+const MEASURED: usize = 10_000;
+
+/// Sums of long rows leave the range that initial values and learning rates are made for, and rows that are not
+/// about as long as those give another network.
+fn say_length(features: Features<'_>, context: &Context) {
+    let typical = match features {
+        Features::OneHot(_) => return,
+        Features::Sparse(rows) => {
+            let squares = (0..rows.len()).map(|i| rows.row(i).values().iter().map(|v| v * v).sum::<f32>());
+            let longest = squares.fold(0.0, f32::max);
+            if longest > 100.0 * 100.0 {
+                return context.warn(format_args!(
+                    "the longest row of features has length {:.0}; networks learn best from rows of length 1 (--normalise)",
+                    longest.sqrt()
+                ));
+            }
+            typical_length((0..rows.len()).map(|i| rows.row(i).values()))
+        }
+        Features::Dense(rows) => {
+            typical_length((0..rows.len()).step_by(rows.len().div_ceil(MEASURED).max(1)).map(|i| rows.row(i)))
+        }
+    };
+    if !(0.5..=2.0).contains(&typical) {
+        let (rows, option) = match features {
+            Features::Sparse(_) => ("rows", " (--normalise true)"),
+            _ => ("vectors", ""),
+        };
+        context.note(format_args!(
+            "{rows} have a typical length of {typical:.3e}; networks learn best from lengths about 1, and differently at \
+             each scale{option}"
         ));
     }
 }

@@ -23,7 +23,9 @@ use xc_sparse::CsrMatrix;
 use xc_sparse::io::UnknownLabels;
 use xc_sparse::store::ContainerWriter;
 use xc_train::model::{HoldOut, TrainingRows};
-use xc_tree::{BuildError, CHECKPOINT, KeptError, TrainError, TrainInput, checkpoint_key, train_kept};
+use xc_tree::{
+    BuildError, CHECKPOINT, KeptError, TrainError, TrainInput, TreeParams, WeightCounts, checkpoint_key, train_kept,
+};
 
 /// Everything that was named, opened and checked.
 struct Inputs {
@@ -124,13 +126,16 @@ pub(in crate::cmd) fn train(
     let extras =
         Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), input: Some(&data.form), training, rows };
     let create = || ContainerWriter::create(&place.model, xc_tree::KIND);
-    let (mut nnz, n_trees) = (0, trees.n_trees());
+    let (mut counts, n_trees) = (WeightCounts::default(), trees.n_trees());
     model::save_created(create, extras, |writer| {
-        nnz = trees.write(writer).map_err(|e| packing_error(&e))?;
+        counts = trees.write(writer).map_err(|e| packing_error(&e))?;
         Ok(())
     })?;
     let save_s = start.elapsed().as_secs_f64();
     drop_checkpoint(checkpoint, context);
+    if counts.is_pruned_away() {
+        context.warn(pruned_away(&counts, &params));
+    }
 
     let metrics = judge(&place.model, &inputs.instances, judging, context)?;
     Ok(Some(Report {
@@ -140,13 +145,29 @@ pub(in crate::cmd) fn train(
         train_s,
         save_s,
         metrics,
-        what: format!("{}, {nnz} weights", counted(n_trees, "tree")),
+        what: format!("{}, {} weights", counted(n_trees, "tree"), counts.weights),
         further: Map::from_iter([("memory".to_owned(), json!({ "total_bytes": needed }))]),
         logged: Map::from_iter([
             ("preset".to_owned(), json!(args.preset)),
             ("parameters".to_owned(), kept_parameters(&params)),
         ]),
     }))
+}
+
+/// What is wrong with a model most of whose rankers have no weight, and which option is to blame.
+fn pruned_away(counts: &WeightCounts, params: &TreeParams) -> String {
+    let WeightCounts { nodes, bare, .. } = counts;
+    let linear = &params.linear;
+    let cause = match linear.max_weights {
+        Some(most) if most == 0 => "--linear.max-weights 0 drops all".to_owned(),
+        _ => format!(
+            "a smaller --linear.prune-below than {} or a larger --linear.cost than {} keeps more",
+            linear.prune_below, linear.cost
+        ),
+    };
+    format!(
+        "{bare} of {nodes} clusters and labels kept no weight: their scores are the same for every instance; {cause}"
+    )
 }
 
 fn read_inputs(

@@ -18,7 +18,8 @@ use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor
 /// model stores how its features are made, so `xc predict` takes the same kind of input.
 ///
 /// Rows of features (XC text, svmlight, npz) are scaled to length 1, and weighted with
-/// --tfidf; text (JSONL, fastText) goes through the pipeline of the --text options.
+/// --tfidf; text (JSONL, fastText) goes through the pipeline of the --text options. Vectors
+/// (npy) keep their relative lengths: all are divided by their typical length.
 ///
 /// The model folder appears when it is complete. Until then finished work is kept in
 /// MODEL.checkpoint, and --resume continues from there. The report of the run is written to
@@ -108,7 +109,8 @@ pub(crate) struct LinearArgs {
     /// squared-hinge or logistic
     #[arg(long = "linear.loss", value_name = "LOSS", value_parser = named::<Loss, _>(["squared-hinge", "logistic"]))]
     loss: Option<Loss>,
-    /// Weight of the loss against the regulariser (liblinear's C)
+    /// Weight of the loss against the regulariser (liblinear's C), for rows of about length 1: others are divided by
+    /// their typical length
     #[arg(long = "linear.cost", value_name = "C")]
     cost: Option<f32>,
     /// Additional cost factor of positives
@@ -126,7 +128,7 @@ pub(crate) struct LinearArgs {
     /// Maximum number of passes over the instances
     #[arg(long = "linear.max-passes", value_name = "N")]
     max_passes: Option<usize>,
-    /// Drop weights of smaller magnitude: a larger value makes models smaller and faster
+    /// Drop weights of smaller magnitude, for rows of about length 1: a larger value makes models smaller and faster
     #[arg(long = "linear.prune-below", value_name = "X")]
     prune_below: Option<f32>,
     /// Maximum number of weights kept per ranker; the largest are kept
@@ -179,6 +181,8 @@ impl Args {
     pub(in crate::cmd) fn params(&self, seed: u64) -> Result<TreeParams, CliError> {
         let mut params = self.preset.params();
         params.seed = seed;
+        // Rows come scaled: what makes the features, kept in the model, does that (--normalise).
+        params.normalise_rows = false;
         let (shape, linear) = (&self.shape, &self.linear);
         set(self.trees, &mut params.n_trees);
         let cluster = &mut params.cluster;

@@ -7,6 +7,7 @@ use crate::data::Dataset;
 use crate::named::name_of;
 use serde_json::{Map, json};
 use xc_hash::text::{Featurizer, Idf, Norm, Weighting};
+use xc_sparse::rows::typical_length;
 use xc_sparse::{CsrMatrix, Rows};
 use xc_tree::{LabelRepresentation, Negatives, TreeParams};
 
@@ -140,8 +141,15 @@ fn features_said(args: &Args, data: &Dataset) -> String {
             format!("{values}{rows}; kept in the model")
         }
         Some(_) => "made as the model keeps it".to_owned(),
-        None if args.data.normalise.is_none() => "vectors, as they are".to_owned(),
-        None => "as they are, since --normalise false is given".to_owned(),
+        None => {
+            let what = match args.data.normalise {
+                None => "vectors, as they are",
+                Some(_) => "as they are, since --normalise false is given",
+            };
+            let rows = Rows::new(data.sparse().view());
+            let length = typical_length((0..rows.len()).map(|i| rows.row(i).values()));
+            format!("{what}; all are divided by their typical length, {length}")
+        }
     }
 }
 

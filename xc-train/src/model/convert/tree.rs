@@ -13,7 +13,7 @@ pub(super) const OMIKUJI: Format = Format { name: "omikuji", import: import_omik
 fn import_pecos(source: &Path, options: &ImportOptions) -> Result<Imported, ConvertError> {
     let model = pecos::import(source).map_err(|e| ConvertError::Model(Box::new(e)))?;
     let PecosModel { n_features, n_labels, post, beam, parts, .. } = model;
-    let info = ModelInfo { n_features, n_labels, post, normalise_rows: false, beam };
+    let info = ModelInfo { n_features, n_labels, post, normalise_rows: false, row_length: 1.0, beam };
     imported(source, info, vec![parts], options)
 }
 
@@ -21,7 +21,12 @@ fn import_omikuji(source: &Path, options: &ImportOptions) -> Result<Imported, Co
     let model = omikuji::import(source).map_err(|e| ConvertError::Model(Box::new(e)))?;
     let OmikujiModel { trees, post, normalise_rows, n_features, n_labels } = model;
     // Its folder does not say a beam; 10 is its default.
-    imported(source, ModelInfo { n_features, n_labels, post, normalise_rows, beam: 10 }, trees, options)
+    imported(
+        source,
+        ModelInfo { n_features, n_labels, post, normalise_rows, row_length: 1.0, beam: 10 },
+        trees,
+        options,
+    )
 }
 
 fn imported(
@@ -56,8 +61,14 @@ fn write_pecos(tree: &TreeModel, export: &Export<'_>) -> Result<(), ConvertError
     if info.normalise_rows {
         return Err(ConvertError::Normalises { path: path() });
     }
+    // Rows are not divided by a length there: the weights are.
+    let mut parts = tree.to_parts(chosen);
+    if info.row_length != 1.0 {
+        let weights = parts.levels.iter_mut().flatten().flat_map(|chunk| &mut chunk.values);
+        weights.for_each(|weight| *weight /= info.row_length);
+    }
     let converted = PecosModel {
-        parts: tree.to_parts(chosen),
+        parts,
         post: info.post,
         beam: info.beam,
         level_top_k: vec![info.beam; tree.trees()[chosen].depth()],

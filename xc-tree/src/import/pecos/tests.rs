@@ -506,7 +506,7 @@ fn predict(model: &PecosModel, post: PostProcessor, query: (&[u32], &[f32]), bea
 /// The model as the crate searches it.
 fn pack(model: &PecosModel, post: PostProcessor) -> TreeModel {
     let (n_features, n_labels, beam) = (model.n_features, model.n_labels, model.beam);
-    let info = ModelInfo { n_features, n_labels, post, normalise_rows: false, beam };
+    let info = ModelInfo { n_features, n_labels, post, normalise_rows: false, row_length: 1.0, beam };
     TreeModel::from_parts(info, vec![model.parts.clone()], DType::F32).unwrap()
 }
 
