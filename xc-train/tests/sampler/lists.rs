@@ -3,6 +3,7 @@
 use crate::given::{Given, step};
 use xc_lsh::upkeep::Schedule;
 use xc_lsh::{Kind, Projection};
+use xc_train::Loss;
 use xc_train::Step;
 use xc_train::sampler::{
     AnnParams, Candidates, Lists, LshParams, MidxParams, NegativeParams, SampleError, Sampler, SamplerData,
@@ -236,7 +237,10 @@ fn parameters_are_read_as_they_are_written() {
         let json = format!(r#"{{"sampler": {{"name": "{name}", "per_list": 9}}, "weighting": {{"name": "log-q"}}}}"#);
         serde_json::from_str::<NegativeParams>(&json)
     };
-    assert_eq!(read("log-uniform").unwrap(), SamplerParams::LogUniform { per_list: 9 }.into());
+    assert_eq!(
+        read("log-uniform").unwrap(),
+        NegativeParams::new(SamplerParams::LogUniform { per_list: 9 }, 0, Loss::Softmax)
+    );
     assert!(read("log_uniform").is_err());
     let lsh: SamplerParams = serde_json::from_str(r#"{"name": "lsh-label", "candidates": 30}"#).unwrap();
     assert_eq!(lsh, SamplerParams::LshLabel(LshParams { candidates: 30, ..LshParams::default() }));
