@@ -9,6 +9,7 @@ use crate::metric::Metric;
 use crate::parts::in_parts;
 use crate::precise::{Nearest, cosine};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
+use xc_sparse::rows::SparseRowError;
 use xc_sparse::{Rows, SparseRow};
 
 /// Queries of a task of a batch.
@@ -124,7 +125,10 @@ impl InvertedIndex {
     }
 
     fn check(&self, number: usize, query: SparseRow<'_>) -> Result<f64, QueryError> {
-        query.check().map_err(|source| QueryError::Sparse { query: number, source })?;
+        query.check().map_err(|source| match source {
+            SparseRowError::NotFinite { .. } => QueryError::NotFinite { query: number },
+            source => QueryError::Sparse { query: number, source },
+        })?;
         if let Some(&last) = query.indices().last().filter(|&&last| last as usize >= self.n_columns) {
             return Err(QueryError::Width { found: last as usize + 1, expected: self.n_columns });
         }
