@@ -2,7 +2,7 @@
 
 use crate::bytes::parse_bytes;
 use crate::error::{CliError, chain, one_line};
-use crate::help::without_use;
+use crate::help::is_refused;
 use crate::interrupt;
 use crate::memory::Budget;
 use crate::options::Options;
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 /// Options that every command takes.
 #[derive(Args, Debug)]
 pub(crate) struct CommonArgs {
-    /// Number of threads [default: all of the machine]
+    /// Number of threads [default: all of the machine]; every command takes it
     #[arg(long, global = true, value_name = "N", help_heading = "Common options")]
     pub(crate) threads: Option<usize>,
-    /// Seed of all randomness; the same seed gives the same bytes at any number of threads
+    /// Seed of all randomness; the same seed gives the same bytes at any number of threads; every command takes it
     #[arg(long, global = true, value_name = "S", default_value_t = 0, help_heading = "Common options")]
     pub(crate) seed: u64,
     /// Maximum resident memory, e.g. 8GiB or 500M; work that would need more is refused (exit code 3) [default: what is
@@ -67,7 +67,7 @@ impl Context {
     /// # Errors
     /// One that the command has no use for, or a number of threads that cannot be started.
     pub(crate) fn new(args: &CommonArgs, command: &str, options: Options) -> Result<Self, CliError> {
-        options.refuse(without_use(command), format_args!("`xc {command}` has no use for it"))?;
+        options.refuse_if(|name| is_refused(command, name), format_args!("`xc {command}` has no use for it"))?;
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = args.threads.unwrap_or(available);
         if threads == 0 || threads > 4096 {

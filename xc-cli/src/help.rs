@@ -71,8 +71,17 @@ fn rank(arg: &Arg) -> u8 {
     }
 }
 
-/// Common options that a command has no use for: they are not listed, and refused.
-pub(crate) fn without_use(command: &str) -> &'static [&'static str] {
+/// Common options that every command takes, so that a script can give them to all: without effect where a command does not
+/// list them.
+const TAKEN_BY_ALL: [&str; 3] = ["threads", "seed", "quiet"];
+
+/// Whether a common option is refused by a command.
+pub(crate) fn is_refused(command: &str, option: &str) -> bool {
+    without_use(command).contains(&option) && !TAKEN_BY_ALL.contains(&option)
+}
+
+/// Common options that a command has no use for: they are not listed.
+fn without_use(command: &str) -> &'static [&'static str] {
     match command {
         "completions" => &["threads", "seed", "max-memory", "json", "progress", "quiet", "config"],
         "bench curves" | "bench distributions" => &["threads", "seed", "progress"],

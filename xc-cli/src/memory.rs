@@ -171,7 +171,10 @@ mod tests {
         let said = "the work needs about 3.0 MiB, more than --max-memory 2.0 MiB: half of 1048576 would do";
         assert_eq!((code, &*text), (3, said));
         let (_, text) = line(Budget::Free(1 << 30), u64::MAX).unwrap_err();
-        assert!(text.contains("more than the 1.0 GiB that are free (--max-memory 17179869184GiB tries"), "{text}");
+        assert!(
+            text.contains("more than the 1.0 GiB that are free (--max-memory 17179869184GiB overrides this)"),
+            "{text}"
+        );
         assert_eq!(line(Budget::Unknown, u64::MAX), Ok(()));
     }
 }

@@ -105,7 +105,7 @@ fn a_plan_is_told_and_nothing_is_trained() {
     folder.ok(DATA);
     let plan = folder.ok("train astra --train data/train.txt --model m --explain --hard 7");
     for said in
-        ["7 hard labels per instance by comparing all", "500 uniform ones per list", "at most 4", "--negatives all:"]
+        ["7 hard labels per instance by comparing all", "150 uniform ones per list", "at most 4", "--negatives all:"]
     {
         assert!(plan.contains(said), "{said}: {plan}");
     }

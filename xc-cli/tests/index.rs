@@ -297,6 +297,8 @@ fn what_does_not_fit_is_said_in_one_line() {
     folder.write("nan.npy", npy(3, 20, |row, column| if (row, column) == (2, 4) { f32::NAN } else { 1.0 }));
     folder.write("none.npy", npy(0, 20, value));
     folder.write("one.npy", npy(1, 20, value));
+    // Up to 2,000 rows are scanned, which finds all.
+    folder.write("many.npy", npy(2100, 20, value));
     for (arguments, code, expected) in [
         ("index search --index m.index --queries narrow.npy", 2, "vectors of 7 values; those of the index have 20"),
         ("index search --index m.index --queries nan.npy", 2, "nan.npy"),
@@ -330,7 +332,7 @@ fn what_does_not_fit_is_said_in_one_line() {
         ("index build --vectors rows.npy --metric l2 --output x --top-k 0", 2, "--top-k 0: at least 1"),
         ("index build --vectors rows.npy --metric l2 --output x --max-memory 100k", 3, "--max-memory"),
         (
-            "index build --vectors rows.npy --metric l2 --output x --target-recall 0 --min-recall 1",
+            "index build --vectors many.npy --metric l2 --output x --target-recall 0 --min-recall 1",
             2,
             "of the 10 best are found; a larger --keep",
         ),

@@ -286,8 +286,9 @@ fn an_untrained_tree_of_a_wanted_shape_answers_and_imitates_a_trained_one() {
     let folder = Folder::new();
     folder.ok(SMALL);
     folder.ok("train tree --train data/train.txt --model trained");
-    let shape = "generate --labels 2000 --features 3000 --test-instances 50 --tree.branching 16 --json";
-    let report = json(&folder.ok(&format!("{shape} --model large --output queries --like trained")));
+    let shape = "generate --labels 2000 --features 3000 --tree.branching 16 --json";
+    let report =
+        json(&folder.ok(&format!("{shape} --model large --test-instances 50 --output queries --like trained")));
     assert_eq!((&report["labels"], &report["levels"]), (&2000.into(), &3.into()));
     let shares: Vec<f64> = report["overlap"].as_array().unwrap().iter().map(|s| s.as_f64().unwrap()).collect();
     assert!(shares.len() > 1 && (shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");

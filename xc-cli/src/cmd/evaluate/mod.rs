@@ -155,16 +155,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     output::check(Path::new("-"))?;
     let bootstrap = BootstrapParams { resamples: args.resamples, level: args.level, seed: context.seed };
     bootstrap.check().map_err(|e| CliError::usage(format_args!("--resamples, --level: {}", chain(&e))))?;
-    if args.predictions.is_some() {
-        context.options.refuse(&["text-fields"], "expected without --predictions: only answering reads text")?;
-    }
     let files = args.truth.iter().chain(&args.input).chain(&args.propensity_from);
     args.format.refuse_idle(files.map(PathBuf::as_path), context)?;
     if args.propensity_from.is_none() && args.model.is_none() {
         context.options.refuse(&["propensity-a", "propensity-b"], "--propensity-from is expected with it")?;
     }
     if !args.intervals && args.compare.is_none() {
-        let bootstrap = ["resamples", "level", "seed"];
+        let bootstrap = ["resamples", "level"];
         context.options.refuse(&bootstrap, "--intervals or --compare is expected with it")?;
     }
     let keep = args.intervals || args.compare.is_some();

@@ -395,8 +395,12 @@ mod tests {
                 ("lsh-embedding", SamplerParams::LshEmbedding(tables)),
                 ("lsh-label", SamplerParams::LshLabel(tables)),
             ] {
+                // All labels stand in no lists.
+                let (line, lists) = match sampler {
+                    SamplerParams::All => ("--sampler all".to_owned(), Lists::default()),
+                    _ => (format!("--sampler {name} --lists {}", crate::named::name_of(&lists)), lists),
+                };
                 for loss in [Loss::Bce, Loss::SquaredHinge, Loss::Softmax, Loss::Nce] {
-                    let line = format!("--sampler {name} --lists {}", crate::named::name_of(&lists));
                     let uniform = NegativeParams::usual_uniform(&sampler, lists);
                     let expected = NegativeParams { lists, ..NegativeParams::new(sampler, uniform, loss) };
                     assert_eq!(negatives(&line, 1 << 20, loss).ok(), Some(expected), "{line}, {loss:?}");
