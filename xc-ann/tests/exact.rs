@@ -3,6 +3,7 @@
 //!
 //! `cargo test -p xc-ann --release --test exact -- --ignored --nocapture` does so with up to 100,000 rows and 200
 //! queries, and prints a table (`bench/results/ann.md`).
+#![allow(clippy::print_stdout)] // the table
 
 use xc_ann::{BuildParams, Index, Metric, NoObserver, Scratch, SearchParams, exact};
 use xc_hash::stream::Stream;

@@ -20,8 +20,11 @@ const TEST: usize = 1000;
 const LABELS: usize = 120;
 const WIDTH: usize = 24;
 
+/// An option, and words of its help.
+type Helped = (&'static str, &'static str);
+
 /// Pairs that may differ for a kind, and words of the help of both options.
-const WHY_NOT: [(&str, &str, [(&str, &str); 2]); 3] = [
+const WHY_NOT: [(&str, &str, [Helped; 2]); 3] = [
     ("candidates", "ensemble", [("--candidates", BEAM), ("--beam", BEAM)]),
     ("candidates", "uniform", [("--candidates", STEPS), ("--only-labels", SEE)]),
     ("candidates", "blend", [("--candidates", RANKS), ("--only-labels", SEE)]),

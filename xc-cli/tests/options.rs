@@ -88,7 +88,7 @@ fn help_shows_the_defaults_of_trees() {
         "Trees whose scores are averaged [default: 3; 1 with --preset xr-linear]",
         "Children of a cluster [default: 16; 2 with --preset parabel, 100 with bonsai]",
         "Target for the number of labels in a leaf cluster; a balanced tree may exceed it by half [default: 100]",
-        "(liblinear's C) [default: 1; 10 with --linear.loss logistic]",
+        "others are divided by their typical length [default: 1; 10 with --linear.loss logistic]",
         "0 for none [default: 1]",
         "(liblinear's eps) [default: 0.1]",
         "smaller and faster [default: 0.1; 0.2 with --linear.loss logistic]",

@@ -168,7 +168,7 @@ fn training_says_when_texts_have_no_feature_or_few_terms_are_kept_and_what_keeps
                 Some(expected) => assert!(done.stderr.contains(expected), "{kind}: {}", done.stderr),
                 None => assert!(!done.stderr.contains("warning"), "{kind}: {}", done.stderr),
             }
-            assert_eq!(folder.ok("inspect m --json").is_empty(), false);
+            assert!(!folder.ok("inspect m --json").is_empty());
         }
     }
     // Where nothing is left, the error says what took it and what keeps more.

@@ -41,7 +41,7 @@ fn each_line_is_answered_before_the_next_is_sent() {
 fn a_model_that_is_truncated_while_it_answers_ends_with_a_line() {
     let folder = Folder::new();
     // Arrays of many pages: those that were touched when it was opened stay in memory.
-    folder.ok("generate --instances 10 --features 20000 --labels 5000 --no-text --no-names --model m --output d");
+    folder.ok("generate --test-instances 10 --features 20000 --labels 5000 --model m --output d");
     let mut stream = folder.stream("predict --model m --input - --trusted");
     stream.send("1:1\n");
     stream.line();

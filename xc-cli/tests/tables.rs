@@ -104,7 +104,7 @@ fn options_that_are_given_win_over_those_that_are_kept() {
         "other.jsonl: line 1: the object has none of the fields \"title\", \"body\"; its fields are \"name\", \"words\" \
          (--text-fields NAMES)",
     );
-    folder.xc("predict --model m --input train.csv --id-field name").refused(
+    folder.xc("predict --model m --input train.csv --id-field name --output-format jsonl").refused(
         2,
         "train.csv: line 1: the header has no column \"name\"; its columns are \"uid\", \"title\", \"body\", \"tags\" \
          (--id-field NAME)",

@@ -27,7 +27,7 @@ fn main() {
             .map(|_| {
                 let mut cluster = 0.0;
                 let score = |i: usize| {
-                    if shape == "clusters" && i % 100 == 0 {
+                    if shape == "clusters" && i.is_multiple_of(100) {
                         cluster = -10.0 * random();
                     }
                     cluster - 3.0 * random()

@@ -8,7 +8,7 @@
 //! let mut reader = InstanceReader::new("stdin", input.as_bytes(), &options)?;
 //! let mut instance = InstanceBuffer::default();
 //! assert_eq!(reader.next_into(&mut instance)?, Some(1));
-//! assert_eq!(instance.row.features().indices, [1, 7]);
+//! assert_eq!(instance.row.features().indices(), [1, 7]);
 //! assert_eq!(reader.next_into(&mut instance)?, Some(2));
 //! assert_eq!(reader.next_into(&mut instance)?, None);
 //! # Ok::<(), xc_sparse::io::ReadError>(())

@@ -203,7 +203,7 @@ fn tables_that_cannot_be_are_named() {
     assert!(said(LshParams { schedule, ..LSH }).contains("growth is 0.5"));
     let mut out = Candidates::default();
     let bytes = LshParams::default().bytes(670_000, 128).unwrap();
-    assert!((100 << 20..2 << 30).contains(&bytes), "{bytes}");
+    assert!((40 << 20..2 << 30).contains(&bytes), "{bytes}");
     let sampler = tables(LshBy::Label, LSH, &given, 1);
     assert!(sampler.sample(step(0), given.queries(), None, 0..200, &mut out).is_err());
 }

@@ -68,8 +68,8 @@ pub(crate) struct DataArgs {
     /// Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); stored in the model
     #[arg(long)]
     pub(in crate::cmd) tfidf: bool,
-    /// L2-normalise rows of sparse features, in training and in prediction (stored in the model) [default: true; vectors
-    /// are used as they are]
+    /// L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors, which
+    /// networks use as they are]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(in crate::cmd) normalise: Option<bool>,
     #[command(flatten)]
@@ -154,7 +154,7 @@ impl DataArgs {
         self.input.refuse_idle(files, context)?;
         let is_vectors = vectors.is_some() || is_vectors(train, self.input.format);
         self.input.refuse_idle_of_text(train, is_vectors, further, context)?;
-        match is_vectors {
+        match vectors.is_some() {
             true => context.options.refuse(&["normalise"], "vectors are used as they are"),
             false => Ok(()),
         }

@@ -159,7 +159,7 @@ fn pruned_away(counts: &WeightCounts, params: &TreeParams) -> String {
     let WeightCounts { nodes, bare, .. } = counts;
     let linear = &params.linear;
     let cause = match linear.max_weights {
-        Some(most) if most == 0 => "--linear.max-weights 0 drops all".to_owned(),
+        Some(0) => "--linear.max-weights 0 drops all".to_owned(),
         _ => format!(
             "a smaller --linear.prune-below than {} or a larger --linear.cost than {} keeps more",
             linear.prune_below, linear.cost
