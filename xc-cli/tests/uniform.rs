@@ -160,8 +160,7 @@ fn it_learns_from_vectors_and_says_what_it_wants() {
     train("--train a.txt --features b.txt")
         .refused(2, "b.txt: array npy: the npy header is malformed: it does not begin with the magic bytes of npy");
     train("--train a.npy --train-labels a.txt --tfidf").refused(2, "--tfidf: vectors are used as they are");
-    train("--train a.npy --train-labels a.txt --normalise")
-        .refused(2, "--normalise true: vectors are used as they are");
+    train("--train a.npy --train-labels a.txt --normalise").refused(2, "--normalise: vectors are used as they are");
     for option in ["network.init random", "network.embedding-rate 1"] {
         let name = option.split(' ').next().unwrap();
         let expected =

@@ -357,6 +357,16 @@ fn by_the_rules(text: &str) -> Option<Vec<Vec<String>>> {
     (rows.iter().all(|row| row.len() == 2) && !(has_bare && has_lines)).then_some(rows)
 }
 
+#[test]
+fn quotes_of_both_kinds_are_refused_at_the_end_of_a_file_too() {
+    for end in ["", "\n"] {
+        let text = format!("text,labels\na\",\"\n\"{end}");
+        let expected = "line 2: a quoted field of several lines in a file that also has quotes inside fields without \
+                        quotes: expected one or the other";
+        refused(text, &csv(), expected);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 

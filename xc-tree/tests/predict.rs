@@ -89,6 +89,12 @@ fn margin(chunk: &ChunkRows, column: usize, row: SparseRow<'_>) -> f32 {
 
 /// The beam search as the paper states it, one column at a time.
 fn reference_tree(tree: &TreeParts, post: PostProcessor, row: SparseRow<'_>, beam: usize, k: usize) -> Vec<Scored> {
+    let ranked = reference_ranking(tree, post, row, beam, k);
+    ranked.iter().map(|s| Scored { label: s.label, score: post.finish(s.score) }).collect()
+}
+
+/// Its labels and ranking scores.
+fn reference_ranking(tree: &TreeParts, post: PostProcessor, row: SparseRow<'_>, beam: usize, k: usize) -> Vec<Scored> {
     let mut nodes = vec![Scored { label: 0, score: 0.0 }];
     for (l, chunks) in tree.levels.iter().enumerate() {
         let last = l + 1 == tree.levels.len();
@@ -106,7 +112,7 @@ fn reference_tree(tree: &TreeParts, post: PostProcessor, row: SparseRow<'_>, bea
         next.truncate(if last { k } else { beam });
         nodes = next;
     }
-    nodes.iter().map(|s| Scored { label: s.label, score: post.finish(s.score) }).collect()
+    nodes
 }
 
 fn bits(row: &[Scored]) -> Vec<(u32, u32)> {
@@ -224,8 +230,11 @@ proptest! {
                     // All labels that a tree's beam reaches; those that it does not reach count 0.
                     let mut sums = vec![None; n_labels];
                     for tree in &trees {
-                        for s in reference_tree(tree, post, rows.row(i), beam, n_labels) {
-                            sums[s.label as usize] = Some(sums[s.label as usize].unwrap_or(0.0f32) + s.score);
+                        for s in reference_ranking(tree, post, rows.row(i), beam, n_labels) {
+                            let mut score = [s.score];
+                            post.finish_all(&mut score);
+                            prop_assert!((score[0] - post.finish(s.score)).abs() <= 3e-7 * score[0].abs().max(1e-30));
+                            sums[s.label as usize] = Some(sums[s.label as usize].unwrap_or(0.0f32) + score[0]);
                         }
                     }
                     let mean = |(label, sum): (usize, &Option<f32>)| {

@@ -87,11 +87,14 @@ fn reach(loss: Loss, z: f32, best: f32) -> f32 {
     const STEPS: i32 = 256;
     let next = z.next_up().next_up();
     if !loss.is_separable() {
-        // Scores are proportional to exponentials; where they are 0, all of them count.
-        let is_close = next - z < 2.0 * f32::EPSILON;
+        // Scores are proportional to exponentials of what logits are below the best, which is rounded, too; where
+        // they are 0, all of them count.
+        let below = best - z;
+        let rounded = below.next_up() - below;
+        let is_close = next - z < 4.0 * (f32::EPSILON + rounded);
         return match z < best - 70.0 {
             true => f32::INFINITY,
-            false if is_close => STEPS as f32 * f32::EPSILON,
+            false if is_close => STEPS as f32 * f32::EPSILON + 2.0 * rounded,
             false => 0.0,
         };
     }

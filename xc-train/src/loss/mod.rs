@@ -25,7 +25,7 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 use xc_sparse::sums::Blocks;
-use xc_sparse::{vectorised, vectorised_loop};
+use xc_sparse::{exp, vectorised, vectorised_loop};
 
 /// A loss over the labels of one instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -267,27 +267,6 @@ impl Shares {
         let loss = if is_true { -z * target } else { 0.0 };
         (loss, exp(z - self.max) * self.probability - target)
     }
-}
-
-/// e^x for x <= 88, elementwise without branches; relative error below 3e-7; 0 below -87.3.
-///
-/// Cody-Waite reduction to |r| <= ln 2 / 2 and a polynomial of degree 6.
-#[inline(always)]
-fn exp(x: f32) -> f32 {
-    // Adding and taking away 1.5 * 2^23 rounds to the nearest integer.
-    const ROUND: f32 = 12_582_912.0;
-    let clamped = x.clamp(-87.3, 88.0);
-    let n = clamped * std::f32::consts::LOG2_E + ROUND;
-    let bits = n.to_bits().wrapping_sub(ROUND.to_bits());
-    let n = n - ROUND;
-    let r = clamped - n * 0.693_359_4 + n * 2.121_944_4e-4;
-    let mut p = 1.0 / 720.0;
-    for c in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
-        p = p * r + c;
-    }
-    let scale = f32::from_bits(bits.wrapping_add(127) << 23);
-    // A logit far below the largest adds nothing; NaN stays NaN.
-    if x < -87.3 { 0.0 } else { p * scale }
 }
 
 /// ln(1 + e^-|x|), elementwise without branches; absolute error below 1e-6.

@@ -83,15 +83,9 @@ fn what_is_not_finite_is_seen_in_the_loss() {
 }
 
 #[test]
-fn exponentials_and_logarithms_are_close() {
+fn logarithms_are_close() {
     for i in -9000..8800 {
         let x = i as f32 / 100.0 + 0.003;
-        let (got, expected) = (f64::from(exp(x)), f64::from(x).exp());
-        if x < -87.3 {
-            assert_eq!(got, 0.0);
-        } else if x < 88.0 {
-            assert!((got / expected - 1.0).abs() < 3e-7, "e^{x}: {got} {expected}");
-        }
         let got = f64::from(log1p_exp_neg_abs(x));
         assert!((got - (-f64::from(x).abs()).exp().ln_1p()).abs() < 1e-6, "at {x}: {got}");
     }

@@ -2,9 +2,9 @@
 //! chunk's weights enter the cache once for all the queries of a tile that reach it (etter2022mscm,
 //! Alg. 3).
 
-use super::ensemble::{ALL, Missing, NOWHERE, Others, Pooled, choose, locate, mean_of_trees, pool_size};
-use super::online::{PredictParams, PredictScratch};
-use super::scores::{offer_children, rank_scores, scaled};
+use super::ensemble::{Means, Reached};
+use super::online::PredictParams;
+use super::scores::{Leaves, offer_nodes, scaled};
 use super::top;
 use crate::model::{Tree, TreeModel};
 use rayon::prelude::*;
@@ -19,6 +19,14 @@ const TILE: usize = 8192;
 /// Candidates that a tile keeps, at most: bounds its memory (8 bytes each) when many labels are
 /// asked for.
 const TILE_CANDIDATES: usize = 1 << 20;
+
+/// Leaves that a tile keeps of several trees, at most (8 bytes each).
+const TILE_LEAVES: usize = 1 << 22;
+
+/// The same for a model of at most so many bytes, which stays in a cache as it is, beside these leaves: three trees of
+/// 4,682 labels (8 MB) and 581 (16 MB) take a sixth less time than with 1 << 20, three of 69,925 (280 MB) twice as much.
+const SMALL: usize = 32 << 20;
+const TILE_LEAVES_OF_SMALL: usize = 1 << 16;
 
 /// Wave of each place in a query's beam, best first; places past the end belong to the last wave.
 /// Before each wave, those of its clusters that can no longer change the query's best are left out.
@@ -39,12 +47,9 @@ struct TileScratch {
     scaled: Vec<Vec<f32>>,
     selects: Vec<TopK>,
     beams: Beams,
-    // Clusters of leaves that each query's beam reached in each tree, where there are several.
-    reached: Vec<Vec<Scored>>,
-    // What is missing in each tree of the labels that may be the best.
-    missing: Vec<Vec<Missing>>,
-    rest: Vec<(usize, f32)>,
-    online: PredictScratch,
+    // Leaves that each query's beams reached, where there are several trees, tree after tree.
+    reached: Vec<Reached>,
+    means: Means,
 }
 
 /// What a tile's queries have to score at a level.
@@ -69,7 +74,7 @@ impl TreeModel {
     ///
     /// Tiles of queries run in parallel on the ambient rayon pool. *Cost*: per query that of
     /// [`TreeModel::predict_one`], with the weights' memory traffic shared within a tile; memory
-    /// O(threads x tile x (beam + top_k)).
+    /// O(threads x tile x (beam + top_k)), and at most some 32 MB a thread for the leaves of several trees.
     ///
     /// *Determinism*: the same bits as [`TreeModel::predict_one`], for any thread count.
     ///
@@ -79,9 +84,7 @@ impl TreeModel {
         let rows = Rows::new(queries);
         let n = rows.len();
         let threads = rayon::current_num_threads();
-        let kept = params.beam.max(pool_size(params.top_k, self.trees.len()));
-        let most = TILE.min(TILE_CANDIDATES / kept.max(1)).max(1);
-        let tile = n.div_ceil(threads.max(1)).clamp(1, most);
+        let tile = n.div_ceil(threads.max(1)).clamp(1, self.most_rows(params));
         let starts: Vec<usize> = (0..n).step_by(tile).collect();
         let tiles: Vec<RankedBatch> = starts
             .par_iter()
@@ -104,97 +107,52 @@ impl TreeModel {
         scratch: &mut TileScratch,
     ) -> RankedBatch {
         let n = range.len();
-        let per_tree = pool_size(params.top_k, self.trees.len());
         scratch.slots.resize_with(n.max(scratch.slots.len()), QueryScratch::default);
         scratch.scaled.resize_with(n.max(scratch.scaled.len()), Vec::new);
         scratch.selects.resize_with(n.max(scratch.selects.len()), TopK::default);
-        let n_trees = self.trees.len();
-        let n_reached = if n_trees == 1 { 0 } else { n * n_trees };
-        scratch.reached.resize_with(n_reached.max(scratch.reached.len()), Vec::new);
-        let TileScratch { product, slots, scaled: rooms, selects, beams, reached, missing, rest, online } = scratch;
-        missing.resize_with(n_trees, Vec::new);
+        scratch.reached.resize_with(n.max(scratch.reached.len()), Reached::default);
+        let TileScratch { product, slots, scaled: rooms, selects, beams, reached, means } = scratch;
         let queries: Vec<SparseRow<'_>> =
             range.zip(rooms.iter_mut()).map(|(i, room)| scaled(rows.row(i), &self.info, room)).collect();
-        let mut pooled: Vec<Vec<Pooled>> = Vec::new();
-        if n_trees > 1 {
-            pooled.resize_with(n, Vec::new);
-        }
-        let mut out = RankedBatch::new();
-        for (number, tree) in self.trees.iter().enumerate() {
+        let is_one = self.trees.len() == 1;
+        let (selects, reached) = (&mut selects[..n], &mut reached[..n]);
+        reached.iter_mut().for_each(Reached::clear);
+        for tree in &self.trees {
             let map = tree.slot_map();
             let views: Vec<QueryView<'_>> =
                 queries.iter().zip(slots.iter_mut()).map(|(&row, slots)| slots.prepare(row, map)).collect();
-            let reached = if n_trees == 1 { &mut [][..] } else { &mut reached[number * n..][..n] };
-            self.search_tile(tree, &views, params, per_tree, product, &mut selects[..n], beams, reached);
-            if n_trees == 1 {
-                for select in &mut selects[..n] {
-                    // Exponentials can tie where logarithms do not: the order of the ranking scale
-                    // stands.
-                    out.push_items(select.sorted().iter().map(|&item| self.finished(item)));
-                }
-                return out;
-            }
-            for (pool, select) in pooled.iter_mut().zip(selects.iter_mut()) {
-                self.pool(number, select, pool);
-            }
+            self.search_tile(tree, &views, params, product, selects, beams, (!is_one).then_some(&mut *reached));
+            reached.iter_mut().for_each(Reached::end_tree);
         }
-        missing.iter_mut().for_each(Vec::clear);
-        let sizes = (n_trees, params.top_k, per_tree);
-        let choose = |(at, pool)| choose(sizes, at, pool, rest, &mut selects[0], missing);
-        let others: Vec<Others> = pooled.iter_mut().enumerate().map(choose).collect();
-        for (number, missing) in missing.iter_mut().enumerate() {
-            self.fill_in(number, &queries, params, &reached[number * n..][..n], missing, &mut pooled, (product, slots));
-        }
-        let mut answer = Vec::new();
-        for ((pool, others), &row) in pooled.iter_mut().zip(others).zip(&queries) {
-            answer.clear();
-            mean_of_trees(n_trees, params.top_k, pool, &mut selects[0], &mut answer);
-            if !others.are_behind(&answer, params.top_k) {
-                self.ask_all(row, params, ALL, online, &mut answer, &mut |_, _, _| {});
+        let mut out = RankedBatch::new();
+        for (select, reached) in selects.iter_mut().zip(reached) {
+            if is_one {
+                // As of a query alone.
+                out.push_items(select.sorted().iter().map(|&item| self.finished(item)));
+            } else {
+                self.best_means(reached, params.top_k, means, select);
+                out.push_items(select.sorted().iter().copied());
             }
-            out.push_row(&answer);
         }
         out
     }
 
-    /// Adds to the pools of a tile's queries what is missing in a tree, where its beam reached it.
-    fn fill_in(
-        &self,
-        number: usize,
-        queries: &[SparseRow<'_>],
-        params: &PredictParams,
-        reached: &[Vec<Scored>],
-        missing: &mut Vec<Missing>,
-        pooled: &mut [Vec<Pooled>],
-        (product, slots): (&mut ProductScratch, &mut [QueryScratch]),
-    ) {
-        let (tree, post) = (&self.trees[number], self.info.post);
-        for of_query in missing.chunk_by_mut(|a, b| a.query == b.query) {
-            locate(tree, &reached[of_query[0].query as usize], of_query);
+    /// Rows of a tile, at most.
+    fn most_rows(&self, params: &PredictParams) -> usize {
+        let most = TILE.min(TILE_CANDIDATES / params.beam.max(params.top_k).max(1));
+        if self.trees.len() == 1 {
+            return most.max(1);
         }
-        missing.retain(|one| one.cluster != NOWHERE);
-        let node = |one: &Missing| reached[one.query as usize][one.cluster as usize];
-        // Queries that something is missing of, and the clusters that they visit once more, each once.
-        let mut asked: Vec<u32> = missing.iter().map(|one| one.query).collect();
-        asked.dedup();
-        let numbers = asked.iter().zip(slots.iter_mut());
-        let views: Vec<QueryView<'_>> =
-            numbers.map(|(&query, slots)| slots.prepare(queries[query as usize], tree.slot_map())).collect();
-        missing.sort_unstable_by_key(|one| (node(one).label, one.query));
-        let same = |a: &Missing, b: &Missing| (a.query, a.cluster) == (b.query, b.cluster);
-        let groups: Vec<&[Missing]> = missing.chunk_by(same).collect();
-        let visit = |group: &&[Missing]| Visit { parent: node(&group[0]).label, query: group[0].query };
-        let visits: Vec<Visit> = groups.iter().map(visit).collect();
-        let query = |number: u32| views[asked.partition_point(|&query| query < number)];
-        let level = tree.level(tree.depth() - 1);
-        shared_margins(&level, &visits, query, params.choice, product, |at, first, margins| {
-            rank_scores(post, node(&groups[at][0]).score, margins);
-            for &Missing { query, tree, label, leaf, .. } in groups[at] {
-                // A cluster of many leaves comes in parts.
-                let Some(&score) = leaf.checked_sub(first).and_then(|at| margins.get(at as usize)) else { continue };
-                pooled[query as usize].push(Pooled { label, tree, score: post.finish(score) });
-            }
-        });
+        // Leaves that the beams of a query reach, on average.
+        let of_tree = |tree: &Tree| {
+            let level = tree.level(tree.depth() - 1);
+            let parents = level.n_parents().max(1);
+            params.beam.min(parents).saturating_mul(level.n_columns().div_ceil(parents))
+        };
+        let reached = self.trees.iter().map(of_tree).fold(0, usize::saturating_add);
+        let n_bytes: usize = self.trees.iter().flat_map(|tree| &tree.levels).map(|level| level.view().n_bytes()).sum();
+        let leaves = if n_bytes <= SMALL { TILE_LEAVES_OF_SMALL } else { TILE_LEAVES };
+        most.min(leaves / reached.max(1)).max(1)
     }
 
     fn search_tile(
@@ -202,11 +160,10 @@ impl TreeModel {
         tree: &Tree,
         queries: &[QueryView<'_>],
         params: &PredictParams,
-        per_tree: usize,
         product: &mut ProductScratch,
         selects: &mut [TopK],
         beams: &mut Beams,
-        reached: &mut [Vec<Scored>],
+        mut reached: Option<&mut [Reached]>,
     ) {
         let Beams { all, visits, scores, nodes } = beams;
         let last = tree.depth() - 1;
@@ -216,17 +173,14 @@ impl TreeModel {
                 visits.clear();
                 visits.extend(root);
                 let query = |number: u32| queries[number as usize];
-                let kept = (params.beam, per_tree);
+                let kept = (params.beam, params.top_k);
                 shared_margins(&top.level.view(), visits, query, params.choice, product, |at, _, margins| {
-                    top::search(tree, top.depth, self.info.post, margins, kept, nodes, &mut selects[at]);
-                    if top.depth > last
-                        && let Some(reached) = reached.get_mut(at)
-                    {
-                        nodes.clone_into(reached);
-                    }
+                    let reached = reached.as_deref_mut().map(|reached| &mut reached[at]);
+                    top::search(tree, top.depth, self.info.post, margins, kept, nodes, &mut selects[at], reached);
                 });
                 if top.depth <= last {
-                    self.descend(&tree.level(top.depth), params, selects, all);
+                    let keeps_all = top.depth == last && reached.is_some();
+                    self.descend(&tree.level(top.depth), params, selects, keeps_all, all);
                 }
                 top.depth
             }
@@ -237,13 +191,9 @@ impl TreeModel {
             }
         };
         for number in searched..=last {
-            if number == last && !reached.is_empty() {
-                take_reached(number, selects, reached);
-            }
             let level = tree.level(number);
-            let leaves = (number == last).then(|| tree.labels());
             for select in selects.iter_mut() {
-                select.reset(if number == last { per_tree } else { params.beam });
+                select.reset(if number == last { params.top_k } else { params.beam });
             }
             for wave in all.chunk_by(|a, b| a.wave == b.wave) {
                 visits.clear();
@@ -258,21 +208,37 @@ impl TreeModel {
                 }
                 let query = |number: u32| queries[number as usize];
                 shared_margins(&level, visits, query, params.choice, product, |at, child, margins| {
-                    let select = &mut selects[visits[at].query as usize];
-                    offer_children(self.info.post, scores[at], child, margins, leaves, select);
+                    let query = visits[at].query as usize;
+                    let (post, select) = (self.info.post, &mut selects[query]);
+                    if number == last {
+                        let labels = &tree.labels()[child as usize..][..margins.len()];
+                        let reached = reached.as_deref_mut().map(|reached| &mut reached[query]);
+                        Leaves::of(reached, select).offer(post, scores[at], labels, margins);
+                    } else {
+                        offer_nodes(post, scores[at], child, margins, select);
+                    }
                 });
             }
             if number < last {
-                self.descend(&tree.level(number + 1), params, selects, all);
+                let keeps_all = number + 1 == last && reached.is_some();
+                self.descend(&tree.level(number + 1), params, selects, keeps_all, all);
             }
         }
     }
 
     /// Makes each query's selected nodes what it has to visit at the next level, in an order that
-    /// shares chunks.
-    fn descend(&self, next: &ChunkedView<'_>, params: &PredictParams, selects: &mut [TopK], all: &mut Vec<Candidate>) {
+    /// shares chunks; in one wave where every leaf that is reached counts.
+    fn descend(
+        &self,
+        next: &ChunkedView<'_>,
+        params: &PredictParams,
+        selects: &mut [TopK],
+        keeps_all: bool,
+        all: &mut Vec<Candidate>,
+    ) {
         let parents = next.n_parents().max(1);
-        let pays = selects.len() * params.beam / parents >= SHARED_BY_MANY
+        let pays = !keeps_all
+            && selects.len() * params.beam / parents >= SHARED_BY_MANY
             && next.n_columns() / parents >= MANY_CHILDREN
             && self.info.post.never_rises();
         let waves: &[u8] = if pays { &WAVES } else { &[0] };
@@ -285,16 +251,5 @@ impl TreeModel {
             }));
         }
         all.sort_unstable_by_key(|c| (c.wave, c.visit.parent, c.visit.query));
-    }
-}
-
-/// Keeps the clusters that each query's beam reached above the last level, `number`; the root where that
-/// is the first.
-fn take_reached(number: usize, selects: &mut [TopK], reached: &mut [Vec<Scored>]) {
-    for (select, reached) in selects.iter_mut().zip(reached) {
-        match number {
-            0 => *reached = vec![Scored { label: 0, score: 0.0 }],
-            _ => select.sorted().clone_into(reached),
-        }
     }
 }

@@ -1,186 +1,221 @@
-//! The answer of several trees: what each offers, and the mean.
+//! The answer of several trees: the mean of what each says.
 //!
 //! A label's score is the mean of its scores in all trees, 0 for a tree whose beam does not reach it.
-//! It does not depend on how many labels are asked for:
+//! It does not depend on how many labels are asked for: every tree scores all leaves that its beam
+//! reaches, and those labels are ranked by their means that can be among the best.
 //!
 //! ```text
-//!   each tree      beam ─▶ leaves ─▶ its best labels ─▶ pool
-//!   pool           labels that can be among the best k ─▶ scores of trees that reached but did not offer them ─▶ mean
+//!   each tree   beam ─▶ leaves ─▶ (label, score) of each
+//!   all trees   labels that one tree scores high enough ─▶ sums by label ─▶ means ─▶ the best k
 //! ```
 
-use crate::model::{Tree, TreeModel};
+use super::scores::offer_leaves;
+use crate::model::TreeModel;
 use xc_sparse::rank::{Scored, TopK};
+use xc_sparse::{Loop, vectorised_loop};
 
-/// What one tree says of a label, scores on the post-processor's own scale.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pooled {
-    pub(crate) label: u32,
-    pub(crate) tree: u32,
-    pub(crate) score: f32,
+/// Leaves that the beams of several trees reached, tree after tree, with their ranking scores.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reached {
+    labels: Vec<u32>,
+    scores: Vec<f32>,
+    // How many of them are of the first tree.
+    n_of_first: usize,
 }
 
-/// A label that can be among the best and that a tree did not offer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Missing {
-    /// Number of the query in its tile.
-    pub(super) query: u32,
-    pub(super) tree: u32,
-    pub(super) label: u32,
-    /// Place of its cluster among those that the beam reached; [`NOWHERE`] where it is in none of them.
-    pub(super) cluster: u32,
-    /// Its leaf, and the leaf's place among those of the clusters that were reached.
-    pub(super) leaf: u32,
-    pub(super) place: u32,
-}
-
-/// The cluster of a label that a beam does not reach.
-pub(super) const NOWHERE: u32 = u32::MAX;
-
-/// What is known of labels that no tree offered.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Others {
-    /// The most that one of them can score.
-    most: f32,
-    /// Whether there can be any.
-    are_there: bool,
-}
-
-/// Labels that each tree of an ensemble offers at first where `top_k` are asked for: enough that
-/// most of the best are offered by all trees, and seldom one of the best by none.
-pub(crate) fn pool_size(top_k: usize, n_trees: usize) -> usize {
-    if n_trees == 1 { top_k } else { top_k.saturating_add(top_k.max(20)) }
-}
-
-/// What each tree offers where the best may not be among so many: all labels that it reaches.
-pub(crate) const ALL: usize = usize::MAX;
-
-impl TreeModel {
-    /// Adds what tree `number` selected to a query's pool.
-    pub(crate) fn pool(&self, number: usize, select: &mut TopK, pooled: &mut Vec<Pooled>) {
-        pooled.extend(select.best().iter().map(|s| {
-            let score = self.info.post.finish(s.score);
-            Pooled { label: s.label, tree: number as u32, score }
-        }));
+impl Reached {
+    pub(crate) fn clear(&mut self) {
+        self.labels.clear();
+        self.scores.clear();
+        self.n_of_first = 0;
     }
 
+    /// Says that all leaves of a tree were added.
+    pub(crate) fn end_tree(&mut self) {
+        if self.n_of_first == 0 {
+            self.n_of_first = self.labels.len();
+        }
+    }
+
+    /// Adds leaves of one tree.
+    #[inline(always)]
+    pub(crate) fn extend(&mut self, labels: &[u32], scores: &[f32]) {
+        self.labels.extend_from_slice(labels);
+        self.scores.extend_from_slice(scores);
+    }
+}
+
+impl TreeModel {
     /// A ranking score on the post-processor's own scale.
     pub(crate) fn finished(&self, item: Scored) -> Scored {
         Scored { label: item.label, score: self.info.post.finish(item.score) }
     }
-}
 
-impl Others {
-    /// Whether the `k` best are these, whatever labels were not offered.
-    pub(super) fn are_behind(self, best: &[Scored], k: usize) -> bool {
-        let worst = best.get(k.wrapping_sub(1)).map_or(f32::NEG_INFINITY, |worst| worst.score);
-        k == 0 || !self.are_there || worst > self.most
-    }
-}
-
-/// Leaves those labels of a query's pool, of the `per_tree` best of each tree, that can be among the
-/// `k` best, and adds what is missing of them, tree by tree. `rest` is a buffer.
-pub(super) fn choose(
-    (n_trees, k, per_tree): (usize, usize, usize),
-    query: usize,
-    pool: &mut Vec<Pooled>,
-    rest: &mut Vec<(usize, f32)>,
-    select: &mut TopK,
-    missing: &mut [Vec<Missing>],
-) -> Others {
-    // By tree: how many labels it offers, and the most that its score of any other can be.
-    rest.clear();
-    rest.resize(n_trees, (0, f32::INFINITY));
-    for one in &*pool {
-        let (n, least) = &mut rest[one.tree as usize];
-        (*n, *least) = (*n + 1, least.min(one.score));
-    }
-    for (n, most) in &mut *rest {
-        // A tree that reached fewer offers all of them.
-        *most = if *n == per_tree { *most } else { 0.0 };
-    }
-    by_label(pool);
-    rank(n_trees, k, pool, select);
-    let least = select.kth().map_or(f32::NEG_INFINITY, |kth| kth.score);
-    let (mut from, mut kept) = (0, 0);
-    while from < pool.len() {
-        let (label, mut at, mut most) = (pool[from].label, from, 0.0);
-        // Sums are in the order of the trees, so that rounding keeps this order, too.
-        for (tree, (_, rest)) in rest.iter().enumerate() {
-            match pool.get(at).filter(|one| one.label == label && one.tree as usize == tree) {
-                Some(one) => (most, at) = (most + one.score, at + 1),
-                None => most += rest,
-            }
+    /// Selects the labels of the best means of what the trees reached.
+    ///
+    /// Scores of a label are added in the order of the trees, so that every search rounds them alike.
+    pub(crate) fn best_means(&self, reached: &Reached, top_k: usize, means: &mut Means, select: &mut TopK) {
+        let n_trees = self.trees.len() as f32;
+        let least = self.least(reached, top_k, n_trees, select);
+        vectorised_loop(Chosen { means, reached, least });
+        self.info.post.finish_all(&mut means.scores);
+        means.add();
+        select.reset(top_k);
+        for &Scored { label, score } in &means.sums {
+            select.push(Scored { label, score: score / n_trees });
         }
-        if most / n_trees as f32 >= least {
-            let mut offered = from;
-            for (tree, missing) in missing.iter_mut().enumerate() {
-                if offered < at && pool[offered].tree as usize == tree {
-                    offered += 1;
-                } else if rest[tree].1 > 0.0 {
-                    let (query, tree) = (query as u32, tree as u32);
-                    missing.push(Missing { query, tree, label, cluster: NOWHERE, leaf: 0, place: 0 });
+    }
+
+    /// The ranking score that a label of one of the best means has in some tree, at least.
+    fn least(&self, reached: &Reached, top_k: usize, n_trees: f32, select: &mut TopK) -> f32 {
+        // Where no score is below 0, the best labels of one tree alone have means of at least the last one's score
+        // over the number of trees; and no mean is above the label's best score.
+        if !self.info.post.is_exponential() {
+            return f32::NEG_INFINITY;
+        }
+        select.reset(top_k);
+        offer_leaves(&reached.labels[..reached.n_of_first], &reached.scores[..reached.n_of_first], select);
+        match select.kth() {
+            Some(kth) if kth.score - n_trees.ln() > LEAST => kth.score - n_trees.ln() - ROUNDED,
+            _ => f32::NEG_INFINITY,
+        }
+    }
+}
+
+/// Above this ranking scores differ where their exponentials do: below they come close to the least number.
+const LEAST: f32 = -80.0;
+
+/// More than exponentials, sums and quotients are rounded by, on the ranking scale.
+const ROUNDED: f32 = 1e-3;
+
+/// Sums of the scores of labels that can be among the best.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Means {
+    // Bits of the hashes of labels that a tree scores high enough: most other labels are told by them.
+    sieve: Sieve,
+    // What all trees say of labels that pass the sieve.
+    labels: Vec<u32>,
+    scores: Vec<f32>,
+    // By the hash of a label: the place of its sum, or NONE.
+    places: Vec<u32>,
+    sums: Vec<Scored>,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Multiplied by 2^32 over the golden ratio: labels that lie together go to places far apart.
+#[inline(always)]
+fn hash(label: u32) -> u32 {
+    label.wrapping_mul(0x9E37_79B9) >> 8
+}
+
+/// A set of labels, and others that share their bits.
+#[derive(Clone, Copy, Debug)]
+struct Sieve([u32; 512]);
+
+impl Default for Sieve {
+    fn default() -> Self {
+        Self([0; 512])
+    }
+}
+
+impl Sieve {
+    #[inline(always)]
+    fn add(&mut self, label: u32) {
+        self.0[hash(label) as usize / 32 % 512] |= 1 << (hash(label) % 32);
+    }
+
+    #[inline(always)]
+    fn has(&self, label: u32) -> bool {
+        self.0[hash(label) as usize / 32 % 512] >> (hash(label) % 32) & 1 == 1
+    }
+}
+
+/// Leaves that are looked at together.
+const TOGETHER: usize = 16;
+
+/// Calls `then` with the place of each value for which `is` holds. Those of a vector are found first, without branches.
+#[inline(always)]
+fn each<T: Copy>(values: &[T], is: impl Fn(T) -> bool, mut then: impl FnMut(usize)) {
+    let (whole, rest) = values.as_chunks::<TOGETHER>();
+    for (from, values) in (0..).step_by(TOGETHER).zip(whole) {
+        let mut bits = [0u32; TOGETHER];
+        for (at, (bit, &value)) in bits.iter_mut().zip(values).enumerate() {
+            *bit = u32::from(is(value)) << at;
+        }
+        let mut found = bits.iter().fold(0, |found, bit| found | bit);
+        while found != 0 {
+            then(from + found.trailing_zeros() as usize);
+            found &= found - 1;
+        }
+    }
+    for (at, &value) in (TOGETHER * whole.len()..).zip(rest) {
+        if is(value) {
+            then(at);
+        }
+    }
+}
+
+/// A choice of labels.
+struct Chosen<'a> {
+    means: &'a mut Means,
+    reached: &'a Reached,
+    least: f32,
+}
+
+impl Loop for Chosen<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.means.choose(self.reached, self.least);
+    }
+}
+
+impl Means {
+    /// Copies what all trees say of the labels that one of them scores with `least` or more, and of a few others.
+    #[inline(always)]
+    fn choose(&mut self, reached: &Reached, least: f32) {
+        let Self { sieve, labels, scores, .. } = self;
+        let (all, all_scores) = (&reached.labels[..], &reached.scores[..]);
+        *sieve = Sieve::default();
+        each(all_scores, |score| score >= least, |at| sieve.add(all[at]));
+        labels.clear();
+        scores.clear();
+        each(
+            all,
+            |label| sieve.has(label),
+            |at| {
+                labels.push(all[at]);
+                scores.push(all_scores[at]);
+            },
+        );
+    }
+
+    /// Adds up the scores of each label, in their order.
+    fn add(&mut self) {
+        let Self { labels, scores, places, sums, .. } = self;
+        places.clear();
+        places.resize((2 * labels.len()).next_power_of_two(), NONE);
+        sums.clear();
+        let mask = places.len() - 1;
+        'items: for (&label, &score) in labels.iter().zip(&*scores) {
+            for at in hash(label) as usize.. {
+                let place = &mut places[at & mask];
+                match sums.get_mut(*place as usize) {
+                    Some(sum) if sum.label == label => {
+                        sum.score += score;
+                        continue 'items;
+                    }
+                    Some(_) => {}
+                    None => {
+                        *place = sums.len() as u32;
+                        // Without a sign where it is 0.
+                        sums.push(Scored { label, score: 0.0 + score });
+                        continue 'items;
+                    }
                 }
             }
-            pool.copy_within(from..at, kept);
-            kept += at - from;
         }
-        from = at;
     }
-    pool.truncate(kept);
-    let most = rest.iter().fold(0.0, |sum, (_, most)| sum + most) / n_trees as f32;
-    Others { most, are_there: rest.iter().any(|(n, _)| *n == per_tree) }
-}
-
-/// Finds labels, ascending, among those of the clusters that the beam of a tree reached.
-pub(super) fn locate(tree: &Tree, clusters: &[Scored], missing: &mut [Missing]) {
-    // Most labels of the clusters are not missing: one look says so.
-    let mut sieve = [0u64; 16];
-    let place = |label: u32| (label as usize / 64 % 16, 1u64 << (label % 64));
-    for one in &*missing {
-        let (word, bit) = place(one.label);
-        sieve[word] |= bit;
-    }
-    let (level, mut first) = (tree.level(tree.depth() - 1), 0);
-    for (cluster, node) in clusters.iter().enumerate() {
-        let leaves = level.children(node.label as usize);
-        let labels = &tree.labels()[leaves.start as usize..leaves.end as usize];
-        for (at, &label) in labels.iter().enumerate() {
-            let (word, bit) = place(label);
-            if sieve[word] & bit != 0
-                && let Ok(found) = missing.binary_search_by_key(&label, |one| one.label)
-            {
-                let one = &mut missing[found];
-                (one.cluster, one.leaf, one.place) = (cluster as u32, leaves.start + at as u32, first + at as u32);
-            }
-        }
-        first += labels.len() as u32;
-    }
-}
-
-fn by_label(pooled: &mut [Pooled]) {
-    pooled.sort_unstable_by_key(|p| u64::from(p.label) << 32 | u64::from(p.tree));
-}
-
-/// Selects the best means of labels, which lie together, in the order of the trees.
-fn rank(n_trees: usize, k: usize, pooled: &[Pooled], select: &mut TopK) {
-    select.reset(k);
-    for of_label in pooled.chunk_by(|a, b| a.label == b.label) {
-        let sum = of_label.iter().fold(0.0, |sum, one| sum + one.score);
-        select.push(Scored { label: of_label[0].label, score: sum / n_trees as f32 });
-    }
-}
-
-/// Means over trees: a tree that says nothing of a label counts 0 for it.
-///
-/// Scores of one label are added in the order of the trees, whatever order they come in here.
-pub(crate) fn mean_of_trees(
-    n_trees: usize,
-    top_k: usize,
-    pooled: &mut [Pooled],
-    select: &mut TopK,
-    out: &mut Vec<Scored>,
-) {
-    by_label(pooled);
-    rank(n_trees, top_k, pooled, select);
-    out.extend_from_slice(select.sorted());
 }

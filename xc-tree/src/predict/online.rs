@@ -1,7 +1,7 @@
 //! Beam search of one query, online: no allocation once the scratch has grown.
 
-use super::ensemble::{ALL, Missing, NOWHERE, Pooled, choose, locate, mean_of_trees, pool_size};
-use super::scores::{offer_children, rank_scores, scaled};
+use super::ensemble::{Means, Reached};
+use super::scores::{Leaves, offer_nodes, scaled};
 use super::top;
 use crate::model::{PostProcessor, Top, Tree, TreeModel};
 use xc_sparse::SparseRow;
@@ -42,15 +42,9 @@ pub struct PredictScratch {
     pub(super) query: QueryScratch,
     pub(super) scaled: Vec<f32>,
     pub(super) search: SearchScratch,
-    // What several trees say of labels.
-    pub(super) pooled: Vec<Pooled>,
-    missing: Vec<Vec<Missing>>,
-    rest: Vec<(usize, f32)>,
-    // Clusters of leaves that the beams reached, tree after tree, the scores of leaves that were computed, and where
-    // those of each tree end.
-    reached: Vec<Scored>,
-    leaves: Vec<f32>,
-    ends: Vec<(usize, usize)>,
+    // Leaves that the beams of several trees reached, tree after tree, and the sums of their scores by label.
+    pub(super) reached: Reached,
+    pub(super) means: Means,
 }
 
 /// Memory of the search of one tree.
@@ -62,8 +56,6 @@ pub(super) struct SearchScratch {
     // Of the nodes one level below the parents, where a restricted search keeps them all.
     pub(super) child_scores: Vec<f32>,
     pub(super) margins: Vec<f32>,
-    // Ranking scores of the leaves of the first parents, one parent after the other.
-    pub(super) leaves: Vec<f32>,
     pub(super) nodes: Vec<Scored>,
     pub(super) select: TopK,
 }
@@ -107,94 +99,24 @@ impl TreeModel {
         out.clear();
         let mut room = std::mem::take(&mut scratch.scaled);
         let row = scaled(row, &self.info, &mut room);
-        if let [tree] = &self.trees[..] {
-            let PredictScratch { query, search, .. } = scratch;
+        let PredictScratch { query, search, reached, means, .. } = scratch;
+        let post = self.info.post;
+        let is_one = self.trees.len() == 1;
+        reached.clear();
+        for tree in &self.trees {
             let view = query.prepare(row, tree.slot_map());
-            let post = self.info.post;
-            Search { tree, post, params, scratch: search, trace: &mut trace }.run(&view, params.top_k);
+            let of_tree = (!is_one).then_some(&mut *reached);
+            Search { tree, post, params, scratch: search, reached: of_tree, trace: &mut trace }.run(&view);
+            reached.end_tree();
+        }
+        if is_one {
+            // Exponentials can tie where logarithms do not: the order of the ranking scale stands.
             out.extend(search.select.sorted().iter().map(|s| self.finished(*s)));
         } else {
-            self.ask_all(row, params, pool_size(params.top_k, self.trees.len()), scratch, out, &mut trace);
+            self.best_means(reached, params.top_k, means, &mut search.select);
+            out.extend_from_slice(search.select.sorted());
         }
         scratch.scaled = room;
-    }
-
-    /// The answer of several trees to a row as they take it, which offer `per_tree` labels each, or
-    /// all.
-    pub(super) fn ask_all(
-        &self,
-        row: SparseRow<'_>,
-        params: &PredictParams,
-        mut per_tree: usize,
-        scratch: &mut PredictScratch,
-        out: &mut Vec<Scored>,
-        trace: &mut impl FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32]),
-    ) {
-        let n_trees = self.trees.len();
-        let post = self.info.post;
-        let PredictScratch { query, search, pooled, missing, rest, reached, leaves, ends, .. } = scratch;
-        missing.resize_with(n_trees, Vec::new);
-        loop {
-            pooled.clear();
-            reached.clear();
-            leaves.clear();
-            ends.clear();
-            for (number, tree) in self.trees.iter().enumerate() {
-                let view = query.prepare(row, tree.slot_map());
-                Search { tree, post, params, scratch: search, trace: &mut *trace }.run(&view, per_tree);
-                self.pool(number, &mut search.select, pooled);
-                let clusters = search.parents.iter().zip(&search.parent_scores);
-                reached.extend(clusters.map(|(&label, &score)| Scored { label, score }));
-                leaves.extend_from_slice(&search.leaves);
-                ends.push((reached.len(), leaves.len()));
-            }
-            missing.iter_mut().for_each(Vec::clear);
-            let sizes = (n_trees, params.top_k, per_tree);
-            let others = choose(sizes, 0, pooled, rest, &mut search.select, missing);
-            let (mut from, mut first) = (0, 0);
-            for ((tree, missing), &(end, end_of_leaves)) in self.trees.iter().zip(&mut *missing).zip(&*ends) {
-                let (clusters, leaves) = (&reached[from..end], &leaves[first..end_of_leaves]);
-                (from, first) = (end, end_of_leaves);
-                if missing.is_empty() {
-                    continue;
-                }
-                locate(tree, clusters, missing);
-                // Those of clusters that were passed over, which could not change what the tree offers.
-                missing.retain(|one| match leaves.get(one.place as usize) {
-                    Some(&score) if one.cluster != NOWHERE => {
-                        let Missing { label, tree, .. } = *one;
-                        pooled.push(Pooled { label, tree, score: post.finish(score) });
-                        false
-                    }
-                    _ => one.cluster != NOWHERE,
-                });
-                if missing.is_empty() {
-                    continue;
-                }
-                missing.sort_unstable_by_key(|one| one.cluster);
-                let (level, view) = (tree.level(tree.depth() - 1), query.prepare(row, tree.slot_map()));
-                for together in missing.chunk_by(|a, b| a.cluster == b.cluster) {
-                    let cluster = clusters[together[0].cluster as usize];
-                    trace(&level, &view, &[cluster.label]);
-                    let SearchScratch { product, margins: room, .. } = &mut *search;
-                    room.clear();
-                    margins(&level, &view, &[cluster.label], params.choice, product, room);
-                    rank_scores(post, cluster.score, room);
-                    let first = level.children(cluster.label as usize).start;
-                    pooled.extend(together.iter().map(|&Missing { tree, label, leaf, .. }| Pooled {
-                        label,
-                        tree,
-                        score: post.finish(room[(leaf - first) as usize]),
-                    }));
-                }
-            }
-            out.clear();
-            mean_of_trees(n_trees, params.top_k, pooled, &mut search.select, out);
-            if others.are_behind(out, params.top_k) {
-                return;
-            }
-            per_tree = ALL;
-        }
     }
 }
 
@@ -209,15 +131,15 @@ struct Search<'s, T> {
     post: PostProcessor,
     params: &'s PredictParams,
     scratch: &'s mut SearchScratch,
+    // Where all leaves go that are reached, in one of several trees.
+    reached: Option<&'s mut Reached>,
     trace: &'s mut T,
 }
 
 impl<T: FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32])> Search<'_, T> {
-    /// Leaves the best `per_tree` labels in `select`, on the ranking scale, the clusters of leaves that the beam
-    /// reached in `parents`, and in `leaves` the scores of the leaves of those that were not passed over.
-    fn run(&mut self, query: &QueryView<'_>, per_tree: usize) {
+    /// Leaves the best labels in `select`, on the ranking scale, or adds all that the beam reaches to `reached`.
+    fn run(&mut self, query: &QueryView<'_>) {
         let tree = self.tree;
-        self.scratch.leaves.clear();
         self.scratch.parents.clear();
         self.scratch.parents.push(0);
         self.scratch.parent_scores.clear();
@@ -225,23 +147,22 @@ impl<T: FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32])> Search<'_, T> {
         let last = tree.levels.len() - 1;
         let mut searched = 0;
         if let Some(top) = &tree.top {
-            self.top(top, query, per_tree);
+            self.top(top, query);
             if top.depth > last {
-                let SearchScratch { nodes, parents, parent_scores, .. } = &mut *self.scratch;
-                parents.clear();
-                parents.extend(nodes.iter().map(|s| s.label));
-                parent_scores.clear();
-                parent_scores.extend(nodes.iter().map(|s| s.score));
                 return;
             }
             searched = top.depth;
             self.descend(&tree.levels[searched].view());
         }
         for number in searched..=last {
-            self.scratch.select.reset(if number == last { per_tree } else { self.params.beam });
+            self.scratch.select.reset(if number == last { self.params.top_k } else { self.params.beam });
             let mut start = 0;
             while start < self.scratch.parents.len() {
-                let end = self.wave(start);
+                let end = if number == last && self.reached.is_some() {
+                    self.scratch.parents.len()
+                } else {
+                    self.wave(start)
+                };
                 if end == start {
                     break;
                 }
@@ -255,14 +176,14 @@ impl<T: FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32])> Search<'_, T> {
     }
 
     /// Searches the levels of the top.
-    fn top(&mut self, top: &Top, query: &QueryView<'_>, per_tree: usize) {
+    fn top(&mut self, top: &Top, query: &QueryView<'_>) {
         let SearchScratch { product, margins: room, nodes, select, .. } = &mut *self.scratch;
         let level = top.level.view();
         (self.trace)(&level, query, &[0]);
         room.clear();
         margins(&level, query, &[0], self.params.choice, product, room);
-        let kept = (self.params.beam, per_tree);
-        top::search(self.tree, top.depth, self.post, room, kept, nodes, select);
+        let kept = (self.params.beam, self.params.top_k);
+        top::search(self.tree, top.depth, self.post, room, kept, nodes, select, self.reached.as_deref_mut());
     }
 
     /// Where the parents to score next end: none are left when nothing further can change the best.
@@ -280,23 +201,27 @@ impl<T: FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32])> Search<'_, T> {
 
     /// Scores the children of some of the parents.
     fn score(&mut self, number: usize, query: &QueryView<'_>, range: std::ops::Range<usize>) {
-        let SearchScratch { product, parents, parent_scores, margins: room, leaves: kept, select, .. } =
-            &mut *self.scratch;
+        let SearchScratch { product, parents, parent_scores, margins: room, select, .. } = &mut *self.scratch;
         let level = self.tree.levels[number].view();
-        let leaves = (number + 1 == self.tree.levels.len()).then(|| self.tree.labels());
         let (parents, scores) = (&parents[range.clone()], &parent_scores[range]);
         (self.trace)(&level, query, parents);
         room.clear();
         margins(&level, query, parents, self.params.choice, product, room);
         let mut rest = &mut room[..];
-        for (&parent, &score) in parents.iter().zip(scores) {
+        let of_parents = parents.iter().zip(scores).map(|(&parent, &score)| {
             let children = level.children(parent as usize);
-            let (here, others) = rest.split_at_mut(children.len());
-            rest = others;
-            offer_children(self.post, score, children.start, here, leaves, select);
-        }
-        if leaves.is_some() {
-            kept.extend_from_slice(room);
+            (children.clone(), score, rest.split_off_mut(..children.len()).unwrap_or_default())
+        });
+        if number + 1 == self.tree.levels.len() {
+            let labels = self.tree.labels();
+            let mut leaves = Leaves::of(self.reached.as_deref_mut(), select);
+            of_parents.for_each(|(children, score, margins)| {
+                leaves.offer(self.post, score, &labels[children.start as usize..children.end as usize], margins);
+            });
+        } else {
+            of_parents.for_each(|(children, score, margins)| {
+                offer_nodes(self.post, score, children.start, margins, select);
+            });
         }
     }
 

@@ -1,6 +1,5 @@
 //! Scores of given labels only: just the paths to them are scored.
 
-use super::ensemble::{Pooled, mean_of_trees};
 use super::online::{PredictScratch, SearchScratch};
 use super::scores::{rank_scores, scaled};
 use crate::model::{Tree, TreeModel};
@@ -100,17 +99,17 @@ impl TreeModel {
     ) {
         assert_eq!(restriction.trees.len(), self.trees.len(), "a restriction belongs to its model");
         out.clear();
-        let PredictScratch { query, scaled: room, search, pooled, .. } = scratch;
+        let PredictScratch { query, scaled: room, search, reached, means } = scratch;
         let SearchScratch { product, parent_scores, child_scores, margins: room_margins, select, .. } = search;
         let row = scaled(row, &self.info, room);
-        pooled.clear();
+        reached.clear();
         room_margins.clear();
         room_margins.reserve(restriction.most_margins);
         for scores in [&mut *parent_scores, &mut *child_scores] {
             scores.clear();
             scores.reserve(restriction.most_nodes + 1);
         }
-        for (number, (tree, levels)) in self.trees.iter().zip(&restriction.trees).enumerate() {
+        for (tree, levels) in self.trees.iter().zip(&restriction.trees) {
             let view = query.prepare(row, tree.slot_map());
             parent_scores.clear();
             parent_scores.push(0.0);
@@ -136,19 +135,20 @@ impl TreeModel {
                             if self.trees.len() == 1 {
                                 select.push(Scored { label, score });
                             } else {
-                                let score = self.info.post.finish(score);
-                                pooled.push(Pooled { label, tree: number as u32, score });
+                                reached.extend(&[label], &[score]);
                             }
                         }
                     }
                 }
                 std::mem::swap(parent_scores, child_scores);
             }
+            reached.end_tree();
         }
         if self.trees.len() == 1 {
             out.extend(select.sorted().iter().map(|s| self.finished(*s)));
         } else {
-            mean_of_trees(self.trees.len(), top_k, pooled, select, out);
+            self.best_means(reached, top_k, means, select);
+            out.extend_from_slice(select.sorted());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! From margins to ranking scores, and to what is kept of them.
 
+use super::ensemble::Reached;
 use crate::model::{ModelInfo, PostProcessor};
 use xc_sparse::SparseRow;
 use xc_sparse::rank::{Scored, TopK};
@@ -41,38 +42,53 @@ pub(crate) fn rank_scores(post: PostProcessor, parent: f32, margins: &mut [f32])
 /// none passes.
 const OFFERED: usize = 8;
 
-/// Ranks the children of one parent, given their margins, and offers them to `select`: as nodes, of
-/// which the first has the number `first`, or as labels where the tree's last level gives those of
-/// all its leaves.
+/// Ranks the children of one parent, given their margins, and offers them to `select` as nodes, of which the first
+/// has the number `first`.
 #[inline(always)]
-pub(crate) fn offer_children(
-    post: PostProcessor,
-    parent: f32,
-    first: u32,
-    margins: &mut [f32],
-    leaves: Option<&[u32]>,
-    select: &mut TopK,
-) {
+pub(crate) fn offer_nodes(post: PostProcessor, parent: f32, first: u32, margins: &mut [f32], select: &mut TopK) {
     rank_scores(post, parent, margins);
-    match leaves {
-        Some(labels) => {
-            let labels = &labels[first as usize..][..margins.len()];
-            for (labels, scores) in labels.chunks(OFFERED).zip(margins.chunks(OFFERED)) {
-                if select.may_keep(scores) {
-                    for (&label, &score) in labels.iter().zip(scores) {
-                        select.push(Scored { label, score });
-                    }
-                }
+    for (first, scores) in (first..).step_by(OFFERED).zip(margins.chunks(OFFERED)) {
+        if select.may_keep(scores) {
+            for (child, &score) in (first..).zip(scores) {
+                select.push(Scored { label: child, score });
             }
         }
-        None => {
-            for (first, scores) in (first..).step_by(OFFERED).zip(margins.chunks(OFFERED)) {
-                if select.may_keep(scores) {
-                    for (child, &score) in (first..).zip(scores) {
-                        select.push(Scored { label: child, score });
-                    }
-                }
+    }
+}
+
+/// Offers leaves to `select` by their labels.
+#[inline(always)]
+pub(crate) fn offer_leaves(labels: &[u32], scores: &[f32], select: &mut TopK) {
+    for (labels, scores) in labels.chunks(OFFERED).zip(scores.chunks(OFFERED)) {
+        if select.may_keep(scores) {
+            for (&label, &score) in labels.iter().zip(scores) {
+                select.push(Scored { label, score });
             }
+        }
+    }
+}
+
+/// Where leaves go that a search scores.
+pub(crate) enum Leaves<'a> {
+    /// The best are selected: the answer of one tree.
+    Best(&'a mut TopK),
+    /// All are kept: what one of several trees says.
+    All(&'a mut Reached),
+}
+
+impl<'a> Leaves<'a> {
+    /// All into `reached`, where there is such, or the best into `select`.
+    pub(crate) fn of(reached: Option<&'a mut Reached>, select: &'a mut TopK) -> Self {
+        reached.map_or(Self::Best(select), Self::All)
+    }
+
+    /// Ranks leaves of one parent, given their margins and labels, and offers them.
+    #[inline(always)]
+    pub(crate) fn offer(&mut self, post: PostProcessor, parent: f32, labels: &[u32], margins: &mut [f32]) {
+        rank_scores(post, parent, margins);
+        match self {
+            Leaves::Best(select) => offer_leaves(labels, margins, select),
+            Leaves::All(reached) => reached.extend(labels, margins),
         }
     }
 }

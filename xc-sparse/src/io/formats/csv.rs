@@ -163,16 +163,17 @@ impl Records {
             let (bytes, ends) = (&mut self.bytes[n_bytes..], &mut self.ends[self.n_fields..]);
             let (result, n_in, n_out, n_ends) = self.core.read_record(input, bytes, ends);
             (n_bytes, self.n_fields, taken) = (n_bytes + n_out, self.n_fields + n_ends, taken + n_in);
+            // The line end after the last byte counts: it closes a field.
+            let refused = self.quotes.as_mut().and_then(|quotes| quotes.pass(&input[..n_in]));
             if !closing {
-                let refused = self.quotes.as_mut().and_then(|quotes| quotes.pass(&input[..n_in]));
                 self.line += memchr::memchr_iter(b'\n', &input[..n_in]).count() as u64;
                 self.at += n_in;
-                if let Some(kind) = refused {
-                    // Nothing tells where the next row begins.
-                    self.input.clear();
-                    (self.at, self.is_ended) = (0, true);
-                    return fail(source, kind);
-                }
+            }
+            if let Some(kind) = refused {
+                // Nothing tells where the next row begins.
+                self.input.clear();
+                (self.at, self.is_ended) = (0, true);
+                return fail(source, kind);
             }
             if taken > self.max_bytes {
                 return fail(source, ReadErrorKind::LineTooLong { limit_bytes: self.max_bytes });
