@@ -5,8 +5,9 @@
 //! ```
 
 use crate::frame::{Bound, Form, Frame};
+use crate::items::square;
 use crate::metric::Metric;
-use crate::precise::{Nearest, Scorer, squares};
+use crate::precise::{Nearest, Scorer};
 use rayon::prelude::*;
 use xc_sparse::DenseRows;
 use xc_sparse::dense::{self, MatRef, MatmulPrecision, Start};
@@ -115,7 +116,7 @@ impl Found {
         let Self { open, nearest, labels, scores, .. } = self;
         labels.clear();
         labels.extend(open.drain(..).map(|(_, row)| row));
-        scorer.scores(rows, labels, scores);
+        scorer.scores(rows, labels, false, scores);
         labels.iter().zip(&*scores).for_each(|(&label, &score)| nearest.push(label, score));
     }
 }
@@ -142,7 +143,7 @@ impl Scan<'_> {
         turned.clear();
         for (query, found) in queries.iter().zip(&mut *found) {
             let bound = frame.query(query, turned);
-            let has_direction = !metric.is_angular() || squares(query) > 0.0;
+            let has_direction = !metric.is_angular() || square(query) > 0.0;
             found.reset(if has_direction { k } else { 0 }, bound);
         }
         let width = rows.width();

@@ -12,8 +12,8 @@
 //! each other, more rows are compared in f64.
 
 use crate::codes::mean_of;
+use crate::items::square;
 use crate::metric::Metric;
-use crate::precise::squares;
 use rayon::prelude::*;
 use xc_sparse::DenseRows;
 
@@ -107,7 +107,7 @@ impl<'a> Frame<'a> {
         let lengths: Vec<f64> = {
             let mut lengths = vec![0.0; rows.len()];
             lengths.par_chunks_mut(SOME).enumerate().for_each(|(part, to)| {
-                to.iter_mut().zip(part * SOME..).for_each(|(to, row)| *to = squares(rows.row(row)).sqrt());
+                to.iter_mut().zip(part * SOME..).for_each(|(to, row)| *to = square(rows.row(row)).sqrt());
             });
             lengths
         };
@@ -137,7 +137,7 @@ impl<'a> Frame<'a> {
         }
         let units = if metric.is_angular() { (0..rows.len()).map(unit).collect() } else { Vec::new() };
         let typical = if is_far { spread } else { size }.sqrt();
-        let (mean_length, factor) = (squares(&mean).sqrt(), power_of_two(typical));
+        let (mean_length, factor) = (square(&mean).sqrt(), power_of_two(typical));
         let form = if metric == Metric::InnerProduct { Form::Product } else { Form::Distance };
         let n = rows.len();
         let copied = Some(Copied { mean, mean_length, factor, units });
@@ -150,7 +150,7 @@ impl<'a> Frame<'a> {
                     if metric.is_angular() && lengths[row] == 0.0 {
                         continue;
                     }
-                    let square = squares(frame.part(row..row + 1, &mut copy));
+                    let square = square(frame.part(row..row + 1, &mut copy));
                     // A row at the mean has a direction, too.
                     (*seen, *side) = (up(square.sqrt()).max(f32::from_bits(1)), square as f32);
                 }
@@ -188,7 +188,7 @@ impl<'a> Frame<'a> {
 
     /// A query as rows are compared with it, and how far off scores may be.
     pub(crate) fn query(&self, query: &[f32], to: &mut Vec<f32>) -> Bound {
-        let length = squares(query).sqrt();
+        let length = square(query).sqrt();
         let no_mean = [];
         let (mean, factor, mean_length): (&[f32], f64, f64) = match &self.copied {
             Some(of) => (&of.mean, of.factor, of.mean_length * of.factor),
@@ -206,7 +206,7 @@ impl<'a> Frame<'a> {
             let beyond = if is_product { f64::from(v) } else { f64::from(v) * scale - f64::from(mean) };
             (beyond * factor) as f32
         }));
-        let of_query = squares(&to[to.len() - query.len()..]).sqrt();
+        let of_query = square(&to[to.len() - query.len()..]).sqrt();
         if of_query.is_nan() || of_query >= MOST {
             return Bound { base: f64::INFINITY, of_query, ..Bound::default() };
         }

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use xc_sparse::DenseRows;
 use xc_sparse::buffer::Buffer;
+use xc_sparse::dense;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// No further row.
@@ -14,7 +15,7 @@ pub(crate) const LAST: u32 = u32::MAX;
 
 /// The square of a vector's length.
 pub(crate) fn square(vector: &[f32]) -> f64 {
-    vector.iter().map(|&v| f64::from(v) * f64::from(v)).sum()
+    dense::wide_dot(vector, vector)
 }
 
 /// The square of the length of what a vector has beyond a mean, if there is one.

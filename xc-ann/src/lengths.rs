@@ -91,7 +91,7 @@ impl Lengths {
                     all.push_row(answers);
                     continue;
                 }
-                Scorer::new(Metric::InnerProduct, query).scores(rows, open, scores);
+                Scorer::new(Metric::InnerProduct, query).scores(rows, open, false, scores);
                 best.reset(k);
                 open.iter().zip(&*scores).for_each(|(&label, &score)| best.push(label, score));
                 all.push_row(best.sorted());

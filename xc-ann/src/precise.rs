@@ -5,13 +5,11 @@
 //! ranked by these scores, of equal ones the lower row first, and handed out as the nearest f32.
 
 use crate::metric::Metric;
-use std::cmp::Ordering;
 use xc_sparse::DenseRows;
+use xc_sparse::dense;
 use xc_sparse::rank::Scored;
-use xc_sparse::simd::{Loop, prefetch_all, vectorised_loop};
+use xc_sparse::simd::prefetch_all;
 
-/// Sums that are added up side by side.
-const CHAINS: usize = 16;
 /// Rows that are asked of memory before they are needed.
 const AHEAD: usize = 8;
 /// Rows that are kept beyond twice as many as are wanted, before all but the best go.
@@ -40,7 +38,7 @@ pub(crate) struct Scorer<'a> {
 impl<'a> Scorer<'a> {
     pub(crate) fn new(metric: Metric, query: &'a [f32]) -> Self {
         // In the order of the other sums: a row in the same direction has a cosine of 1.
-        let squares = if metric.is_angular() { squares(query) } else { 0.0 };
+        let squares = if metric.is_angular() { dense::wide_dot(query, query) } else { 0.0 };
         Self { metric, query, squares }
     }
 
@@ -49,148 +47,62 @@ impl<'a> Scorer<'a> {
     /// # Panics
     /// If it has another length.
     pub(crate) fn score(&self, row: &[f32]) -> f64 {
-        assert_eq!(self.query.len(), row.len(), "coordinates of two vectors");
-        vectorised_loop(One { scorer: *self, row })
-    }
-
-    /// The scores of listed rows, in their order.
-    ///
-    /// # Panics
-    /// If widths differ, or a row is not there.
-    pub(crate) fn scores(&self, rows: DenseRows<'_>, listed: &[u32], to: &mut Vec<f64>) {
-        assert_eq!(self.query.len(), rows.width(), "coordinates of a query and of rows");
-        to.clear();
-        to.reserve(listed.len());
-        vectorised_loop(Listed { scorer: *self, rows, listed, to });
-    }
-
-    #[inline(always)]
-    fn of(&self, row: &[f32]) -> f64 {
         match self.metric {
-            Metric::L2 => -sum::<true>(self.query, row),
-            Metric::InnerProduct => sum::<false>(self.query, row),
+            Metric::L2 => -dense::wide_squared_distance(self.query, row),
+            Metric::InnerProduct => dense::wide_dot(self.query, row),
             Metric::Cosine => {
-                let [product, squares] = product_and_squares(self.query, row);
+                let [product, squares] = dense::wide_dot_and_square(self.query, row);
                 cosine(product, self.squares, squares)
             }
         }
     }
-}
 
-struct One<'a> {
-    scorer: Scorer<'a>,
-    row: &'a [f32],
-}
-
-impl Loop for One<'_> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn run(self) -> f64 {
-        self.scorer.of(self.row)
+    /// The scores of listed rows, in their order. Rows come from memory while those before them are scored, unless
+    /// they were `asked` for already.
+    ///
+    /// # Panics
+    /// If widths differ, or a row is not there.
+    pub(crate) fn scores(&self, rows: DenseRows<'_>, listed: &[u32], asked: bool, to: &mut Vec<f64>) {
+        to.clear();
+        if asked {
+            return self.add_scores(rows, listed, to);
+        }
+        let ask = |some: &[u32]| some.iter().for_each(|&number| prefetch_all(rows.row(number as usize)));
+        let mut next = listed.chunks(AHEAD);
+        next.next().into_iter().for_each(ask);
+        for some in listed.chunks(AHEAD) {
+            next.next().into_iter().for_each(ask);
+            self.add_scores(rows, some, to);
+        }
     }
-}
 
-/// The square of a vector's length, summed as products with rows are.
-pub(crate) fn squares(vector: &[f32]) -> f64 {
-    vectorised_loop(Squares(vector))
-}
-
-struct Squares<'a>(&'a [f32]);
-
-impl Loop for Squares<'_> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn run(self) -> f64 {
-        sum::<false>(self.0, self.0)
-    }
-}
-
-struct Listed<'a, 'b> {
-    scorer: Scorer<'a>,
-    rows: DenseRows<'a>,
-    listed: &'a [u32],
-    to: &'b mut Vec<f64>,
-}
-
-impl Loop for Listed<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Self { scorer, rows, listed, to } = self;
-        let row = |number: u32| rows.row(number as usize);
-        listed.iter().take(AHEAD).for_each(|&number| prefetch_all(row(number)));
-        for (at, &number) in listed.iter().enumerate() {
-            listed.get(at + AHEAD).into_iter().for_each(|&number| prefetch_all(row(number)));
-            to.push(scorer.of(row(number)));
+    fn add_scores(&self, rows: DenseRows<'_>, listed: &[u32], to: &mut Vec<f64>) {
+        let query = self.query;
+        match self.metric {
+            Metric::L2 => dense::wide_squared_distances(query, rows, listed, |distance| to.push(-distance)),
+            Metric::InnerProduct => dense::wide_dots(query, rows, listed, |product| to.push(product)),
+            Metric::Cosine => dense::wide_dots_and_squares(query, rows, listed, |product, squares| {
+                to.push(cosine(product, self.squares, squares));
+            }),
         }
     }
 }
 
-/// Products of two vectors of one length, or squares of their differences.
+/// A row and its score as one number: better rows have lower ones, of equal scores the lower rows.
 #[inline(always)]
-fn sum<const DIFFERENCE: bool>(a: &[f32], b: &[f32]) -> f64 {
-    let term = |a: f32, b: f32| {
-        let (a, b) = (f64::from(a), f64::from(b));
-        if DIFFERENCE { (a - b) * (a - b) } else { a * b }
-    };
-    let mut sums = [0.0f64; CHAINS];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<CHAINS>(), b.as_chunks::<CHAINS>());
-    for (a, b) in a.iter().zip(b) {
-        for ((sum, &a), &b) in sums.iter_mut().zip(a).zip(b) {
-            *sum += term(a, b);
-        }
-    }
-    for ((sum, &a), &b) in sums.iter_mut().zip(a_rest).zip(b_rest) {
-        *sum += term(a, b);
-    }
-    total(sums)
+fn place(label: u32, score: f64) -> u128 {
+    // -0.0 becomes 0.0. Bits of negative numbers descend as they grow smaller, those of others ascend.
+    let bits = (score + 0.0).to_bits();
+    let ascending = bits ^ ((bits as i64 >> 63) as u64 | 1 << 63);
+    u128::from(!ascending) << 32 | u128::from(label)
 }
 
-/// The product with a row, and that of the row with itself.
+/// The row of a [`place`], its score rounded.
 #[inline(always)]
-fn product_and_squares(a: &[f32], row: &[f32]) -> [f64; 2] {
-    let (mut products, mut squares) = ([0.0f64; CHAINS], [0.0f64; CHAINS]);
-    let ((a, a_rest), (row, row_rest)) = (a.as_chunks::<CHAINS>(), row.as_chunks::<CHAINS>());
-    for (a, row) in a.iter().zip(row) {
-        for (((product, square), &a), &value) in products.iter_mut().zip(&mut squares).zip(a).zip(row) {
-            let value = f64::from(value);
-            *product += f64::from(a) * value;
-            *square += value * value;
-        }
-    }
-    for (((product, square), &a), &value) in products.iter_mut().zip(&mut squares).zip(a_rest).zip(row_rest) {
-        let value = f64::from(value);
-        *product += f64::from(a) * value;
-        *square += value * value;
-    }
-    [total(products), total(squares)]
-}
-
-#[inline(always)]
-fn total(mut sums: [f64; CHAINS]) -> f64 {
-    let mut half = CHAINS / 2;
-    while half > 0 {
-        for at in 0..half {
-            sums[at] += sums[at + half];
-        }
-        half /= 2;
-    }
-    sums[0]
-}
-
-/// A row and its score.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Ranked {
-    pub(crate) score: f64,
-    pub(crate) label: u32,
-}
-
-/// Which of two comes first.
-fn order(a: &Ranked, b: &Ranked) -> Ordering {
-    b.score.total_cmp(&a.score).then(a.label.cmp(&b.label))
+fn at_place(place: u128) -> Scored {
+    let ascending = !(place >> 32) as u64;
+    let bits = ascending ^ (!(ascending as i64 >> 63) as u64 | 1 << 63);
+    Scored { label: place as u32, score: rounded(f64::from_bits(bits)) }
 }
 
 /// The `k` best rows, of equal scores the lower ones.
@@ -199,28 +111,27 @@ fn order(a: &Ranked, b: &Ranked) -> Ordering {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nearest {
     k: usize,
-    kept: Vec<Ranked>,
+    kept: Vec<u128>,
     /// What is not before this cannot be among the best.
-    last: Option<Ranked>,
+    last: u128,
     out: Vec<Scored>,
 }
 
 impl Nearest {
     /// Empties it.
     pub(crate) fn reset(&mut self, k: usize) {
-        (self.k, self.last) = (k, None);
+        (self.k, self.last) = (k, u128::MAX);
         self.kept.clear();
     }
 
     /// Offers a row; one whose score is no number is not kept.
     #[inline]
     pub(crate) fn push(&mut self, label: u32, score: f64) {
-        // Without a sign zeros are equal.
-        let item = Ranked { score: score + 0.0, label };
-        if score.is_nan() || self.last.is_some_and(|last| order(&item, &last).is_ge()) {
+        let place = place(label, score);
+        if score.is_nan() || place >= self.last {
             return;
         }
-        self.kept.push(item);
+        self.kept.push(place);
         if self.kept.len() >= self.k.saturating_mul(2).saturating_add(SPARE) {
             self.cut();
         }
@@ -231,18 +142,22 @@ impl Nearest {
         if self.k == 0 {
             self.kept.clear();
         } else if self.kept.len() > self.k {
-            let (_, last, _) = self.kept.select_nth_unstable_by(self.k - 1, order);
-            self.last = Some(*last);
+            let (_, &mut last, _) = self.kept.select_nth_unstable(self.k - 1);
+            self.last = last;
             self.kept.truncate(self.k);
         }
     }
 
     /// The best, best first.
     pub(crate) fn sorted(&mut self) -> &[Scored] {
-        self.cut();
-        self.kept.sort_unstable_by(order);
+        // Few too many are sorted with the others sooner than they are cut off.
+        if self.kept.len() > self.k.saturating_add(self.k / 4) {
+            self.cut();
+        }
+        self.kept.sort_unstable();
+        self.kept.truncate(self.k);
         self.out.clear();
-        self.out.extend(self.kept.iter().map(|item| Scored { label: item.label, score: rounded(item.score) }));
+        self.out.extend(self.kept.iter().map(|&place| at_place(place)));
         &self.out
     }
 }
@@ -271,16 +186,12 @@ mod tests {
         }
 
         #[test]
-        fn every_instruction_set_has_the_same_bits(
+        fn scores_are_those_of_doubles(
             values in prop::collection::vec((-1e3f32..1e3, -1e-3f32..1e3), 1..90), metric in 0usize..3
         ) {
             let (a, b): (Vec<f32>, Vec<f32>) = values.into_iter().unzip();
             let scorer = Scorer::new(Metric::ALL[metric], &a);
-            let expected = scorer.of(&b);
-            for isa in xc_sparse::simd::Isa::available() {
-                let found = xc_sparse::simd::vectorised_loop_on(isa, One { scorer, row: &b });
-                prop_assert_eq!(found.to_bits(), expected.to_bits());
-            }
+            let expected = scorer.score(&b);
             let plain: f64 = a.iter().zip(&b).map(|(&a, &b)| match Metric::ALL[metric] {
                 Metric::L2 => -(f64::from(a) - f64::from(b)).powi(2),
                 _ => f64::from(a) * f64::from(b),

@@ -13,7 +13,7 @@ use crate::product::{self, TOGETHER};
 use crate::search::{Effort, Reach, Searched, Slot, TURNS, interleaved};
 use xc_sparse::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
-use xc_sparse::simd::{Isa, prefetch_all};
+use xc_sparse::simd::{Isa, prefetch_start};
 
 /// Queries of a task of a batch.
 const SOME: usize = 64;
@@ -47,6 +47,8 @@ struct Ranking {
     kept: Vec<(f32, u32)>,
     labels: Vec<u32>,
     scores: Vec<f64>,
+    /// Whether the rows of what is kept were asked of memory.
+    asked: bool,
 }
 
 /// What is wanted of each query.
@@ -373,11 +375,12 @@ impl Graph {
         let ask = |slot: &mut Slot| {
             let Some(rows) = rows else { return };
             let kept = slot.best.kept().map(|(_, vertex)| vertex);
-            kept.for_each(|vertex| prefetch_all(rows.row(first[vertex as usize] as usize)));
+            kept.for_each(|vertex| prefetch_start(rows.row(first[vertex as usize] as usize)));
         };
         let done = |query: usize, slot: &mut Slot| {
             effort += slot.effort;
             ranking.kept.clear();
+            ranking.asked = !slot.gave_up;
             if slot.gave_up {
                 effort += self.scan(std::slice::from_ref(slot), allowed, how, rows, scanned);
                 take_scanned(&mut scanned[0], &mut ranking.kept);
@@ -437,13 +440,14 @@ impl Graph {
         let ask = |slot: &mut Slot| {
             let (Some(rows), true) = (rows, keep <= ASKED) else { return };
             let kept = slot.best.kept().map(|(_, vertex)| vertex);
-            kept.for_each(|vertex| prefetch_all(rows.row(first[vertex as usize] as usize)));
+            kept.for_each(|vertex| prefetch_start(rows.row(first[vertex as usize] as usize)));
         };
         slots[..queries.len()].first_mut().into_iter().for_each(ask);
         for query in 0..queries.len() {
             slots[..queries.len()].get_mut(query + 1).into_iter().for_each(ask);
             ranking.kept.clear();
             ranking.kept.extend(slots[query].best.kept());
+            ranking.asked = keep <= ASKED;
             effort.exact += self.rank(rows, queries.row(query), how, how.hidden(number + query), allowed, ranking);
             each(query, ranking.best.sorted());
         }
@@ -465,12 +469,12 @@ impl Graph {
             Wanted::Above(score, most) => (most, score),
         };
         let (first, metric) = (self.items.first(), self.params.metric);
-        let Ranking { best, kept, labels, scores } = ranking;
+        let Ranking { best, kept, labels, scores, asked } = ranking;
         best.reset(k.min(self.items.len()));
         if let Some(rows) = rows {
             labels.clear();
             labels.extend(kept.iter().map(|&(_, vertex)| first[vertex as usize]));
-            Scorer::new(metric, query).scores(rows, labels, scores);
+            Scorer::new(metric, query).scores(rows, labels, *asked, scores);
         } else {
             scores.clear();
             scores.extend(kept.iter().map(|&(key, _)| f64::from(metric.score_of_key(key))));
@@ -507,6 +511,7 @@ impl Graph {
             effort += self.scan(&slots[..n], allowed, how, rows, scanned);
             for (query, best) in (first..).zip(&mut scanned[..n]) {
                 take_scanned(best, &mut ranking.kept);
+                ranking.asked = false;
                 effort.exact += self.rank(rows, queries.row(query), how, how.hidden(number + query), allowed, ranking);
                 each(query, ranking.best.sorted());
             }

@@ -16,7 +16,7 @@ mod search;
 pub use search::{InvertedScratch, SparseEffort};
 
 use crate::error::BuildError;
-use crate::items::{is_beyond, square};
+use crate::items::is_beyond;
 use crate::metric::Metric;
 use rayon::prelude::*;
 use xc_sparse::buffer::Buffer;
@@ -58,6 +58,12 @@ pub struct InvertedIndex {
     squares: Buffer<f32>,
     /// What sums of distances begin with at most: the largest square; 0 for the other metrics.
     longest: f32,
+}
+
+/// The square of a row's length, summed in the order of its products with queries: a row in a query's direction has a
+/// cosine of 1.
+fn square(values: &[f32]) -> f64 {
+    values.iter().map(|&v| f64::from(v) * f64::from(v)).sum()
 }
 
 impl InvertedIndex {

@@ -1,10 +1,10 @@
 //! Queries of an inverted index.
 
-use super::InvertedIndex;
 use super::add::{add_list, count_at_least, each_at_least};
+use super::{InvertedIndex, square};
 use crate::error::QueryError;
 use crate::filter::Filter;
-use crate::items::{is_beyond, square};
+use crate::items::is_beyond;
 use crate::metric::Metric;
 use crate::parts::in_parts;
 use crate::precise::{Nearest, cosine};

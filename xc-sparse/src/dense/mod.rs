@@ -19,4 +19,7 @@ mod product;
 mod vectors;
 
 pub use product::{MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves};
-pub use vectors::{dot, dots, dots_and_squares, squared_distance, squared_distances};
+pub use vectors::{
+    dot, squared_distance, wide_dot, wide_dot_and_square, wide_dots, wide_dots_and_squares, wide_squared_distance,
+    wide_squared_distances,
+};

@@ -1,6 +1,7 @@
 //! Sums over two vectors in AVX-512: the chains are two registers.
 
 use super::CHAINS;
+use super::wide::WIDE_CHAINS;
 use std::arch::x86_64::*;
 
 /// See [`super::sum`].
@@ -36,60 +37,77 @@ pub(super) unsafe fn sum<const DISTANCE: bool>(a: &[f32], b: &[f32]) -> f32 {
     _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
 }
 
-/// [`super::sum`] of a vector and each of four rows, and of each row with itself where `SQUARES` says so (0 else).
-///
-/// Chains are halved for the four rows together: the same sums, in other lanes.
+/// [`super::wide`]'s sums of a vector and each of some rows, and of each row with itself where `SQUARES` says so (0 else).
 ///
 /// # Safety
 /// The machine has AVX-512 F; the rows are as long as the vector.
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn sums_of_four<const DISTANCE: bool, const SQUARES: bool>(
+pub(super) unsafe fn wide_sums<const DISTANCE: bool, const SQUARES: bool, const N: usize>(
     vector: &[f32],
-    rows: [&[f32]; 4],
-) -> [[f32; 2]; 4] {
-    let zero = _mm512_setzero_ps();
+    rows: [&[f32]; N],
+) -> [[f64; 2]; N] {
+    const { assert!(N <= 4) };
+    let zero = _mm512_setzero_pd();
     // Low and high chains of each row.
-    let (mut sums, mut squares) = ([[zero; 2]; 4], [[zero; 2]; 4]);
-    let mut begin = 0;
-    while begin < vector.len() {
-        let left = vector.len() - begin;
-        for half in 0..2 {
-            let n = left.saturating_sub(16 * half).min(16);
-            let lanes = ((1u32 << n) - 1) as u16;
-            let from = |values: &[f32]| values.as_ptr().wrapping_add(begin + 16 * half);
-            // SAFETY: as many values are read as there are; the rest is 0.
-            let a = unsafe { _mm512_maskz_loadu_ps(lanes, from(vector)) };
-            for ((row, sum), square) in rows.iter().zip(&mut sums).zip(&mut squares) {
-                // SAFETY: as above.
-                let b = unsafe { _mm512_maskz_loadu_ps(lanes, from(row)) };
-                let (first, second) = if DISTANCE { (_mm512_sub_ps(a, b), _mm512_sub_ps(a, b)) } else { (a, b) };
-                sum[half] = _mm512_add_ps(sum[half], _mm512_mul_ps(first, second));
+    let (mut sums, mut squares) = ([[zero; 2]; N], [[zero; 2]; N]);
+    // The halves of 16 values.
+    let whole = |values: &[f32], begin: usize| {
+        let from = values.as_ptr().wrapping_add(begin);
+        // SAFETY: called where 16 values follow.
+        unsafe { [_mm512_cvtps_pd(_mm256_loadu_ps(from)), _mm512_cvtps_pd(_mm256_loadu_ps(from.add(8)))] }
+    };
+    let mut add = |a: [__m512d; 2], rows: [[__m512d; 2]; N]| {
+        for ((row, sum), square) in rows.iter().zip(&mut sums).zip(&mut squares) {
+            for half in 0..2 {
+                let b = row[half];
+                if DISTANCE {
+                    let apart = _mm512_sub_pd(a[half], b);
+                    sum[half] = _mm512_add_pd(sum[half], _mm512_mul_pd(apart, apart));
+                } else {
+                    // The product of two f32 is exact: the bits of a product and a sum.
+                    sum[half] = _mm512_fmadd_pd(a[half], b, sum[half]);
+                }
                 if SQUARES {
-                    square[half] = _mm512_add_ps(square[half], _mm512_mul_ps(b, b));
+                    square[half] = _mm512_fmadd_pd(b, b, square[half]);
                 }
             }
         }
-        begin += CHAINS;
+    };
+    let last = vector.len() / WIDE_CHAINS * WIDE_CHAINS;
+    for begin in (0..last).step_by(WIDE_CHAINS) {
+        add(whole(vector, begin), rows.map(|row| whole(row, begin)));
     }
-    let sums = halved(sums);
-    let squares = if SQUARES { halved(squares) } else { [0.0; 4] };
-    [0, 1, 2, 3].map(|row| [sums[row], squares[row]])
+    if last < vector.len() {
+        let lanes = (1u16 << (vector.len() - last)) - 1;
+        let part = |values: &[f32]| {
+            // SAFETY: as many values are read as there are; the rest is 0.
+            let values = unsafe { _mm512_maskz_loadu_ps(lanes, values.as_ptr().wrapping_add(last)) };
+            let upper = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(values)));
+            [_mm512_cvtps_pd(_mm512_castps512_ps256(values)), _mm512_cvtps_pd(upper)]
+        };
+        add(part(vector), rows.map(part));
+    }
+    let sums = wide_halved(sums);
+    let squares = if SQUARES { wide_halved(squares) } else { [0.0; 4] };
+    std::array::from_fn(|row| [sums[row], squares[row]])
 }
 
-/// The sum of the chains of each of four rows.
+/// The sum of the chains of each of up to four rows.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn halved(chains: [[__m512; 2]; 4]) -> [f32; 4] {
-    let [a, b, c, d] = chains.map(|[low, high]| _mm512_add_ps(low, high));
-    // Eight of a and of b, eight of c and of d; then four of each, a quarter of a register.
-    let ab = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b));
-    let cd = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(c, d), _mm512_shuffle_f32x4::<0xee>(c, d));
-    let four = _mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(ab, cd), _mm512_shuffle_f32x4::<0xdd>(ab, cd));
-    let two = _mm512_add_ps(four, _mm512_permute_ps::<0b11_10>(four));
-    let one = _mm512_add_ps(two, _mm512_permute_ps::<0b01>(two));
+fn wide_halved<const N: usize>(chains: [[__m512d; 2]; N]) -> [f64; 4] {
+    let [a, b, c, d] = [0, 1, 2, 3].map(|row| {
+        let [low, high] = chains[row.min(N - 1)];
+        _mm512_add_pd(low, high)
+    });
+    // Four of a and of b, four of c and of d; then two of each, a quarter of a register.
+    let ab = _mm512_add_pd(_mm512_shuffle_f64x2::<0x44>(a, b), _mm512_shuffle_f64x2::<0xee>(a, b));
+    let cd = _mm512_add_pd(_mm512_shuffle_f64x2::<0x44>(c, d), _mm512_shuffle_f64x2::<0xee>(c, d));
+    let two = _mm512_add_pd(_mm512_shuffle_f64x2::<0x88>(ab, cd), _mm512_shuffle_f64x2::<0xdd>(ab, cd));
+    let one = _mm512_add_pd(two, _mm512_permute_pd::<0x55>(two));
     let mut sums = [0.0; 4];
-    let first = _mm512_castps512_ps128(_mm512_maskz_compress_ps(0x1111, one));
+    let first = _mm512_castpd512_pd256(_mm512_maskz_compress_pd(0x55, one));
     // SAFETY: four values.
-    unsafe { _mm_storeu_ps(sums.as_mut_ptr(), first) };
+    unsafe { _mm256_storeu_pd(sums.as_mut_ptr(), first) };
     sums
 }

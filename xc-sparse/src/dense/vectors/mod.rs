@@ -7,9 +7,11 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod listed;
+mod wide;
 
-pub use listed::{dots, dots_and_squares, squared_distances};
+pub use wide::{
+    wide_dot, wide_dot_and_square, wide_dots, wide_dots_and_squares, wide_squared_distance, wide_squared_distances,
+};
 
 use crate::simd::Isa;
 
