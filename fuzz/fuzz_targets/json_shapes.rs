@@ -17,6 +17,11 @@ fuzz_target!(|bytes: &[u8]| {
             check_message(&path, &error.to_string());
         }
         let Ok(objects) = serde_json::from_slice::<Vec<&RawValue>>(&shape) else { continue };
+        // A blank line is refused where rows are expected, before an array, too.
+        let first = shape.split(|&b| b == b'\n').next().unwrap_or_default();
+        if first.trim_ascii().is_empty() {
+            continue;
+        }
         // A line that begins with a bracket would be an array of its own.
         if objects.iter().any(|object| !object.get().starts_with('{')) {
             continue;

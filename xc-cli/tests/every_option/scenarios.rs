@@ -311,8 +311,16 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     of("generate", "--features 200 --labels 50 --test-instances 5 --model m --output d", &[]),
     of("merge", "../in/part1 ../in/part2 --output m", &[]),
     of("merge", "../in/part1 ../in/part2 --labels 20 --label-names ../in/more-names.txt --output m", &[]),
-    of("blend", "../in/tree ../in/tree2 --validation ../in/train.txt --held-out --output b", &[]),
-    of("blend", "../in/tree ../in/tree2 --validation ../in/train.txt --held-out --rule net --output b", &[]),
+    of(
+        "blend",
+        "../in/tree ../in/tree2 --validation ../in/train.txt --held-out --networks 1 --folds 2 --output b",
+        &[],
+    ),
+    of(
+        "blend",
+        "../in/tree ../in/tree2 --validation ../in/train.txt --held-out --rule net --networks 1 --folds 2 --output b",
+        &[],
+    ),
     of("blend", "../in/tree ../in/tree2 --validation ../in/test.txt --rule logistic --output b", &[]),
     of(
         "blend",
@@ -320,20 +328,20 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         &["folds", "seed"],
     ),
     of("calibrate", "--model ../in/tree --validation ../in/train.txt --held-out --output c", &[]),
-    of("blend", "../in/text ../in/text2 --validation ../in/test.jsonl --rule logistic --output b", &[]),
+    of("blend", "../in/text ../in/text2 --validation ../in/test.jsonl --rule logistic --folds 2 --output b", &[]),
     of(
         "blend",
-        "../in/text ../in/text2 --validation ../in/test.csv --label-separator ; --rule logistic --output b",
+        "../in/text ../in/text2 --validation ../in/test.csv --label-separator ; --rule logistic --folds 2 --output b",
         &[],
     ),
     of(
         "blend",
-        "../in/tree ../in/tree2 --validation ../in/test.svm --svmlight-base 1 --svmlight-label-base 1 --rule logistic --output b",
+        "../in/tree ../in/tree2 --validation ../in/test.svm --svmlight-base 1 --svmlight-label-base 1 --rule logistic --folds 2 --output b",
         &[],
     ),
     of(
         "blend",
-        "../in/tree ../in/tree2 --validation ../in/test.npz --validation-labels ../in/test-y.npz --rule logistic --output b",
+        "../in/tree ../in/tree2 --validation ../in/test.npz --validation-labels ../in/test-y.npz --rule logistic --folds 2 --output b",
         &[],
     ),
     of(
