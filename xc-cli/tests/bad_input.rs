@@ -140,10 +140,7 @@ fn impossible_options() {
     for (arguments, expected) in [
         ("predict --model m --input test.txt --top-k 0", "--top-k 0: at least 1 is expected"),
         ("predict --model m --input test.txt --names", "--names: m has no label names; --label-names FILE gives some"),
-        (
-            "train tree --train ok.txt --model n --tree.branching 1",
-            "train tree: cluster.branching is 1, expected 2 or more",
-        ),
+        ("train tree --train ok.txt --model n --tree.branching 1", "--tree.branching 1: expected 2 or more"),
         (
             "train tree --train ok.txt --model n --cluster.representation label-features",
             "--cluster.representation asks for label features; expected --label-features",

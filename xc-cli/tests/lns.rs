@@ -93,6 +93,10 @@ fn what_is_impossible_about_candidates_is_refused_in_one_line() {
         "--candidates: 150 of 150 labels; fewer are expected, or --sampler all",
     );
     refused("--candidates 100 --uniform 60", "--uniform: 160 of 150 labels; fewer are expected");
+    refused(
+        "--sampler in-batch",
+        "--sampler: in-batch takes 2000 labels unless told otherwise, of 150 here; --uniform for fewer, or --sampler all",
+    );
     refused("--candidates 0", "--candidates: 0 labels, expected at least 1");
     refused("--sampler all --candidates 5", "--candidates: --sampler all takes no number of them");
     refused("--sampler in-batch --candidates 5", "--candidates: --sampler in-batch takes no number of them");

@@ -182,7 +182,7 @@ fn what_cannot_be_searched_is_refused() {
             "--validation-fraction 0.2 --validation data/test.txt",
             "--validation-fraction 0.2: --validation judges; one of the two is expected",
         ),
-        ("--linear.cost 0", "train tree: linear.cost is 0, expected a finite number above 0"),
+        ("--linear.cost 0", "--linear.cost 0: expected a finite number above 0"),
     ] {
         folder.xc(&format!("{tune} {more}")).refused(2, expected);
     }

@@ -222,7 +222,6 @@ impl Args {
             "top-k",
             "target-recall",
             "min-recall",
-            "seed",
         ];
         context.options.refuse(&of_graphs, "an index of sparse rows has no graph to fit; it answers exactly")
     }

@@ -197,6 +197,16 @@ impl CandidateArgs {
             }
             return Ok(SamplerParams::All.into());
         }
+        if n_labels > 0 && wanted >= n_labels && self.candidates.is_none() && self.uniform.is_none() {
+            let fewer = match name {
+                _ if self.is_drawn() => "--candidates",
+                "in-batch" => "--uniform",
+                _ => "--candidates and --uniform",
+            };
+            let why =
+                format!("{name} takes {wanted} labels unless told otherwise, of {n_labels} here; {fewer} for fewer");
+            return refused("sampler", &format!("{why}, or --sampler all"));
+        }
         if n_labels > 0 && wanted >= n_labels {
             let option = if self.candidates.is_some_and(|n| n >= n_labels) { "candidates" } else { "uniform" };
             let option = if self.uniform() == 0 { "candidates" } else { option };

@@ -2,7 +2,7 @@
 
 use super::inputs::DataArgs;
 use super::network_args::{refuse_idle, with_default};
-use crate::error::{CliError, chain};
+use crate::error::CliError;
 use crate::named::{name_of, named, weight_type};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
@@ -219,7 +219,14 @@ impl Args {
         params.post = self.saved.post_processor.or(params.post);
         params.beam = self.saved.beam;
         params.precision = self.saved.precision;
-        params.check().map_err(|e| CliError::usage(format_args!("train tree: {}", chain(&e))))?;
+        params.check().map_err(|e| {
+            let option = match e.name {
+                "n_trees" => "trees".to_owned(),
+                "cluster.branching" => "tree.branching".to_owned(),
+                name => name.replace('_', "-"),
+            };
+            CliError::usage(format_args!("--{option} {}: expected {}", e.got, e.expected))
+        })?;
         if params.representation.needs_label_features() && self.label_features.is_none() {
             return Err(CliError::usage("--cluster.representation asks for label features; expected --label-features"));
         }
