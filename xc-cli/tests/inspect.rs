@@ -152,6 +152,24 @@ fn verify_refuses_what_would_not_answer_and_looks_into_an_index() {
     }
 }
 
+#[test]
+fn verify_refuses_a_pipeline_that_cannot_be_used_whatever_the_kind_of_its_container() {
+    let folder = tempfile::tempdir().unwrap();
+    for (kind, is_sound) in [("of-no-model", true), ("of-no-model", false), (xc_tree::KIND, false)] {
+        let path = folder.path().join("m");
+        let mut writer = ContainerWriter::create(&path, kind).unwrap();
+        if !is_sound {
+            writer.set_pipeline(serde_json::json!({ "params": { "blocks": [] } }));
+        }
+        writer.finish().unwrap();
+        match is_sound {
+            true => assert_eq!(inspect(&path, &["--verify"]).0, 0),
+            false => refused_with(&path, &["--verify"], &[]),
+        }
+        std::fs::remove_dir_all(path).unwrap();
+    }
+}
+
 /// Exit code 2 and one line that holds these words.
 #[track_caller]
 fn refused_with(model: &Path, more: &[&str], expected: &[&str]) {

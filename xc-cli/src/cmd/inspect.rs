@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use xc_sparse::store::{Container, Mismatch, OpenMode, PART_FOLDER};
 use xc_train::Model;
-use xc_train::model::{Cell, IndexWarning, OpenModelError, Table, members, open_container, tables};
+use xc_train::model::{Cell, IndexWarning, OpenModelError, Table, members, open_container, read_pipeline, tables};
 
 /// Show what a model holds: kind, version, parameters, trees level by level,
 /// repetitions or parts, arrays and their sizes
@@ -126,8 +126,8 @@ fn check(folder: &Path, container: &Container) -> Result<(), CliError> {
                 };
                 model.warnings().find(is_damage).map_or(Ok(()), |warning| Err(usage(warning)))
             }
-            // Its structure is not known here.
-            Err(OpenModelError::Kind { .. }) => Ok(()),
+            // Its structure is not known here, but for a pipeline, which is taken from a container of any kind.
+            Err(OpenModelError::Kind { .. }) => read_pipeline(container).map(drop).map_err(|e| usage(&e)),
             Err(error) => Err(open_error(&error)),
         },
     }
