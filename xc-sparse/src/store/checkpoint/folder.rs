@@ -71,20 +71,22 @@ impl Folder {
     /// Makes the folder or takes one that is empty or a checkpoint, and locks it. Nothing is
     /// touched before it is known to be one of these; what killed saves left in it is removed.
     pub(super) fn claim(path: &Path, layout: Layout) -> Result<Self, CheckpointError> {
+        let mut made = false;
         for _ in 0..TRIES {
-            let made = match std::fs::create_dir(path) {
-                Ok(()) => true,
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+            match std::fs::create_dir(path) {
+                Ok(()) => made = true,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(io_error(path)(refused_to_make(path, error))),
-            };
+            }
             // Names and the marker alone: another process may be at work in it.
             if let Some(entry) = foreign_name(path, layout)? {
                 return Err(CheckpointError::Occupied { path: path.to_owned(), entry });
             }
             read_marker(path)?;
+            // Another process may have locked what this one made, and took it for a folder that was there.
             let lock = lock(path).inspect_err(|_| {
                 if made {
-                    let _ = std::fs::remove_dir(path);
+                    remove_made(path);
                 }
             });
             let Some(lock) = lock? else { continue };
@@ -351,6 +353,23 @@ mod tests {
     use super::*;
 
     const LAYOUT: Layout = Layout { system: "test", parts: &["state"] };
+
+    #[test]
+    fn a_folder_that_several_make_at_once_is_gone_when_all_are_done() {
+        let place = tempfile::tempdir().unwrap();
+        for round in 0..60 {
+            let path = place.path().join("c");
+            let use_it = || {
+                if let Ok(folder) = Folder::claim(&path, LAYOUT) {
+                    // Some are at work for longer than others wait.
+                    sleep(Duration::from_millis(if round % 6 == 0 { 250 } else { 0 }));
+                    folder.remove().unwrap();
+                }
+            };
+            std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(use_it))));
+            assert!(!path.exists(), "round {round}");
+        }
+    }
 
     /// A process that removes its folder has removed its lock when another one takes the folder.
     #[test]
