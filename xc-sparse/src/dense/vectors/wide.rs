@@ -7,6 +7,7 @@ use crate::simd::Isa;
 /// Chains of a sum: two of the widest registers.
 pub(super) const WIDE_CHAINS: usize = 16;
 /// Rows that a kernel sums together: they share the vector, and their chains wait for one another's sums.
+#[cfg(target_arch = "x86_64")]
 const TOGETHER: usize = 4;
 
 /// Inner product of two vectors, in f64.
