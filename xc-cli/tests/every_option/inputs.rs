@@ -84,7 +84,7 @@ fn word(number: usize) -> String {
 
 fn text(row: usize) -> String {
     let words: Vec<String> = features(row).iter().map(|(feature, _)| word(*feature)).collect();
-    words.join(if row % 4 == 0 { "-" } else { " " })
+    words.join(if row.is_multiple_of(4) { "-" } else { " " })
 }
 
 fn name(label: usize) -> String {
