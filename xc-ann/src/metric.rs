@@ -1,6 +1,5 @@
 //! Metrics: how vectors are compared.
 
-use crate::precise::{Scorer, rounded};
 use serde::{Deserialize, Serialize};
 
 /// How vectors are compared, and what the score of an answer is: a larger score is always better.
@@ -28,14 +27,6 @@ impl Metric {
             Self::Cosine => "cosine",
             Self::InnerProduct => "ip",
         }
-    }
-
-    /// The score of two vectors, computed in f64; that of a vector of zeros under [`Metric::Cosine`] is 0.
-    ///
-    /// # Panics
-    /// If they differ in length.
-    pub fn score(self, a: &[f32], b: &[f32]) -> f32 {
-        rounded(Scorer::new(self, a).score(b))
     }
 
     /// The key of a score: smaller is nearer. Keys of codes under the cosine are squared distances of

@@ -27,6 +27,16 @@ pub(crate) fn cosine(product: f64, squares: f64, of_other: f64) -> f64 {
     if squares > 0.0 { product / squares.sqrt() } else { 0.0 }
 }
 
+impl Metric {
+    /// The score of two vectors, computed in f64; that of a vector of zeros under [`Metric::Cosine`] is 0.
+    ///
+    /// # Panics
+    /// If they differ in length.
+    pub fn score(self, a: &[f32], b: &[f32]) -> f32 {
+        rounded(Scorer::new(self, a).score(b))
+    }
+}
+
 /// A vector that rows are compared with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scorer<'a> {

@@ -72,7 +72,6 @@ mod cancel;
 pub mod chunked;
 pub mod dense;
 pub mod dtype;
-mod exponential;
 #[cfg(feature = "io")]
 pub mod io;
 pub mod parallel;
@@ -87,7 +86,6 @@ pub mod uniform;
 pub use buffer::{Buffer, FloatBuffer};
 pub use cancel::Cancel;
 pub use dtype::DType;
-pub use exponential::exp;
 pub use rows::{
     CscMatrix, CscView, CsrMatrix, CsrView, Dataset, DenseMatrix, DenseRows, LabelRows, LabelRowsError, Rows,
     SparseRow, SparseRowError,

@@ -16,7 +16,9 @@ const OF_THE_RUN: [&str; 12] = [
     "head.no-screening",
 ];
 
-/// Options that allow what would be refused, or guarantee what already holds: without effect where nothing is in the way.
+/// Options that are taken without effect in some scenario: most allow what would be refused, or ask for what already
+/// holds; the others (`--names` of JSON answers, `--label-names` of ids, fields of labels where only texts are read) ought
+/// to be refused.
 const ALLOWED: [(&str, &str); 35] = [
     ("evaluate", "text-fields"),
     ("index search", "search-width"),

@@ -17,9 +17,11 @@
 #![allow(unsafe_code, reason = "code compiled for an instruction set that was found on the machine")]
 
 mod dispatch;
+mod exponential;
 mod isa;
 mod prefetch;
 
 pub use dispatch::{Loop, vectorised, vectorised_loop, vectorised_loop_on};
+pub use exponential::exp;
 pub use isa::{Isa, IsaError};
 pub use prefetch::{prefetch, prefetch_all, prefetch_start};

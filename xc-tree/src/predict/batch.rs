@@ -2,9 +2,9 @@
 //! chunk's weights enter the cache once for all the queries of a tile that reach it (etter2022mscm,
 //! Alg. 3).
 
-use super::ensemble::{Means, Reached};
+use super::ensemble::Means;
 use super::online::PredictParams;
-use super::scores::{Leaves, offer_nodes, scaled};
+use super::scores::{Leaves, Reached, offer_nodes, scaled};
 use super::top;
 use crate::model::{Tree, TreeModel};
 use rayon::prelude::*;

@@ -9,41 +9,10 @@
 //!   all trees   labels that one tree scores high enough ─▶ sums by label ─▶ means ─▶ the best k
 //! ```
 
-use super::scores::offer_leaves;
+use super::scores::{Reached, offer_leaves};
 use crate::model::TreeModel;
 use xc_sparse::rank::{Scored, TopK};
 use xc_sparse::{Loop, vectorised_loop};
-
-/// Leaves that the beams of several trees reached, tree after tree, with their ranking scores.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Reached {
-    labels: Vec<u32>,
-    scores: Vec<f32>,
-    // How many of them are of the first tree.
-    n_of_first: usize,
-}
-
-impl Reached {
-    pub(crate) fn clear(&mut self) {
-        self.labels.clear();
-        self.scores.clear();
-        self.n_of_first = 0;
-    }
-
-    /// Says that all leaves of a tree were added.
-    pub(crate) fn end_tree(&mut self) {
-        if self.n_of_first == 0 {
-            self.n_of_first = self.labels.len();
-        }
-    }
-
-    /// Adds leaves of one tree.
-    #[inline(always)]
-    pub(crate) fn extend(&mut self, labels: &[u32], scores: &[f32]) {
-        self.labels.extend_from_slice(labels);
-        self.scores.extend_from_slice(scores);
-    }
-}
 
 impl TreeModel {
     /// A ranking score on the post-processor's own scale.
@@ -74,7 +43,8 @@ impl TreeModel {
             return f32::NEG_INFINITY;
         }
         select.reset(top_k);
-        offer_leaves(&reached.labels[..reached.n_of_first], &reached.scores[..reached.n_of_first], select);
+        let (labels, scores) = reached.of_first();
+        offer_leaves(labels, scores, select);
         match select.kth() {
             Some(kth) if kth.score - n_trees.ln() > LEAST => kth.score - n_trees.ln() - ROUNDED,
             _ => f32::NEG_INFINITY,

@@ -1,7 +1,7 @@
 //! Beam search of one query, online: no allocation once the scratch has grown.
 
-use super::ensemble::{Means, Reached};
-use super::scores::{Leaves, offer_nodes, scaled};
+use super::ensemble::Means;
+use super::scores::{Leaves, Reached, offer_nodes, scaled};
 use super::top;
 use crate::model::{PostProcessor, Top, Tree, TreeModel};
 use xc_sparse::SparseRow;

@@ -1,6 +1,5 @@
 //! From margins to ranking scores, and to what is kept of them.
 
-use super::ensemble::Reached;
 use crate::model::{ModelInfo, PostProcessor};
 use xc_sparse::SparseRow;
 use xc_sparse::rank::{Scored, TopK};
@@ -65,6 +64,42 @@ pub(crate) fn offer_leaves(labels: &[u32], scores: &[f32], select: &mut TopK) {
                 select.push(Scored { label, score });
             }
         }
+    }
+}
+
+/// Leaves that the beams of several trees reached, tree after tree, with their ranking scores.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reached {
+    pub(super) labels: Vec<u32>,
+    pub(super) scores: Vec<f32>,
+    // How many of them are of the first tree.
+    n_of_first: usize,
+}
+
+impl Reached {
+    pub(crate) fn clear(&mut self) {
+        self.labels.clear();
+        self.scores.clear();
+        self.n_of_first = 0;
+    }
+
+    /// Says that all leaves of a tree were added.
+    pub(crate) fn end_tree(&mut self) {
+        if self.n_of_first == 0 {
+            self.n_of_first = self.labels.len();
+        }
+    }
+
+    /// What the first tree says.
+    pub(super) fn of_first(&self) -> (&[u32], &[f32]) {
+        (&self.labels[..self.n_of_first], &self.scores[..self.n_of_first])
+    }
+
+    /// Adds leaves of one tree.
+    #[inline(always)]
+    pub(crate) fn extend(&mut self, labels: &[u32], scores: &[f32]) {
+        self.labels.extend_from_slice(labels);
+        self.scores.extend_from_slice(scores);
     }
 }
 

@@ -1,8 +1,7 @@
 //! Search of the first levels of a tree, whose weights stand in one chunk (see
 //! [`Top`](crate::model::Top)).
 
-use super::ensemble::Reached;
-use super::scores::{Leaves, offer_nodes};
+use super::scores::{Leaves, Reached, offer_nodes};
 use crate::model::{PostProcessor, Tree};
 use xc_sparse::rank::{Scored, TopK};
 

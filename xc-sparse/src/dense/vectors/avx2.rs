@@ -1,7 +1,6 @@
 //! Sums over two vectors in AVX2.
 
-use super::CHAINS;
-use super::wide::WIDE_CHAINS;
+use super::{CHAINS, WIDE_CHAINS};
 use std::arch::x86_64::*;
 
 /// See [`super::sum`].

@@ -14,9 +14,12 @@ pub use wide::{
 };
 
 use crate::simd::Isa;
+use std::ops::{AddAssign, Mul, Sub};
 
 /// Chains of a sum: two of the widest registers.
 const CHAINS: usize = 32;
+/// The same of sums in f64.
+const WIDE_CHAINS: usize = 16;
 
 /// Inner product of two vectors.
 ///
@@ -47,22 +50,27 @@ fn sum_on<const DISTANCE: bool>(isa: Isa, a: &[f32], b: &[f32]) -> f32 {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx2 => unsafe { avx2::sum::<DISTANCE>(a, b) },
-        _ => sum::<DISTANCE>(a, b),
+        _ => sum::<DISTANCE, f32, CHAINS>(a, b),
     }
 }
 
-/// What every kernel has to give.
-fn sum<const DISTANCE: bool>(a: &[f32], b: &[f32]) -> f32 {
-    let mut chains = [0.0f32; CHAINS];
-    for (a, b) in a.chunks(CHAINS).zip(b.chunks(CHAINS)) {
-        for ((chain, a), b) in chains.iter_mut().zip(a).zip(b) {
+/// What every kernel has to give, in f32 or f64: `N` chains of sums.
+fn sum<const DISTANCE: bool, T, const N: usize>(a: &[f32], b: &[f32]) -> T
+where
+    T: Copy + Default + From<f32> + Sub<Output = T> + Mul<Output = T> + AddAssign,
+{
+    let mut chains = [T::default(); N];
+    for (a, b) in a.chunks(N).zip(b.chunks(N)) {
+        for ((chain, &a), &b) in chains.iter_mut().zip(a).zip(b) {
+            let (a, b) = (T::from(a), T::from(b));
             *chain += if DISTANCE { (a - b) * (a - b) } else { a * b };
         }
     }
-    let mut half = CHAINS / 2;
+    let mut half = N / 2;
     while half > 0 {
         for at in 0..half {
-            chains[at] += chains[at + half];
+            let other = chains[at + half];
+            chains[at] += other;
         }
         half /= 2;
     }
@@ -83,8 +91,8 @@ mod tests {
             prop_assert!((f64::from(dot(&a, &b)) - product).abs() < 1e-3);
             prop_assert!((f64::from(squared_distance(&a, &b)) - distance).abs() < 1e-3);
             for isa in Isa::available() {
-                prop_assert_eq!(sum_on::<false>(isa, &a, &b).to_bits(), sum::<false>(&a, &b).to_bits(), "{}", isa);
-                prop_assert_eq!(sum_on::<true>(isa, &a, &b).to_bits(), sum::<true>(&a, &b).to_bits(), "{}", isa);
+                prop_assert_eq!(sum_on::<false>(isa, &a, &b).to_bits(), sum::<false, f32, CHAINS>(&a, &b).to_bits(), "{}", isa);
+                prop_assert_eq!(sum_on::<true>(isa, &a, &b).to_bits(), sum::<true, f32, CHAINS>(&a, &b).to_bits(), "{}", isa);
             }
         }
     }

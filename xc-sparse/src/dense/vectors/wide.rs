@@ -1,11 +1,10 @@
 //! Sums in f64 over a vector and rows of f32: value j goes to chain j % 16, each square is rounded once (products are
 //! exact), each sum once, and the chains are halved until one is left. The same bits on every instruction set.
 
+use super::WIDE_CHAINS;
 use crate::DenseRows;
 use crate::simd::Isa;
 
-/// Chains of a sum: two of the widest registers.
-pub(super) const WIDE_CHAINS: usize = 16;
 /// Rows that a kernel sums together: they share the vector, and their chains wait for one another's sums.
 #[cfg(target_arch = "x86_64")]
 const TOGETHER: usize = 4;
@@ -102,21 +101,7 @@ fn one<const DISTANCE: bool, const SQUARES: bool>(isa: Isa, a: &[f32], b: &[f32]
 
 /// What every kernel has to give.
 fn sum<const DISTANCE: bool>(a: &[f32], b: &[f32]) -> f64 {
-    let mut chains = [0.0f64; WIDE_CHAINS];
-    for (a, b) in a.chunks(WIDE_CHAINS).zip(b.chunks(WIDE_CHAINS)) {
-        for ((chain, &a), &b) in chains.iter_mut().zip(a).zip(b) {
-            let (a, b) = (f64::from(a), f64::from(b));
-            *chain += if DISTANCE { (a - b) * (a - b) } else { a * b };
-        }
-    }
-    let mut half = WIDE_CHAINS / 2;
-    while half > 0 {
-        for at in 0..half {
-            chains[at] += chains[at + half];
-        }
-        half /= 2;
-    }
-    chains[0]
+    super::sum::<DISTANCE, f64, WIDE_CHAINS>(a, b)
 }
 
 #[cfg(test)]
