@@ -1,12 +1,12 @@
-//! What every option of every command but `xc tune` changes.
+//! What every option of every command changes.
 //!
 //! Each scenario is a command that succeeds. Every option that the help of the command lists is added to it, with
 //! a value that is not the default. What comes out must differ from what came out without the option (files,
 //! stdout, exit code), or the option must be refused by its name. So an option that belongs to a choice that is not
 //! made cannot be given in silence, and every option must change something in at least one scenario.
 //!
-//! Some options are let off, each list with its reason (`every_option/values.rs`): `ALLOWED` holds the options that are
-//! taken without effect today in some scenario, among them some that ought to be refused.
+//! Some options are let off, each list with its reason (`every_option/values.rs`): of those that ask for what may hold
+//! already the help says so (`TAKEN`), and those that only decide whether a command is refused do that (`GATES`).
 
 #[path = "every_option/inputs.rs"]
 mod inputs;
@@ -98,7 +98,8 @@ fn left(folder: &Folder, arguments: &str) -> (Left, Outcome) {
     let stdin = arguments.contains("--input -").then(|| std::fs::File::open(folder.path("in/requests.txt")).unwrap());
     command.current_dir(&place).args(typed(arguments));
     if !arguments.starts_with("completions") {
-        command.arg("--quiet");
+        // The runs are side by side already.
+        command.args(["--quiet", "--threads", "1"]);
     }
     if let Some(stdin) = stdin {
         command.stdin(stdin);
@@ -117,7 +118,7 @@ fn left(folder: &Folder, arguments: &str) -> (Left, Outcome) {
                 value["parameters"].as_object_mut().unwrap().remove("input");
             }
             *bytes = value.to_string().into_bytes();
-        } else if name.ends_with(".svg") && (name.contains(".log/") || arguments.starts_with("index")) {
+        } else if name.ends_with(".svg") && (name.contains(".log/") || is_search || arguments.starts_with("index")) {
             // A picture of times.
             bytes.clear();
         } else if name.ends_with(".jsonl") && (is_search || name.contains(".log/")) {
@@ -211,12 +212,37 @@ fn every_option_of(commands: &[&str], is_pooled: bool) {
         for option in options(&folder, command) {
             let shows = |command: &&str| effective.contains(&(command.to_string(), option.clone()));
             let is_shown = if is_pooled { commands.iter().any(shows) } else { shows(command) };
-            if !is_shown && !values::is_exempt(command, &option) {
+            let need_not = values::is_exempt(command, &option)
+                || (command.starts_with("tune") && !values::OF_SEARCH.contains(&&*option));
+            if !is_shown && !need_not {
                 wrong.push(format!("never changes anything: xc {command} --{option}"));
             }
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What the help says of an option, in one line.
+fn words_of_help(folder: &Folder, command: &str) -> String {
+    folder.ok(&format!("{command} --help")).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn options_that_decide_what_is_refused_do_so_and_the_help_names_those_that_may_change_nothing() {
+    let folder = inputs::make();
+    for (command, arguments, with, refuses) in values::GATES {
+        let base = format!("{command} {arguments}");
+        let option = with.split(' ').next().unwrap();
+        let codes = [base.clone(), format!("{base} --{with}")].map(|line| left(&folder, &line).1);
+        let [without, with] = &codes;
+        assert_eq!((without.code, with.code), if refuses { (0, 2) } else { (2, 0) }, "xc {base}: {codes:?}");
+        let refusal = if refuses { with } else { without };
+        assert!(refusal.stderr.contains(&format!("--{option}")) || option == "max-age", "{refusal:?}");
+    }
+    for (command, option, words) in values::TAKEN {
+        let help = words_of_help(&folder, command);
+        assert!(help.contains(&format!("--{option}")) && help.contains(words), "xc {command} --{option}: {words}");
+    }
 }
 
 #[test]
@@ -258,4 +284,9 @@ fn every_option_of_other_commands_changes_something_or_is_refused() {
         ],
         false,
     );
+}
+
+#[test]
+fn every_option_of_a_search_changes_something_or_is_refused() {
+    every_option_of(&["tune tree", "tune mach", "tune lns"], true);
 }

@@ -10,6 +10,10 @@ use xc_sparse::io::{Format, ReadOptions, holds_text};
 const OF_FIELDS: [&str; 4] = ["text-fields", "label-field", "label-separator", "id-field"];
 /// Options about svmlight files.
 const OF_SVMLIGHT: [&str; 2] = ["svmlight-base", "svmlight-label-base"];
+/// Options about the labels of a file.
+const OF_LABELS: [&str; 3] = ["label-field", "label-separator", "svmlight-label-base"];
+/// Options about its instances.
+const OF_INSTANCES: [&str; 2] = ["text-fields", "id-field"];
 /// How the options of text are called.
 const OF_TEXT: &str = "text.";
 
@@ -26,7 +30,34 @@ impl InputArgs {
         files: impl IntoIterator<Item = &'a Path>,
         context: &Context,
     ) -> Result<(), CliError> {
-        let is_given = |option: &&str| context.options.is_given(option);
+        self.refuse_idle_of(|_| true, files, context)
+    }
+
+    /// The same of the options about labels, in the files that labels are read from.
+    pub(crate) fn refuse_idle_of_labels<'a>(
+        &self,
+        files: impl IntoIterator<Item = &'a Path>,
+        context: &Context,
+    ) -> Result<(), CliError> {
+        self.refuse_idle_of(|option| OF_LABELS.contains(&option), files, context)
+    }
+
+    /// The same of the options about texts and ids, in the files that instances are read from.
+    pub(crate) fn refuse_idle_of_instances<'a>(
+        &self,
+        files: impl IntoIterator<Item = &'a Path>,
+        context: &Context,
+    ) -> Result<(), CliError> {
+        self.refuse_idle_of(|option| OF_INSTANCES.contains(&option), files, context)
+    }
+
+    fn refuse_idle_of<'a>(
+        &self,
+        fits: impl Fn(&str) -> bool,
+        files: impl IntoIterator<Item = &'a Path>,
+        context: &Context,
+    ) -> Result<(), CliError> {
+        let is_given = |option: &&str| fits(option) && context.options.is_given(option);
         if !OF_FIELDS.iter().chain(&OF_SVMLIGHT).any(is_given) {
             return Ok(());
         }
@@ -43,10 +74,12 @@ impl InputArgs {
             _ => "none of the files is one".to_owned(),
         };
         if !formats.iter().any(|format| matches!(format, Format::Jsonl | Format::Csv | Format::Tsv)) {
-            context.options.refuse(&OF_FIELDS, format_args!("jsonl, csv or tsv is expected with it; {found}"))?;
+            let why = format_args!("jsonl, csv or tsv is expected with it; {found}");
+            context.options.refuse_if(|option| fits(option) && OF_FIELDS.contains(&option), why)?;
         }
         if !formats.contains(&Format::Svmlight) {
-            context.options.refuse(&OF_SVMLIGHT, format_args!("svmlight is expected with it; {found}"))?;
+            let why = format_args!("svmlight is expected with it; {found}");
+            context.options.refuse_if(|option| fits(option) && OF_SVMLIGHT.contains(&option), why)?;
         }
         Ok(())
     }

@@ -148,7 +148,16 @@ pub(crate) fn make() -> Folder {
     };
     write("train.npy", &npy(TRAIN, 8, vector(0)));
     write("test.npy", &npy(TEST, 8, vector(TRAIN)));
+    write("large.npy", &npy(3000, 8, |row, column| (mixed(row, column) % 2000) as f32 / 1000.0 - 1.0));
+    write(
+        "large-moved.npy",
+        &npy(3000, 8, |row, column| {
+            (mixed(row, column) % 2000) as f32 / 1000.0 - 1.0 + (mixed(row, column + 9) % 100) as f32 / 250.0
+        }),
+    );
     write("moved.npy", &npy(TRAIN, 8, move |row, column| vector(0)(row, column) * 1.01));
+    let without_labels = |row: usize| format!(" {}:1 {}:2", row % FEATURES, (row + 7) % FEATURES);
+    write("rows.txt", format!("{TEST} {FEATURES} {LABELS}\n{}", lines(TEST, without_labels)).as_bytes());
     write("names.txt", lines(LABELS, |at| format!("{}\tword{at}", name(at))).as_bytes());
     write("other-names.txt", lines(LABELS, |at| format!("other{at}\tword{at}")).as_bytes());
     write("more-names.txt", lines(LABELS + 7, |at| format!("more{at}\tword{at}")).as_bytes());
@@ -157,7 +166,7 @@ pub(crate) fn make() -> Folder {
     write("others.txt", rows(TRAIN + 1..all + 1).as_bytes());
     write("train-others.txt", rows(1..TRAIN + 1).as_bytes());
     write("some.txt", b"1\n3\n4\n");
-    write("pairs.txt", b"0 1\n2 2\n");
+    write("pairs.txt", lines(LABELS, |at| format!("0 {at}")).as_bytes());
     write("weights.txt", lines(TRAIN, |at| (0.5 + (at % 5) as f32).to_string()).as_bytes());
     write("test-weights.txt", lines(TEST, |at| (0.5 + (at % 5) as f32).to_string()).as_bytes());
     write("costs.txt", lines(LABELS, |at| (0.2 + (at % 4) as f32).to_string()).as_bytes());
@@ -199,7 +208,13 @@ pub(crate) fn make() -> Folder {
     folder.ok("index build --vectors in/train.npy --metric ip --output in/ip --cells 0");
     folder.ok("index build --vectors in/train.txt --metric ip --output in/lists");
     folder.ok("calibrate --model in/tree --validation in/train.txt --held-out --output in/calibrated");
+    folder.ok("index build --vectors in/large.npy --metric ip --output in/large --cells 0");
+    folder.ok("index build --model in/text-dense");
+    folder.ok("train dense --train in/train.txt --epochs 1 --network.widths 8 --model in/continued");
+    folder.ok("index build --model in/continued");
+    folder.ok("train dense --train in/train.txt --epochs 2 --network.widths 8 --model in/continued");
     folder.ok("convert --from xc in/whole --to pecos in/pecos");
+    folder.ok("convert --from pecos in/pecos --to xc in/foreign");
     folder
         .ok("convert --from jsonl in/train.jsonl --to xc-text in/made.txt --save-pipeline in/pipeline --text.ngrams 2");
     for (model, top) in [("tree", 5), ("tree2", 5), ("tree", 2)] {

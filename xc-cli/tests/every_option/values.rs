@@ -16,49 +16,36 @@ const OF_THE_RUN: [&str; 12] = [
     "head.no-screening",
 ];
 
-/// Options that are taken without effect in some scenario: most allow what would be refused, or ask for what already
-/// holds; the others (`--names` of JSON answers, `--label-names` of ids, fields of labels where only texts are read) ought
-/// to be refused.
-const ALLOWED: [(&str, &str); 35] = [
-    ("evaluate", "text-fields"),
-    ("index search", "search-width"),
-    ("evaluate", "filter"),
-    ("evaluate", "id-field"),
-    ("evaluate", "input"),
-    ("evaluate", "label-separator"),
-    ("evaluate", "model"),
-    ("index build", "label-field"),
-    ("index evaluate", "svmlight-base"),
-    ("index refresh", "label-field"),
-    ("index refresh", "label-separator"),
-    ("index refresh", "policy"),
-    ("index refresh", "text-fields"),
-    ("predict", "label-field"),
-    ("predict", "exclude-own-labels"),
-    ("evaluate", "label-names"),
-    ("predict", "search-width"),
-    ("blend", "held-out"),
-    ("calibrate", "held-out"),
-    ("index build", "min-recall"),
-    ("index build", "max-loss"),
-    ("index refresh", "max-loss"),
-    ("index search", "exact"),
-    ("index search", "prove"),
-    ("convert", "tree"),
-    ("predict", "names"),
-    ("predict", "max-age"),
-    ("predict", "exact"),
-    ("predict", "raw-scores"),
-    ("bench predict", "exact"),
-    ("bench predict", "repeat"),
-    ("index evaluate", "runs"),
-    ("blend", "unknown-rows"),
-    ("calibrate", "unknown-rows"),
-    ("train skipgram", "init"),
+/// Options that ask for what may hold already, and are taken then; with what the help says of it. These are all, beside
+/// `--threads`, `--seed` and `--quiet`, which every command takes.
+pub(crate) const TAKEN: [(&str, &str, &str); 3] = [
+    ("predict", "exact", "(without an index, a network always does)"),
+    ("bench predict", "exact", "(without an index, a network always does)"),
+    ("predict", "raw-scores", "(a model without a calibration has no others)"),
 ];
 
-/// Options of a measurement that change only the times; `xc predict` has them too.
-const OF_SPEED: [&str; 12] = [
+/// Options that decide whether a command is refused, and change nothing else: the command without the option, and
+/// whether it is refused with it.
+pub(crate) const GATES: [(&str, &str, &str, bool); 9] = [
+    ("predict", "--model ../in/text --input ../in/test.jsonl --exclude-field labels", "exclude-own-labels", false),
+    ("blend", "../in/tree ../in/tree2 --validation ../in/train.txt --rule logistic --output b", "held-out", false),
+    ("calibrate", "--model ../in/tree --validation ../in/train.txt --output c", "held-out", false),
+    ("blend", "../in/tree ../in/foreign --validation ../in/test.txt --rule logistic --output b", "unknown-rows", false),
+    ("calibrate", "--model ../in/foreign --validation ../in/test.txt --output c", "unknown-rows", false),
+    (
+        "index build",
+        "--vectors ../in/large.npy --metric l2 --degree 2 --keep 2 --target-recall 0 --cells 0 --output i",
+        "min-recall 1",
+        true,
+    ),
+    ("index build", "--model ../in/dense --fit-queries ../in/rows.txt --output i", "max-loss 1", true),
+    ("index refresh", "--model ../in/indexed --fit-queries ../in/rows.txt --output i", "max-loss 1", true),
+    ("predict", "--model ../in/continued --input ../in/test.txt --search-width 1", "max-age 1000", false),
+];
+
+/// Options of a measurement that change only the times.
+const OF_SPEED: [&str; 13] = [
+    "repeat",
     "svmlight-base",
     "beam",
     "cells",
@@ -73,14 +60,32 @@ const OF_SPEED: [&str; 12] = [
     "top-k",
 ];
 
+/// Options of an index of labels that so few labels do not show.
+const OF_MANY_LABELS: [(&str, &str); 5] = [
+    ("index build", "label-field"),
+    ("index refresh", "label-field"),
+    ("index refresh", "label-separator"),
+    ("index refresh", "text-fields"),
+    ("predict", "search-width"),
+];
+
+/// The options of `xc tune` itself; what the others change, `xc train` shows.
+pub(crate) const OF_SEARCH: [&str; 5] = ["trials", "metric", "no-model", "validation-fraction", "validation"];
+
 /// Whether an option need not change what comes out. A format that a file does not have is refused.
 pub(crate) fn is_exempt(command: &str, option: &str) -> bool {
-    let of_speed = command == "bench predict" && OF_SPEED.contains(&option);
+    let of_speed =
+        (command == "bench predict" && OF_SPEED.contains(&option)) || (command, option) == ("index evaluate", "runs");
+    let is_gate = GATES.iter().any(|(of, _, with, _)| *of == command && with.split(' ').next() == Some(option));
     option == "format"
+        // Time that a search may take.
+        || option == "budget"
         || LATE.contains(&option)
         || of_speed
         || OF_THE_RUN.contains(&option)
-        || ALLOWED.contains(&(command, option))
+        || is_gate
+        || OF_MANY_LABELS.contains(&(command, option))
+        || TAKEN.iter().any(|(of, taken, _)| (*of, *taken) == (command, option))
 }
 
 /// Options whose effect few data show: one scenario has to.
@@ -187,7 +192,7 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, _, "per-label") => "labels.csv",
         (_, _, "worst-rows") => "2",
         (_, _, "worst") => "worst.jsonl",
-        (_, _, "features") if kind == "train" => "../in/train.npy",
+        (_, _, "features") if ["train", "tune"].contains(&kind) => "../in/train.npy",
         (_, _, "validation-features") => "../in/test.npy",
         (_, "train tree", "label-features") => "../in/label-rows.txt",
         (_, _, "label-features") => "../in/label-rows.txt",
@@ -202,11 +207,15 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, _, "text.preset") => "mach",
         (_, _, "text.min-chars") => "5",
         (_, _, "text.split-at-blanks" | "text.keep-case" | "text.strip-accents") => "",
+        // Searches.
+        ("tune", _, "budget") => "1h",
+        ("tune", _, "trials") => "3",
+        ("tune", _, "metric") => "nDCG@3",
         // Training.
         (_, _, "resume" | "restart" | "explain" | "tfidf" | "no-model") => "",
         (_, _, "normalise") => "false",
         (_, _, "validation-fraction") => "0.4",
-        (_, "train tree", "preset") => "parabel",
+        (_, "train tree" | "tune tree", "preset") => "parabel",
         (_, _, "trees") => "1",
         (_, _, "tree.branching") => "3",
         (_, _, "cluster.max-leaf") => "2",
@@ -226,7 +235,7 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, _, "linear.max-passes") => "1",
         (_, _, "linear.prune-below") => "0.3",
         (_, _, "linear.max-weights") => "2",
-        (_, "train tree", "negatives") => "matcher-aware",
+        (_, "train tree" | "tune tree", "negatives") => "matcher-aware",
         (_, _, "negatives.beam") => "1",
         (_, "predict", "post-processor") => "noop",
         (_, _, "post-processor") => "sigmoid",
@@ -274,7 +283,7 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, "train uniform", "negatives") => "3",
         (_, "train astra", "negatives") => "random",
         (_, _, "sampler.power") => "0.2",
-        (_, "train lns" | "train skipgram", "preset") => "text8",
+        (_, "train lns" | "tune lns" | "train skipgram", "preset") => "text8",
         (_, _, "lists") => "own",
         (_, _, "candidates") if kind == "train" => "3",
         (_, _, "uniform") => "4",
@@ -303,6 +312,7 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, _, "vocabulary") => "9",
         (_, _, "subsample") => "0.01",
         // Answers.
+        (_, "evaluate", "input") => "../in/others.txt",
         (_, _, "input") => "../in/test.txt",
         (_, _, "top-k") => "2",
         (_, _, "only-labels") => "../in/some.txt",
@@ -348,9 +358,9 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, _, "max-loss") => "3",
         (_, _, "target-recall") => "0.4",
         (_, _, "min-recall") => "1",
-        (_, _, "prove") => "60",
+        (_, _, "prove") => "3000",
         (_, _, "plot" | "picture") => "plot.svg",
-        (_, _, "policy") => "codes",
+        (_, _, "policy") => "rebuild",
         // Models.
         (_, "merge", "labels") => "20",
         (_, _, "held-out" | "unknown-rows") => "",

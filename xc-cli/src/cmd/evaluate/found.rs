@@ -5,6 +5,7 @@ use crate::answer::query_error;
 use crate::context::Context;
 use crate::data::Queries;
 use crate::error::CliError;
+use crate::model::is_same;
 use crate::stdin;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub(super) struct Found {
     /// Where they come from, for messages.
     pub(super) path: PathBuf,
     pub(super) ranked: RankedBatch,
+    /// Whether ids of instances were compared with those of the truth.
+    pub(super) has_ids: bool,
 }
 
 /// Reads predictions, and checks that they belong to the truth.
@@ -49,8 +52,8 @@ pub(super) fn read(
     let Predictions { ranked, ids, n_columns } = read?;
     setting.check_columns(path, n_columns, truth)?;
     check_number(path, ranked.len(), setting, truth)?;
-    setting.check_ids(path, &ids, truth)?;
-    Ok(Found { path: path.to_owned(), ranked })
+    let has_ids = setting.check_ids(path, &ids, truth)?;
+    Ok(Found { path: path.to_owned(), ranked, has_ids })
 }
 
 /// The model's answers, as `xc predict` gives them.
@@ -84,8 +87,9 @@ pub(super) fn predict(
         ));
     }
     check_number(input, ranked.len(), setting, truth)?;
-    setting.check_ids(input, &ids, truth)?;
-    Ok(Found { path: model.folder().to_owned(), ranked })
+    // Ids of one file are the same as themselves.
+    let has_ids = setting.check_ids(input, &ids, truth)? && !is_same(input, setting.truth);
+    Ok(Found { path: model.folder().to_owned(), ranked, has_ids })
 }
 
 fn check_number(path: &Path, got: usize, setting: &Setting<'_>, truth: &Truth) -> Result<(), CliError> {

@@ -155,15 +155,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     output::check(Path::new("-"))?;
     let bootstrap = BootstrapParams { resamples: args.resamples, level: args.level, seed: context.seed };
     bootstrap.check().map_err(|e| CliError::usage(format_args!("--resamples, --level: {}", chain(&e))))?;
-    let files = args.truth.iter().chain(&args.input).chain(&args.propensity_from);
-    args.format.refuse_idle(files.map(PathBuf::as_path), context)?;
-    if args.propensity_from.is_none() && args.model.is_none() {
-        context.options.refuse(&["propensity-a", "propensity-b"], "--propensity-from is expected with it")?;
-    }
-    if !args.intervals && args.compare.is_none() {
-        let bootstrap = ["resamples", "level"];
-        context.options.refuse(&bootstrap, "--intervals or --compare is expected with it")?;
-    }
+    args.refuse_idle(context)?;
     let keep = args.intervals || args.compare.is_some();
     let mut params = EvaluatorParams {
         ks: args.k.clone(),
@@ -206,6 +198,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         (None, None) => return Err(CliError::usage("--predictions FILE is expected, or --model DIR, which answers")),
     };
     let other = args.compare.as_deref().map(read).transpose()?;
+    if args.worst.is_none() && !predicted.has_ids && other.as_ref().is_none_or(|other| !other.has_ids) {
+        let why =
+            "no ids are compared: the truth and the predictions, or the file of --input, are expected to have some";
+        context.options.refuse(&["id-field"], why)?;
+    }
     params.weights = args.weights.as_deref().map(|path| lists::read_weights(path, n_instances)).transpose()?;
     params.filter = match &args.filter {
         Some(path) => lists::read_pairs(path, n_instances)?,
@@ -278,6 +275,26 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let threshold_chosen_on_these_rows = args.threshold == Some(Threshold::Best);
     let (unweighted, comparison) = (unweighted.as_ref(), comparison.as_ref());
     print(context, &Report { report: &report, threshold_chosen_on_these_rows, unweighted, comparison })
+}
+
+impl Args {
+    /// Refuses options that were given and that nothing reads here.
+    fn refuse_idle(&self, context: &Context) -> Result<(), CliError> {
+        let [truth, input, training] = [&self.truth, &self.input, &self.propensity_from].map(|path| path.as_deref());
+        self.format.refuse_idle([truth, input, training].into_iter().flatten(), context)?;
+        self.format.refuse_idle_of_labels([truth.or(input), training].into_iter().flatten(), context)?;
+        if self.predictions.is_some() {
+            context.options.refuse(&["text-fields"], "no text is read: --predictions has the answers")?;
+        }
+        if self.propensity_from.is_none() && self.model.is_none() {
+            context.options.refuse(&["propensity-a", "propensity-b"], "--propensity-from is expected with it")?;
+        }
+        if !self.intervals && self.compare.is_none() {
+            let bootstrap = ["resamples", "level"];
+            context.options.refuse(&bootstrap, "--intervals or --compare is expected with it")?;
+        }
+        Ok(())
+    }
 }
 
 /// The threshold at which micro F1 of these predictions is largest.

@@ -177,8 +177,8 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// Refuses answers that are known to belong to other instances than the truth.
-    pub(super) fn check_ids(&self, path: &Path, ids: &[Option<RowId>], truth: &Truth) -> Result<(), CliError> {
+    /// Refuses answers that are known to belong to other instances than the truth; whether any ids could be compared.
+    pub(super) fn check_ids(&self, path: &Path, ids: &[Option<RowId>], truth: &Truth) -> Result<bool, CliError> {
         let differs = |(row, pair): (usize, (&Option<RowId>, &Option<RowId>))| match pair {
             (Some(got), Some(expected)) if got.text() != expected.text() => {
                 Some((row, got.text().into_owned(), expected.text().into_owned()))
@@ -186,7 +186,9 @@ impl<'a> Setting<'a> {
             _ => None,
         };
         let both = || ids.iter().zip(&truth.ids).enumerate();
-        let Some((row, got, expected)) = both().find_map(differs) else { return Ok(()) };
+        let Some((row, got, expected)) = both().find_map(differs) else {
+            return Ok(both().any(|(_, (got, expected))| got.is_some() && expected.is_some()));
+        };
         let hint = if counted(ids) == counted(&truth.ids) {
             "; the ids are the same in another order: the rows of both are expected in one order, such as sorted by id"
                 .to_owned()

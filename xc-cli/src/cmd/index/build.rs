@@ -130,6 +130,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         return sparse::build(path, output, params.metric, &args.instances.format, context);
     }
     args.instances.refuse_idle(args.model.is_some(), context)?;
+    if args.model.is_some() && args.target_recall.is_some() {
+        let why = "true labels are not read: --target-recall is fitted to the best labels";
+        context.options.refuse(&["label-field", "label-fields", "label-separator", "svmlight-label-base"], why)?;
+    }
     let built = match (&args.model, &args.vectors, &args.output) {
         (Some(model), ..) => match of_labels(model, &params, args, context)? {
             Some(built) => built,

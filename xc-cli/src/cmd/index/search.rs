@@ -63,7 +63,8 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
     let (index, asked, bits) = match args.asked.open(context)? {
         Opened::Vectors(index, asked, bits) => (index, asked, bits),
         Opened::Sparse(opened) => {
-            if let Some(option) = args.scope.given().or(args.prove.map(|_| "--prove")) {
+            let given = args.scope.given().or(args.prove.map(|_| "--prove"));
+            if let Some(option) = given.or(args.exact.then_some("--exact")) {
                 return Err(CliError::usage(format_args!("{option}: an index of sparse rows answers exactly")));
             }
             return opened.search(&args.asked, context);

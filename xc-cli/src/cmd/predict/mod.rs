@@ -279,18 +279,27 @@ impl Args {
         if !has_index {
             context.options.refuse(&["max-age"], "a model with an index of its labels is expected with it")?;
         }
-        if !form.has_names() {
+        if form.has_names() {
+            context.options.refuse(&["names"], "jsonl and csv have the names of labels without it")?;
+        } else {
             context.options.refuse(&["id-field"], "--output-format jsonl or csv is expected with it")?;
         }
-        if self.candidates.is_none() && self.exclude.is_none() && self.exclude_field.is_none() {
-            let of_labels = ["label-field", "label-separator", "svmlight-label-base"];
-            let why = "--candidates or --exclude is expected with it: labels of the input are ignored";
-            context.options.refuse(&of_labels, why)?;
-        }
         let input = self.format.or(model.input());
-        let files = [&self.candidates, &self.exclude].into_iter().flatten().map(PathBuf::as_path);
+        let files = || [&self.candidates, &self.exclude].into_iter().flatten().map(PathBuf::as_path);
+        if files().next().is_some() {
+            // Of another field of the input only the separator is asked for beside.
+            let with_field = self.exclude_field.is_some().then_some(&*self.input);
+            input.of_any_format().refuse_idle_of_labels(files().chain(with_field), context)?;
+        } else {
+            let why = "--candidates or --exclude is expected with it: labels of the input are ignored";
+            context.options.refuse(&["label-field", "svmlight-label-base"], why)?;
+            if self.exclude_field.is_none() {
+                context.options.refuse(&["label-separator"], why)?;
+            }
+        }
         if !from_stdin {
-            input.refuse_idle(std::iter::once(&*self.input).chain(files), context)?;
+            input.refuse_idle_of_instances([&*self.input], context)?;
+            input.refuse_idle(std::iter::once(&*self.input).chain(files()), context)?;
         } else if model.describe().takes != InputKind::Text {
             context.options.refuse(&["text-fields"], "a model of text is expected with it")?;
         }
