@@ -26,7 +26,7 @@ def main():
     a = parser.parse_args()
     with open(os.path.join(a.model, "config.json"), encoding="utf-8") as f:
         encoder = json.load(f)["parameters"]["classifier"]["encoder"]
-    if encoder["input"] != "sparse" or len(encoder["widths"]) != 1:
+    if encoder["kind"] != "bag" or len(encoder["widths"]) != 1:
         raise SystemExit(f"{a.model}: one layer of embeddings over sparse features is expected, not {encoder}")
     arrays = load_file(os.path.join(a.model, "model.safetensors"))
     x, _ = rows.read_text(a.rows)
@@ -34,7 +34,7 @@ def main():
     norms = np.sqrt(x.multiply(x).sum(1)).A1
     norms[norms == 0] = 1
     hidden = (x.multiply(1 / norms[:, None]).tocsr() @ arrays["bag.table"].astype(np.float64)) + arrays["bag.bias"].T
-    if encoder["init"] == "random":
+    if encoder["activation"] == "relu":
         hidden = np.maximum(hidden, 0)
     os.makedirs(a.out, exist_ok=True)
     base = np.hstack([arrays["head.weights"].astype(np.float32), arrays["head.bias"].reshape(-1, 1).astype(np.float32)])

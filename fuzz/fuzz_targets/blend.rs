@@ -19,7 +19,7 @@ use xc_train::model::{Queries, QueryOptions};
 static MEMBERS: LazyLock<[Container; 2]> = LazyLock::new(|| {
     ["first", "second"].map(|name| {
         let mut params = preset::dense().params;
-        (params.encoder.widths, params.seed) = (vec![3], name.len() as u64);
+        (*params.encoder.widths_mut(), params.learning.seed) = (vec![3], name.len() as u64);
         let path = folder(name, &[]);
         Classifier::new(preset::DENSE, 4, 6, params).expect("a small network").save(&path).expect("memory takes it");
         Container::open(&path, OpenMode::Read).expect("it opens")

@@ -18,7 +18,7 @@ use xc_train::model::{Queries, QueryOptions, ScoreOptions};
 /// A network of 4 features and 6 labels that has learned nothing.
 static NETWORK: LazyLock<Container> = LazyLock::new(|| {
     let mut params = preset::dense().params;
-    params.encoder.widths = vec![3];
+    *params.encoder.widths_mut() = vec![3];
     let path = folder("network", &[]);
     Classifier::new(preset::DENSE, 4, 6, params).expect("a small network").save(&path).expect("memory takes it");
     Container::open(&path, OpenMode::Read).expect("it opens")

@@ -40,7 +40,7 @@ fn train(folder: &Path, observer: &dyn Observer) -> (Classifier, Result<Summary,
     let (train, validation) = Subset::split(examples, 0.34, 1);
     let mut schedule = HalveOnPlateau::new(1);
     let mut params = ClassifierParams { loss: Loss::Softmax, ..preset::dense().params };
-    params.encoder.widths = vec![2];
+    *params.encoder.widths_mut() = vec![2];
     let mut model = Classifier::new(preset::DENSE, 4, 3, params).expect("a possible classifier");
     let claimed = CheckpointFolder::claim(&folder.join("checkpoint"), CHECKPOINT);
     let checkpoint = match claimed.and_then(|claimed| claimed.begin("fuzz".to_owned())) {

@@ -191,6 +191,7 @@ fn what_is_explained_is_what_networks_are_trained_with() {
         let kept = &json(&folder.read("m/config.json"))["parameters"];
         let classifier = if kind == "mach" { &kept["mach"]["classifier"] } else { &kept["classifier"] };
         assert_eq!(&plan["parameters"]["classifier"], classifier, "{kind} {more}");
+        assert_eq!(plan["parameters"]["learning"], kept["learning"], "{kind} {more}");
         assert_eq!(plan["parameters"]["training"]["settings"], kept["training"]["settings"], "{kind} {more}");
         let settings = &kept["training"]["settings"];
         assert_eq!((of("batch").0, of("epochs")), (settings["batch_size"].to_string(), pair("1", "given")));
@@ -228,7 +229,7 @@ fn sizes_follow_from_rows_and_labels_as_the_library_says() {
 
     folder.ok("train mach --train data/train.txt --model m --network.widths 24 --epochs 2");
     let mut classifier = mach::preset().params;
-    classifier.encoder.widths = vec![24];
+    *classifier.encoder.widths_mut() = vec![24];
     let of = MachParams::usual(150, classifier);
     let mut kept = config("m");
     // Instances of the data have several labels, or one.
@@ -246,7 +247,7 @@ fn labels_are_added_to_a_mach_model_by_default_and_where_not_the_option_is_named
     folder.ok("merge m --labels 5000 --output grown");
     let inspected = json(&folder.ok("inspect grown --json"));
     assert_eq!(inspected["parameters"]["n_labels"], 5000, "{inspected}");
-    let answers = |model: &str| folder.ok(&format!("predict --model {model} --input data/test.txt --raw-scores"));
+    let answers = |model: &str| folder.ok(&format!("predict --model {model} --input data/test.txt"));
     assert_eq!(answers("grown").lines().count(), answers("m").lines().count());
     folder.ok(&format!("{train} --model p --hash.family prime"));
     folder.xc("merge p --labels 5000 --output q").refused(

@@ -90,7 +90,7 @@ fn it_learns_from_sparse_features_whatever_the_layer() {
     let config = json(&folder.read("m/config.json"));
     assert_eq!(config["parameters"]["classifier"]["encoder"]["widths"], serde_json::json!([64]));
     // Nor does it begin at an LSA then, unless told.
-    let begins = |config: &Value| config["parameters"]["classifier"]["encoder"]["init"].as_str().unwrap().to_owned();
+    let begins = |config: &Value| config["parameters"]["learning"]["init"].as_str().unwrap().to_owned();
     assert_eq!(begins(&config), "random");
     let told = folder
         .command("train uniform --train data/train.txt --model m --network.intermediate 40 --epochs 1")
@@ -100,7 +100,7 @@ fn it_learns_from_sparse_features_whatever_the_layer() {
     assert!(told.contains("initial embeddings: lsa of 800 rows"), "{told}");
     assert_eq!(begins(&json(&folder.read("m/config.json"))), "lsa");
     // 32,000 instances are 1000 steps of 32.
-    assert_eq!(config["parameters"]["classifier"]["head"]["rewire_every"], 1000);
+    assert_eq!(config["parameters"]["learning"]["connections"]["rewire_every"], 1000);
 }
 
 #[test]

@@ -18,10 +18,11 @@ const OF_THE_RUN: [&str; 12] = [
 
 /// Options that ask for what may hold already, and are taken then; with what the help says of it. These are all, beside
 /// `--threads`, `--seed` and `--quiet`, which every command takes.
-pub(crate) const TAKEN: [(&str, &str, &str); 3] = [
+pub(crate) const TAKEN: [(&str, &str, &str); 4] = [
     ("predict", "exact", "(without an index, a network always does)"),
     ("bench predict", "exact", "(without an index, a network always does)"),
-    ("predict", "raw-scores", "(a model without a calibration has no others)"),
+    ("index search", "exact", "(an index of sparse rows always answers exactly)"),
+    ("predict", "names", "(lines; jsonl and csv always have them)"),
 ];
 
 /// Options that decide whether a command is refused, and change nothing else: the command without the option, and
@@ -247,7 +248,8 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, _, "hash.family") => "tabulation",
         (_, _, "decoder") => "mean",
         (_, _, "network.widths") => "6",
-        (_, _, "network.init") => "linear",
+        (_, _, "network.init") => "lsa",
+        (_, _, "network.activation") => "identity",
         (_, _, "network.embedding-rate") => "0.5",
         (_, _, "network.input-dropout" | "network.dropout") => "0.45",
         (_, "train uniform", "network.precision") => "f32",

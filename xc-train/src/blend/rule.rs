@@ -191,7 +191,7 @@ impl Rule {
             return Err(wrong("without a network"));
         }
         let open = |(i, params): (usize, ClassifierParams)| {
-            if params.encoder.input != crate::classifier::InputKind::Dense || params.loss != Loss::Bce {
+            if params.encoder.input() != crate::classifier::InputKind::Dense || params.loss != Loss::Bce {
                 return Err(wrong("that takes no numbers of candidates"));
             }
             Ok(Classifier::open_arrays(container, &prefix(i), preset::DENSE, params, n, 1, check)?)
@@ -203,7 +203,7 @@ impl Rule {
     pub fn kind(&self) -> RuleKind {
         match self {
             Self::ReciprocalRanks { .. } => RuleKind::ReciprocalRanks,
-            Self::Network(networks) if networks.iter().all(|n| n.params().encoder.widths.is_empty()) => {
+            Self::Network(networks) if networks.iter().all(|n| n.params().encoder.widths().is_empty()) => {
                 RuleKind::Logistic
             }
             Self::Network(_) => RuleKind::Net,

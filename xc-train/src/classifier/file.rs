@@ -1,7 +1,9 @@
 //! The folder of a classifier: its parameters, every array under its name.
 
 use super::preset;
-use super::{Classifier, ClassifierParams, ClassifierParamsError, HeadParams, InputKind, Output, Wiring};
+use super::{
+    Classifier, ClassifierParams, ClassifierParamsError, HeadParams, InputKind, LearningParams, Output, Wiring,
+};
 use crate::head::differentiated::LABELS;
 use crate::head::{BlockShareError, Dense, Differentiated, LabelsError, Sampled, Sparse};
 use crate::state::State;
@@ -9,7 +11,7 @@ use crate::{Decay, Init, Named, Network, Parameter};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::buffer::Buffer;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError};
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError, to_parameter};
 use xc_sparse::uniform::{Connections, OpenConnectionsError};
 
 /// What the names of the head's arrays begin with.
@@ -74,8 +76,8 @@ impl ClassifierParams {
     /// Names and shapes of the arrays below the head, in the order of their parameters.
     pub(super) fn encoder_shapes(&self, n_features: usize) -> Vec<NamedShape> {
         let (mut out, mut width) = (Vec::new(), n_features);
-        if self.encoder.input == InputKind::Sparse {
-            width = self.encoder.widths[0];
+        if self.encoder.input() == InputKind::Sparse {
+            width = self.encoder.widths()[0];
             out.push(("bag.table".to_owned(), [n_features, width]));
             out.push(("bag.bias".to_owned(), [width, 1]));
         }
@@ -88,7 +90,8 @@ impl ClassifierParams {
 }
 
 impl Classifier {
-    /// Adds parameters and arrays to a container of the classifier's kind.
+    /// Adds parameters and arrays to a container of the classifier's kind. How it learned is among them unless the
+    /// classifier was opened: that is not read.
     ///
     /// # Errors
     /// The container refuses.
@@ -96,6 +99,9 @@ impl Classifier {
         writer.set_parameter("n_features", self.n_features() as u64);
         writer.set_parameter("n_labels", self.n_labels() as u64);
         writer.set_parameter("classifier", self.params.to_value());
+        if self.knows_learning {
+            writer.set_parameter(LearningParams::NAME, to_parameter(&self.params.learning));
+        }
         self.write_arrays("", writer)
     }
 
@@ -168,7 +174,7 @@ impl Classifier {
     ) -> Result<Self, OpenClassifierError> {
         let refused = |source| OpenClassifierError::Params { path: container.folder().to_owned(), source };
         let params_error = |source: BlockShareError| refused(source.into());
-        params.check(n_features, n_labels).map_err(refused)?;
+        params.check_shape(n_features, n_labels).map_err(refused)?;
         // Every array before a layer is made: no memory is taken that the file does not account
         // for.
         let below = stored_arrays(container, prefix, &params.encoder_shapes(n_features), check)?;
@@ -183,7 +189,7 @@ impl Classifier {
                 let connections = Connections::open(container, &prefix, n_labels, width, fan_in, head.weights, check)?;
                 let mut bias = Parameter::zeros(n_labels, 1, Decay::No);
                 biases.into_iter().for_each(|values| bias.set_stored(values));
-                Output::Sparse(params.as_trained(Sparse::from_parts(head.layer(), connections, bias)))
+                Output::Sparse(params.as_trained(Sparse::from_parts(head.layer(&params.learning), connections, bias)))
             }
             HeadParams::Candidates(head) => {
                 shapes.push((format!("{HEAD}bias"), [n_labels, 1]));
@@ -195,7 +201,8 @@ impl Classifier {
                 }
                 let mut bias = Parameter::zeros(n_labels, 1, Decay::No);
                 biases.into_iter().for_each(|values| bias.set_stored(values));
-                Output::Candidates(Sampled::from_parts(weights, width, bias, head.layer(params.precision)))
+                let layer = head.layer(params.precision, &params.learning);
+                Output::Candidates(Sampled::from_parts(weights, width, bias, layer))
             }
             HeadParams::Differentiated(head) => {
                 shapes.extend(head.layout(n_labels, width).shapes());
@@ -219,7 +226,8 @@ impl Classifier {
         };
         let mut encoder = params.encoder(n_features, Init::Zeros);
         set_stored(encoder.parameters_mut(), below);
-        Ok(Self { kind, params, n_features, network: Network::new(encoder, output), index: None, scale: None })
+        let network = Network::new(encoder, output);
+        Ok(Self { kind, params, n_features, network, knows_learning: false, index: None, scale: None })
     }
 }
 

@@ -1,10 +1,11 @@
 //! What memory training will take, before any of it is taken.
 
-use super::params::{CandidateHeadParams, ClassifierParams, HeadParams, InputKind, SparseHeadParams, Wiring};
+use super::learning::ConnectionLearning;
+use super::params::{ClassifierParams, HeadParams, InputKind, SparseHeadParams, Wiring};
 use crate::encoder::lsa;
 use crate::head::{Sampled, Sparse};
 use crate::optim::Moments;
-use crate::sampler::SamplerParams;
+use crate::sampler::{NegativeParams, SamplerParams};
 use xc_sparse::uniform::Indices;
 
 /// What the memory of training depends on, apart from the classifier.
@@ -88,20 +89,22 @@ impl ClassifierParams {
         let width = self.encoder.top_width(n_features);
         let (head, head_moments, head_buffers) = match &self.head {
             HeadParams::Sparse(head) => {
-                let (labels, layer) = (n_labels as u64, head.layer());
+                let (labels, layer) = (n_labels as u64, head.layer(&self.learning));
                 let bytes = |n_moments| Sparse::n_bytes(labels, width, &layer, n_moments);
                 let screens = self.screens() && Sparse::screening_pays(labels, width, head.fan_in, batch_size);
                 let step = Sparse::scratch_bytes(labels, width, head.fan_in, batch_size, clips, screens);
-                let buffers = step.saturating_add(head.rewire_bytes(labels, width, n_moments));
+                let buffers =
+                    step.saturating_add(self.learning.connections.rewire_bytes(head, labels, width, n_moments));
                 (bytes(0), bytes(n_moments) - bytes(0), buffers)
             }
             HeadParams::Candidates(head) => {
                 let bias = product(&[4, n_labels]);
                 let rows = product(&[head.rows.n_bytes(), n_labels, width]).saturating_add(bias);
                 let moments = of_rows(n_labels, width).saturating_add(of_rows(n_labels, 1));
-                let listed = head.listed(batch_size);
+                let negatives = &self.learning.negatives;
+                let listed = negatives.listed(batch_size);
                 let buffers = Sampled::scratch_bytes(self.loss, batch_size, width, n_labels, listed, clips)
-                    .saturating_add(head.table_bytes(work, width));
+                    .saturating_add(negatives.table_bytes(work, width));
                 (rows, moments, buffers)
             }
             HeadParams::Differentiated(head) => {
@@ -124,15 +127,16 @@ impl ClassifierParams {
                 (values, moments, buffers)
             }
         };
-        let lowest = match self.encoder.input {
-            InputKind::Sparse => self.encoder.widths[0],
+        let input = self.encoder.input();
+        let lowest = match input {
+            InputKind::Sparse => self.encoder.widths()[0],
             InputKind::Dense => n_features,
         };
         // Values and gradients of each layer, a gradient above all, and three batches of vectors
         // that are gathered ahead.
         let hidden = self.encoder.layer_widths().fold(lowest, usize::saturating_add);
         let units = hidden.saturating_mul(2).saturating_add(width);
-        let ahead = if self.encoder.input == InputKind::Dense { n_features.saturating_mul(3) } else { 0 };
+        let ahead = if input == InputKind::Dense { n_features.saturating_mul(3) } else { 0 };
         let step = product(&[4, batch_size, units.saturating_add(ahead)]).saturating_add(head_buffers);
         let parameters = encoder.saturating_add(head);
         let shapes = self.encoder_shapes(n_features);
@@ -140,7 +144,7 @@ impl ClassifierParams {
         let moments = of_encoder.fold(head_moments, u64::saturating_add);
         let best = if keeps_best { parameters } else { 0 };
         // LSA comes before there are moments, a copy and buffers; its result is a parameter.
-        let analysis = match self.encoder.uses_lsa() {
+        let analysis = match self.uses_lsa() {
             true => lsa::bytes(n_features, lowest).saturating_sub(product(&[4, n_features, lowest])),
             false => 0,
         };
@@ -149,11 +153,11 @@ impl ClassifierParams {
     }
 }
 
-impl CandidateHeadParams {
+impl NegativeParams {
     /// Bytes of the sampler's tables.
     fn table_bytes(&self, work: &Workload, width: usize) -> u64 {
         let &Workload { n_instances, n_labels, batch_size, n_epochs, .. } = work;
-        match self.negatives.sampler {
+        match self.sampler {
             SamplerParams::LshEmbedding(params) | SamplerParams::LshLabel(params) => {
                 params.bytes(n_labels as u64, width).unwrap_or(u64::MAX)
             }
@@ -170,18 +174,18 @@ impl CandidateHeadParams {
     }
 }
 
-impl SparseHeadParams {
+impl ConnectionLearning {
     /// What a change of the connections takes for a moment.
-    fn rewire_bytes(&self, labels: u64, width: usize, n_moments: usize) -> u64 {
+    fn rewire_bytes(&self, head: &SparseHeadParams, labels: u64, width: usize, n_moments: usize) -> u64 {
         let Some(rewire) = self.rewire() else { return 0 };
-        let connections = labels.saturating_mul(self.fan_in as u64);
-        match self.wiring {
+        let connections = labels.saturating_mul(head.fan_in as u64);
+        match head.wiring {
             // Lists of the places that change.
             Wiring::Uniform => (8.0 * rewire.fraction * connections as f64) as u64,
             // New arrays beside the old ones.
             Wiring::Unstructured => {
                 let moved = if n_moments > 0 { 4 + self.moments.n_bytes() } else { 0 };
-                connections.saturating_mul((4 + Indices::bytes_each(width) + self.weights.n_bytes() + moved) as u64)
+                connections.saturating_mul((4 + Indices::bytes_each(width) + head.weights.n_bytes() + moved) as u64)
             }
         }
     }

@@ -18,7 +18,7 @@
 //! use xc_train::Features;
 //!
 //! let mut params = preset::dense().params;
-//! params.encoder.widths = vec![8];
+//! *params.encoder.widths_mut() = vec![8];
 //! let model = Classifier::new(preset::DENSE, 100, 20, params)?;
 //! let queries = CsrMatrix::new((1, 100), vec![0, 2], vec![3, 70], vec![0.6, 0.8]);
 //! let queries = Features::Sparse(Rows::new(queries.view()));
@@ -38,6 +38,7 @@
 
 mod file;
 mod input;
+mod learning;
 mod lists;
 #[cfg(feature = "train")]
 mod memory;
@@ -53,13 +54,14 @@ mod train;
 
 pub use file::OpenClassifierError;
 pub use input::Input;
+pub use learning::{ConnectionLearning, EmbeddingInit, LearningParams};
 #[cfg(feature = "train")]
 pub use memory::{Memory, Workload};
 pub use nearest::{LabelIndex, LabelIndexError};
 pub use output::{Output, OutputScratch};
 pub use params::{
-    CandidateHeadParams, ClassifierParams, ClassifierParamsError, DifferentiatedHeadParams, EmbeddingInit,
-    EncoderParams, HeadParams, InputKind, MAX_UNITS, SparseHeadParams, Wiring,
+    BagParams, CandidateHeadParams, ClassifierParams, ClassifierParamsError, DifferentiatedHeadParams, EncoderParams,
+    HeadParams, InputKind, MAX_UNITS, SparseHeadParams, VectorsParams, Wiring,
 };
 pub use precision_fit::LostPrecision;
 pub(crate) use predict::Logits;
@@ -80,6 +82,8 @@ pub struct Classifier {
     params: ClassifierParams,
     n_features: usize,
     network: ClassifierNetwork,
+    /// Whether the parameters say how it learns: not where it was opened.
+    knows_learning: bool,
     index: Option<LabelIndex>,
     /// What scores are made by; `None`: the loss.
     scale: Option<ScoreScale>,
@@ -135,10 +139,10 @@ impl Classifier {
     ) -> Result<Self, ClassifierParamsError> {
         let preset = preset::named(kind).unwrap_or_else(|| panic!("{kind:?} is no kind of classifier"));
         params.check(n_features, n_labels)?;
-        let init = Init::Random { seed: params.seed };
+        let init = Init::Random { seed: params.learning.seed };
         let output = params.output(n_features, n_labels, init)?;
         let network = Network::new(params.encoder(n_features, init), output);
-        Ok(Self { kind: preset.name, params, n_features, network, index: None, scale: None })
+        Ok(Self { kind: preset.name, params, n_features, network, knows_learning: true, index: None, scale: None })
     }
 
     /// The kind that its folder states.
@@ -178,7 +182,7 @@ impl Classifier {
 }
 
 impl ClassifierParams {
-    /// As `config.json` keeps it.
+    /// As `config.json` keeps what answers depend on.
     pub(crate) fn to_value(&self) -> serde_json::Value {
         // Numbers and names only.
         xc_sparse::store::to_parameter(self)

@@ -267,7 +267,7 @@ impl Classifier {
     }
 
     fn check_width(&self, got: InputKind, width: usize) -> Result<(), PredictError> {
-        let expected = self.params.encoder.input;
+        let expected = self.params.encoder.input();
         if got != expected {
             return Err(PredictError::Kind { got: name(got), expected: name(expected) });
         }

@@ -1,13 +1,14 @@
 //! Kinds of classifiers: parameters and settings of training that go together, by name.
 
 use super::{
-    CandidateHeadParams, ClassifierParams, EmbeddingInit, EncoderParams, HeadParams, InputKind, SparseHeadParams,
+    CandidateHeadParams, ClassifierParams, ConnectionLearning, EmbeddingInit, EncoderParams, HeadParams,
+    LearningParams, SparseHeadParams,
 };
-use crate::Loss;
 #[cfg(feature = "train")]
 use crate::TrainParams;
 use crate::astra::AstraParams;
 use crate::sampler::{Lists, LshParams, NegativeParams, SamplerParams};
+use crate::{Activation, Loss};
 use xc_lsh::upkeep::Schedule;
 use xc_lsh::{Kind, Projection};
 use xc_sparse::dense::MatmulPrecision;
@@ -50,20 +51,12 @@ pub fn named(name: &str) -> Option<Preset> {
 ///
 /// Weights and every step grow with labels * width: the choice up to some hundred thousand labels.
 pub fn dense() -> Preset {
-    let encoder = EncoderParams {
-        input: InputKind::Sparse,
-        widths: vec![512],
-        init: EmbeddingInit::Random,
-        embedding_rate: EmbeddingInit::Random.usual_rate(),
-        input_dropout: 0.3,
-        dropout: 0.3,
-    };
     let params = ClassifierParams {
-        encoder,
+        encoder: EncoderParams::bag([512]),
         head: HeadParams::Dense,
         loss: Loss::Bce,
         precision: MatmulPrecision::F32,
-        seed: 0,
+        learning: LearningParams { input_dropout: 0.3, dropout: 0.3, ..LearningParams::default() },
     };
     Preset {
         name: DENSE,
@@ -79,21 +72,14 @@ pub fn dense() -> Preset {
 /// Weights of the output layer grow with labels * connections. Without the intermediate layer a
 /// label sees too few values (schultheis2023uniform, section 3.4).
 pub fn uniform() -> Preset {
-    let encoder = EncoderParams {
-        input: InputKind::Sparse,
-        widths: vec![512, 32_768],
-        init: EmbeddingInit::Lsa,
-        embedding_rate: EmbeddingInit::Lsa.usual_rate(),
-        input_dropout: 0.1,
-        dropout: 0.0,
-    };
-    let params = ClassifierParams {
-        encoder,
+    let mut params = ClassifierParams {
+        encoder: EncoderParams::bag([512, 32_768]),
         head: HeadParams::Sparse(SparseHeadParams::default()),
         loss: Loss::SquaredHinge,
         precision: MatmulPrecision::Bf16,
-        seed: 0,
+        learning: LearningParams { input_dropout: 0.1, ..LearningParams::default() },
     };
+    params.begin_with_lsa();
     Preset {
         name: UNIFORM,
         params,
@@ -110,10 +96,28 @@ pub fn lns() -> Preset {
     let preset = dense();
     let sampler = SamplerParams::LshEmbedding(LshParams::default());
     let uniform = NegativeParams::usual_uniform(&sampler, Lists::Shared);
-    let negatives = NegativeParams::new(sampler, uniform, preset.params.loss);
-    let head = HeadParams::Candidates(CandidateHeadParams { rows: DType::F32, negatives });
-    let encoder = EncoderParams { widths: vec![256], ..preset.params.encoder };
-    Preset { name: LNS, params: ClassifierParams { encoder, head, ..preset.params }, ..preset }
+    let mut params = ClassifierParams { encoder: EncoderParams::bag([256]), head: CANDIDATES, ..preset.params };
+    params.learning.negatives = NegativeParams::new(sampler, uniform, params.loss);
+    Preset { name: LNS, params, ..preset }
+}
+
+/// An output layer whose steps score some labels, in f32.
+const CANDIDATES: HeadParams = HeadParams::Candidates(CandidateHeadParams { rows: DType::F32 });
+
+impl ClassifierParams {
+    /// Embeddings begin with an analysis of the rows: at the usual rate, and their sums as they are.
+    fn begin_with_lsa(&mut self) {
+        let init = EmbeddingInit::Lsa;
+        (self.learning.init, self.learning.embedding_rate) = (init, init.usual_rate());
+        self.sum_plainly();
+    }
+
+    /// Sums of embeddings are handed on as they are.
+    fn sum_plainly(&mut self) {
+        if let Some(activation) = self.encoder.activation_mut() {
+            *activation = Activation::Identity;
+        }
+    }
 }
 
 /// What the usual values of a kind follow from: the training instances.
@@ -159,16 +163,15 @@ pub fn uniform_for(data: DataShape) -> Preset {
     let mut preset = uniform();
     let hidden = data.n_labels.saturating_mul(5).div_ceil(4).clamp(*HIDDEN.start(), *HIDDEN.end());
     let hidden = hidden.next_multiple_of(*HIDDEN.start());
-    if let Some(width) = preset.params.encoder.widths.last_mut() {
+    if let Some(width) = preset.params.encoder.widths_mut().last_mut() {
         *width = hidden;
     }
     #[cfg(feature = "train")]
     {
         let (batch_size, rate) = if data.has_few_instances() { (32, 3e-3) } else { (128, 2e-3) };
         (preset.training.batch_size, preset.training.rate) = (batch_size, rate);
-        if let HeadParams::Sparse(head) = &mut preset.params.head {
-            head.rewire_every = SparseHeadParams::usual_rewire_every(preset.training.batch_size);
-        }
+        let every = ConnectionLearning::usual_rewire_every(batch_size);
+        preset.params.learning.connections.rewire_every = every;
     }
     preset
 }
@@ -184,9 +187,9 @@ pub fn astra_for(data: DataShape) -> Preset {
     let preset = lns_for(data);
     // Not known how many: as for very many.
     let n_labels = if data.n_labels == 0 { usize::MAX } else { data.n_labels };
-    let negatives = AstraParams::default().negatives(n_labels);
-    let head = HeadParams::Candidates(CandidateHeadParams { rows: DType::F32, negatives });
-    Preset { name: ASTRA, params: ClassifierParams { head, ..preset.params }, ..preset }
+    let mut preset = Preset { name: ASTRA, ..preset };
+    preset.params.learning.negatives = AstraParams::default().negatives(n_labels);
+    preset
 }
 
 /// Training instances below which [`lns_for`] trains a wider network longer, and [`uniform_for`] takes
@@ -206,23 +209,21 @@ pub fn lns_for(data: DataShape) -> Preset {
     let params = &mut preset.params;
     // Labels that are no more than a list holds are all scored.
     let listed = NegativeParams::USUAL_DRAWN + NegativeParams::usual_chosen(Lists::Shared);
-    if let HeadParams::Candidates(head) = &mut params.head
-        && (1..=listed).contains(&data.n_labels)
-    {
-        head.negatives = SamplerParams::All.into();
+    if (1..=listed).contains(&data.n_labels) {
+        params.learning.negatives = SamplerParams::All.into();
     }
     if data.has_few_instances() {
-        params.encoder.widths = vec![1024];
+        params.encoder = EncoderParams::bag([1024]);
         #[cfg(feature = "train")]
         {
             (preset.training.epochs, preset.training.rate) = (20, 3e-3);
         }
     } else if data.has_long_instances() {
-        (params.encoder.widths, params.loss) = (vec![512], Loss::SquaredHinge);
-        (params.encoder.init, params.encoder.embedding_rate) = (EmbeddingInit::Lsa, EmbeddingInit::Lsa.usual_rate());
+        (params.encoder, params.loss) = (EncoderParams::bag([512]), Loss::SquaredHinge);
+        params.begin_with_lsa();
     } else if data.has_many_labels() {
-        params.encoder.init = EmbeddingInit::Linear;
-        (params.encoder.input_dropout, params.encoder.dropout) = (0.0, 0.0);
+        params.sum_plainly();
+        (params.learning.input_dropout, params.learning.dropout) = (0.0, 0.0);
     }
     preset
 }
@@ -246,8 +247,8 @@ pub fn lns_of(data: &str) -> Option<Preset> {
     let sampler = SamplerParams::LshEmbedding(tables);
     let negatives = NegativeParams { lists: Lists::Own, ..NegativeParams::new(sampler, 0, Loss::Softmax) };
     let mut preset = lns();
-    preset.params.head = HeadParams::Candidates(CandidateHeadParams { rows: DType::F32, negatives });
-    preset.params.encoder.widths = vec![width];
+    preset.params.learning.negatives = negatives;
+    preset.params.encoder = EncoderParams::bag([width]);
     preset.params.loss = Loss::Softmax;
     #[cfg(feature = "train")]
     {
@@ -274,14 +275,9 @@ pub fn skipgram_of(data: &str) -> Option<Preset> {
 fn of_words(mut preset: Preset) -> Preset {
     preset.name = SKIPGRAM;
     preset.params.loss = Loss::Softmax;
-    preset.params.encoder = EncoderParams {
-        input: InputKind::Sparse,
-        widths: vec![200],
-        init: EmbeddingInit::Linear,
-        embedding_rate: EmbeddingInit::Linear.usual_rate(),
-        input_dropout: 0.0,
-        dropout: 0.0,
-    };
+    preset.params.encoder = EncoderParams::bag([200]);
+    preset.params.sum_plainly();
+    (preset.params.learning.input_dropout, preset.params.learning.dropout) = (0.0, 0.0);
     preset
 }
 
@@ -302,7 +298,7 @@ mod tests {
         }
         for preset in [skipgram(), skipgram_of("text8").unwrap()] {
             preset.params.check(1000, 50_000).unwrap();
-            assert_eq!((preset.name, &preset.params.encoder.widths[..]), (SKIPGRAM, &[200][..]));
+            assert_eq!((preset.name, preset.params.encoder.widths()), (SKIPGRAM, &[200][..]));
         }
         assert!(named("tree").is_none() && lns_of("tree").is_none());
     }
@@ -312,7 +308,7 @@ mod tests {
         let units = |n_labels| {
             let preset = uniform_for(DataShape { n_instances: 20_000, n_entries: 800_000, n_labels });
             preset.params.check(1000, n_labels).unwrap();
-            *preset.params.encoder.widths.last().unwrap()
+            *preset.params.encoder.widths().last().unwrap()
         };
         assert_eq!([1, 581, 20_253, 26_215, 50_000_000].map(units), [512, 1024, 25_600, 32_768, 32_768]);
     }
@@ -322,20 +318,26 @@ mod tests {
         let with_labels = |n_labels, n_instances, n_entries| {
             let preset = lns_for(DataShape { n_instances, n_entries, n_labels });
             preset.params.check(1000, n_labels).unwrap();
-            (preset.params.encoder.widths[0], preset.params.encoder.init, preset.params.loss)
+            (preset.params.encoder.widths()[0], preset.params.learning.init, preset.params.loss)
         };
         let of = |n_instances, n_entries| with_labels(MANY - 1, n_instances, n_entries);
         assert_eq!(of(FEW, 30 * FEW), (256, EmbeddingInit::Random, Loss::Bce));
         assert_eq!(of(FEW - 1, 500 * FEW), (1024, EmbeddingInit::Random, Loss::Bce));
         assert_eq!(of(FEW, LONG * FEW), (512, EmbeddingInit::Lsa, Loss::SquaredHinge));
         assert_eq!(of(0, 0).0, 1024);
-        assert_eq!(with_labels(MANY, FEW, 30 * FEW), (256, EmbeddingInit::Linear, Loss::Bce));
+        assert_eq!(with_labels(MANY, FEW, 30 * FEW), (256, EmbeddingInit::Random, Loss::Bce));
+        let activation = |n_labels, n_entries| {
+            let preset = lns_for(DataShape { n_instances: FEW, n_entries, n_labels });
+            preset.params.encoder.activation()
+        };
+        let activations = [activation(MANY - 1, 0), activation(MANY, 0), activation(MANY - 1, LONG * FEW)];
+        assert_eq!(activations, [Activation::Relu, Activation::Identity, Activation::Identity].map(Some));
         for (n_instances, n_entries) in [(FEW - 1, 0), (FEW, LONG * FEW)] {
             assert_eq!(with_labels(MANY, n_instances, n_entries), of(n_instances, n_entries));
         }
         let dropout = |n_labels| {
-            let encoder = astra_for(DataShape { n_instances: FEW, n_entries: 0, n_labels }).params.encoder;
-            (encoder.input_dropout, encoder.dropout)
+            let learning = astra_for(DataShape { n_instances: FEW, n_entries: 0, n_labels }).params.learning;
+            (learning.input_dropout, learning.dropout)
         };
         assert_eq!((dropout(MANY), dropout(MANY - 1)), ((0.0, 0.0), (0.3, 0.3)));
     }

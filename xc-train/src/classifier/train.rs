@@ -71,10 +71,10 @@ impl Classifier {
         train: &Subset<'_>,
         observer: &dyn Observer,
     ) -> Result<(), TrainError> {
-        let (encoder, loss, seed) = (&self.params.encoder, self.params.loss, self.params.seed);
-        if let (true, Features::Sparse(rows)) = (encoder.uses_lsa(), train.examples().features()) {
+        let (encoder, loss, seed) = (&self.params.encoder, self.params.loss, self.params.learning.seed);
+        if let (true, Features::Sparse(rows)) = (self.params.uses_lsa(), train.examples().features()) {
             let cancelled = || observer.cancelled();
-            let table = lsa::embeddings(rows, train.rows(), encoder.widths[0], PASSES, MEAN_SQUARE, seed, &cancelled)
+            let table = lsa::embeddings(rows, train.rows(), encoder.widths()[0], PASSES, MEAN_SQUARE, seed, &cancelled)
                 .ok_or(TrainError::Cancelled { step: 0 })?;
             if let Some(embeddings) = self.network.encoder_mut().below_mut().embeddings_mut() {
                 embeddings.copy_from_slice(&table);
@@ -94,19 +94,22 @@ impl Classifier {
             let of = SamplerData::new(&counts, train.rows().len(), width, seed);
             SamplerData { n_numbers, label_texts, folder, ..of }
         };
-        if let (HeadParams::Sparse(params), Output::Sparse(head)) = (&self.params.head, self.network.head_mut())
-            && params.sampler != SamplerParams::All
-        {
-            // Sums over the drawn labels have no weights in a sparse layer.
-            let negatives = NegativeParams { weighting: Weighting::LogQ, ..NegativeParams::from(params.sampler) };
-            let sampler = negatives.build(&data(head.width()));
-            head.set_sampler(Some(sampler.map_err(|e| StepError::new("sampler", e))?));
+        let negatives = self.params.learning.negatives;
+        if negatives.sampler == SamplerParams::All {
+            return Ok(());
         }
-        if let (HeadParams::Candidates(params), Output::Candidates(head)) = (&self.params.head, self.network.head_mut())
-            && params.negatives.sampler != SamplerParams::All
-        {
-            let sampler = params.negatives.build(&data(head.width()));
-            head.set_sampler(Some(sampler.map_err(|e| StepError::new("sampler", e))?));
+        let refused = |e| StepError::new("sampler", e);
+        match self.network.head_mut() {
+            Output::Sparse(head) => {
+                // Sums over the drawn labels have no weights in a sparse layer.
+                let from = NegativeParams::from(negatives.sampler);
+                let negatives = NegativeParams { weighting: Weighting::LogQ, ..from };
+                head.set_sampler(Some(negatives.build(&data(head.width())).map_err(refused)?));
+            }
+            Output::Candidates(head) => {
+                head.set_sampler(Some(negatives.build(&data(head.width())).map_err(refused)?));
+            }
+            Output::Dense(_) | Output::Differentiated(_) => {}
         }
         Ok(())
     }

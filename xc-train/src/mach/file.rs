@@ -7,7 +7,7 @@
 //! ```
 
 use super::{MachModel, MachParams, MachParamsError, Repetition};
-use crate::classifier::{Classifier, OpenClassifierError, preset};
+use crate::classifier::{Classifier, LearningParams, OpenClassifierError, preset};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_mach::Assignment;
@@ -208,6 +208,7 @@ impl MachParams {
     ) -> Result<ContainerWriter, WriteError> {
         let mut writer = ContainerWriter::create(folder, KIND)?;
         self.describe(&mut writer, n_features, n_labels, numbers);
+        writer.set_parameter(LearningParams::NAME, to_parameter(&self.classifier.learning));
         Ok(writer)
     }
 

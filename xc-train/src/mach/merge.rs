@@ -1,6 +1,7 @@
 //! Repetitions that were trained apart become one model.
 
 use super::MachContainer;
+use crate::classifier::LearningParams;
 use crate::model::{MergeError, Merged};
 use std::path::Path;
 use xc_sparse::store::{Container, ContainerWriter, WriteError};
@@ -58,7 +59,11 @@ impl Merged for MergedMach {
 
     fn create(&self, folder: &Path, n_labels: usize) -> Result<ContainerWriter, WriteError> {
         let first = &self.parts[0];
-        first.params().create(folder, first.n_features(), n_labels, &self.numbers)
+        let mut writer = first.params().create(folder, first.n_features(), n_labels, &self.numbers)?;
+        // Of a folder that was opened, what it says.
+        let learning = first.container().parameters().get(LearningParams::NAME).cloned();
+        writer.set_parameter(LearningParams::NAME, learning.unwrap_or_default());
+        Ok(writer)
     }
 
     fn write(&self, position: usize, writer: &mut ContainerWriter) -> Result<(), MergeError> {

@@ -53,7 +53,9 @@ pub struct MachParams {
     pub family: Family,
     /// What ranks labels unless a query asks for something else.
     pub decoder: Decoder,
-    /// The classifier of every repetition. Its seed also names the hash functions.
+    /// Names the hash functions, and the initial values of each repetition.
+    pub seed: u64,
+    /// The classifier of every repetition, which has a seed of its own made of this one.
     pub classifier: ClassifierParams,
 }
 
@@ -76,7 +78,7 @@ impl MachParams {
     /// The usual model over so many labels: [`UsualSize`], the median.
     pub fn usual(n_labels: usize, classifier: ClassifierParams) -> Self {
         let UsualSize { n_buckets, family, .. } = UsualSize::of(n_labels);
-        Self { n_buckets, family, decoder: Decoder::default(), classifier }
+        Self { n_buckets, family, decoder: Decoder::default(), seed: classifier.learning.seed, classifier }
     }
 
     /// Says whether there is such a model over `n_labels` labels, and how large it is.
@@ -86,7 +88,7 @@ impl MachParams {
     pub fn sizing(&self, n_labels: usize, n_repetitions: usize) -> Result<Sizing, MachParamsError> {
         // Whatever the instances are: their width is checked when a repetition is made.
         self.classifier.check(usize::MAX, self.n_buckets as usize)?;
-        let width = self.classifier.encoder.widths.last().copied().unwrap_or(0);
+        let width = self.classifier.encoder.widths().last().copied().unwrap_or(0);
         Ok(Sizing::try_new(n_labels, n_repetitions, self.n_buckets as usize, width)?)
     }
 
@@ -96,7 +98,7 @@ impl MachParams {
     /// As [`MachParams::sizing`]; a repetition named twice; more labels than the family takes.
     pub fn assignment(&self, n_labels: usize, numbers: &[u32]) -> Result<Assignment, MachParamsError> {
         self.sizing(n_labels, numbers.len())?;
-        let (n_keys, seed) = (n_labels as u64, self.classifier.seed);
+        let (n_keys, seed) = (n_labels as u64, self.seed);
         let params = FamilyParams { family: self.family, n_keys, n_buckets: self.n_buckets, seed };
         Ok(Assignment::try_new(params, numbers)?)
     }

@@ -44,7 +44,7 @@ impl Repetition {
     /// An impossible classifier.
     pub fn new(params: &MachParams, n_features: usize, number: u32) -> Result<Self, MachParamsError> {
         let mut own = params.classifier.clone();
-        own.seed = repetition_seed(own.seed, number);
+        own.learning.seed = repetition_seed(params.seed, number);
         let classifier = Classifier::new(preset::DENSE, n_features, params.n_buckets as usize, own)?;
         Ok(Self { number, classifier })
     }

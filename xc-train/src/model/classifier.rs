@@ -27,7 +27,7 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
     if let Some(name) = &options.post_processor {
         model.set_scale(name.parse::<ScoreScale>().map_err(OpenModelError::system)?);
     }
-    let takes = model.params().encoder.input.into();
+    let takes = model.params().encoder.input().into();
     let shape = Shape { takes, ..Shape::new::<PredictScratch>(model.n_features(), model.n_labels()) };
     let warning = take_index(&mut model, &container, options)?;
     let warnings = warning.into_iter().map(|warning| Box::new(warning) as _).collect();

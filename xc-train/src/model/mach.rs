@@ -28,7 +28,7 @@ fn open(container: Container, options: &OpenOptions, _: Check) -> Result<Opened,
         warnings.extend(lost.into_iter().map(|lost| Box::new(lost) as Box<dyn Error + Send + Sync>));
         warnings.push(Box::new(InPart { n, of }));
     }
-    let takes = model.params().classifier.encoder.input.into();
+    let takes = model.params().classifier.encoder.input().into();
     let shape = Shape { takes, ..Shape::new::<MachScratch>(model.n_features(), model.n_labels()) };
     Ok(Opened { system: Box::new(model), shape, container: open.into_container(), warnings })
 }

@@ -3,6 +3,7 @@
 //! A kind of model that has parts is a line in [`KINDS`]; the others are refused.
 
 use super::PIPELINE_PREFIX;
+use crate::classifier::LearningParams;
 use crate::mach::{self, MergedMach};
 use serde_json::{Map, Value};
 use std::error::Error;
@@ -11,8 +12,11 @@ use thiserror::Error;
 use xc_sparse::store::{Container, ContainerWriter, Mismatch, OpenError, WriteError};
 
 /// Every kind of model that has parts.
-const KINDS: &[Mergeable] =
-    &[Mergeable { name: mach::KIND, shared: &["mach", "n_features", "n_labels"], merge: MergedMach::boxed }];
+const KINDS: &[Mergeable] = &[Mergeable {
+    name: mach::KIND,
+    shared: &["mach", LearningParams::NAME, "n_features", "n_labels"],
+    merge: MergedMach::boxed,
+}];
 
 struct Mergeable {
     name: &'static str,

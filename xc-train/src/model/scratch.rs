@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_scratch_that_a_panic_went_through_answers_as_a_new_one() {
         let mut params = preset::dense().params;
-        params.encoder.widths = vec![3];
+        *params.encoder.widths_mut() = vec![3];
         let classifier = Classifier::new(preset::DENSE, 4, 6, params).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m");

@@ -272,6 +272,25 @@ impl SamplerParams {
 }
 
 impl NegativeParams {
+    /// Labels that a step of `batch` instances scores at most, where they are not all.
+    pub fn listed(&self, batch: usize) -> Option<usize> {
+        let of_instances = |one: usize| match self.lists {
+            Lists::Shared => one.saturating_mul(batch),
+            Lists::Own => one,
+        };
+        let one = match self.sampler {
+            SamplerParams::All => return None,
+            SamplerParams::Uniform { per_list }
+            | SamplerParams::LogUniform { per_list }
+            | SamplerParams::Frequency { per_list, .. } => per_list,
+            sampler => of_instances(sampler.per_instance()),
+        };
+        let list = one.saturating_add(self.uniform);
+        // True labels of the batch: eight an instance is a guess.
+        let lists = if self.lists == Lists::Own { batch } else { 1 };
+        Some(list.saturating_mul(lists).saturating_add(batch.saturating_mul(8)))
+    }
+
     /// Checks for numbers that are invalid for any data.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use xc_sparse::{Cancel, CsrMatrix, DType, LabelRows};
 use xc_train::Loss;
 use xc_train::blend::fit::{FitParams, fit};
 use xc_train::blend::{self, RuleKind};
-use xc_train::classifier::{Classifier, ClassifierParams, EmbeddingInit, HeadParams, InputKind, preset};
+use xc_train::classifier::{Classifier, ClassifierParams, EmbeddingInit, EncoderParams, HeadParams, InputKind, preset};
 use xc_train::mach::{MachParams, Repetition};
 use xc_train::model::{InputKind as Takes, Model, Queries, QueryOptions, write_blend, write_pipeline};
 use xc_tree::{TrainInput, TreeModel, TreeParams};
@@ -92,18 +92,18 @@ pub(crate) fn tree(folder: &Path, front: Front, n_trees: usize) {
 pub(crate) fn dense(folder: &Path, front: Front, loss: Loss) {
     let (x, maker) = made(front);
     let mut params = preset::dense().params;
-    (params.encoder.widths, params.loss) = (vec![16, 8], loss);
+    (params.encoder, params.loss) = (EncoderParams::bag([16, 8]), loss);
     classifier(folder, preset::DENSE, x.cols(), params, maker.as_ref());
 }
 
 pub(crate) fn uniform(folder: &Path, input: InputKind, loss: Loss) {
     let mut params = preset::uniform().params;
-    let (widths, n_features) = match input {
-        InputKind::Sparse => (vec![16, 64], N_FEATURES),
-        InputKind::Dense => (vec![64], WIDTH),
+    let (encoder, n_features) = match input {
+        InputKind::Sparse => (EncoderParams::bag([16, 64]), N_FEATURES),
+        InputKind::Dense => (EncoderParams::vectors([64]), WIDTH),
     };
-    (params.encoder.input, params.encoder.widths, params.loss) = (input, widths, loss);
-    params.encoder.init = EmbeddingInit::Random;
+    (params.encoder, params.loss) = (encoder, loss);
+    params.learning.init = EmbeddingInit::Random;
     if let HeadParams::Sparse(head) = &mut params.head {
         head.fan_in = 8;
     }
@@ -113,7 +113,7 @@ pub(crate) fn uniform(folder: &Path, input: InputKind, loss: Loss) {
 pub(crate) fn lns(folder: &Path, front: Front, loss: Loss, rows: DType) {
     let (x, maker) = made(front);
     let mut params = preset::lns().params;
-    (params.encoder.widths, params.loss) = (vec![16, 8], loss);
+    (params.encoder, params.loss) = (EncoderParams::bag([16, 8]), loss);
     if let HeadParams::Candidates(head) = &mut params.head {
         head.rows = rows;
     }
@@ -155,8 +155,8 @@ pub(crate) fn blend(folder: &Path, members: &[&Path], rule: RuleKind) {
 pub(crate) fn mach(folder: &Path, front: Front) {
     let (x, maker) = made(front);
     let mut classifier = preset::dense().params;
-    (classifier.encoder.widths, classifier.loss, classifier.seed) = (vec![16], Loss::Softmax, 5);
-    let params = MachParams { n_buckets: 12, family: Family::Prime, decoder: Decoder::Median, classifier };
+    (classifier.encoder, classifier.loss) = (EncoderParams::bag([16]), Loss::Softmax);
+    let params = MachParams { n_buckets: 12, family: Family::Prime, decoder: Decoder::Median, seed: 5, classifier };
     let numbers = [0, 1, 2, 3];
     let mut writer = params.create(folder, x.cols(), N_LABELS, &numbers).unwrap();
     for number in numbers {

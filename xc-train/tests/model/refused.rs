@@ -1,7 +1,11 @@
 //! Queries and folders that are refused, and what is said.
 
 use crate::folders::{self, Front, N_FEATURES, N_LABELS, WIDTH};
+use serde_json::{Value, json};
+use std::path::Path;
 use xc_sparse::chunked::Choice;
+use xc_sparse::dtype::DType;
+use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows, SparseRow, SparseRowError};
 use xc_train::model::{
     Answer, Candidates, Excluded, InputKind, Model, OpenModelError, OpenOptions, Queries, Query, QueryError,
@@ -129,4 +133,65 @@ fn repetitions_that_are_lost_are_left_out_and_said() {
     assert!(warnings[0].starts_with("repetition 2 is left out"), "{warnings:?}");
     let options = OpenOptions { repetitions: Some(vec![2]), ..OpenOptions::default() };
     assert!(Model::open_with(&path, &options).is_err());
+}
+
+/// A model that is `model` but for one field of its configuration, which `path` leads to.
+fn with_field(model: &Path, path: &[&str], value: Value) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Container::open(model, OpenMode::Read).unwrap();
+    let mut writer = ContainerWriter::copy_of(&source, &folder.path().join("m")).unwrap();
+    let mut changed = source.parameters()[path[0]].clone();
+    let place = path[1..].iter().fold(&mut changed, |at, name| &mut at[*name]);
+    *place = value;
+    writer.set_parameter(path[0], changed);
+    writer.finish().unwrap();
+    folder
+}
+
+#[test]
+fn a_setting_of_trainers_that_is_not_known_changes_no_answer_and_one_of_answers_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m");
+    let (x, options) = (folders::rows(9), QueryOptions::default());
+    let ask = |path: &Path| {
+        let answers = Model::open(path).unwrap().predict_batch(Queries::Sparse(x.view()), &options).unwrap();
+        answers.ranked.iter().flatten().map(|s| (s.label, s.score.to_bits())).collect::<Vec<_>>()
+    };
+    for kind in ["uniform", "lns", "mach"] {
+        match kind {
+            "uniform" => folders::uniform(&path, classifier::InputKind::Sparse, Loss::SquaredHinge),
+            "lns" => folders::lns(&path, Front::Plain, Loss::Bce, DType::Bf16),
+            _ => folders::mach(&path, Front::Plain),
+        }
+        let before = ask(&path);
+        for (inside, value) in [
+            (&["learning", "warmup"][..], json!(3)),
+            (&["learning", "negatives", "sampler", "name"], json!("of-tomorrow")),
+            (&["learning", "connections", "rewire_every"], json!("often")),
+            (&["learning"], json!("nothing that anybody knows")),
+            (&["training", "settings", "warmup"], json!(1)),
+        ] {
+            let source = Container::open(&path, OpenMode::Read).unwrap();
+            let has_part = source.parameters().contains_key(inside[0]);
+            if has_part {
+                assert_eq!(ask(&with_field(&path, inside, value).path().join("m")), before, "{kind} {inside:?}");
+            } else {
+                assert_eq!(inside[0], "training", "{kind}");
+            }
+        }
+        let of_answers: &[&[&str]] = match kind {
+            "mach" => {
+                &[&["mach", "warmup"], &["mach", "classifier", "warmup"], &["mach", "classifier", "head", "warmup"]]
+            }
+            _ => &[&["classifier", "warmup"], &["classifier", "encoder", "warmup"], &["classifier", "head", "warmup"]],
+        };
+        for inside in of_answers {
+            let changed = with_field(&path, inside, json!(3));
+            let Err(error) = Model::open(changed.path().join("m")) else { panic!("{kind} {inside:?} is taken") };
+            let said = std::iter::successors(Some(&error as &dyn std::error::Error), |e| e.source());
+            let said = said.map(ToString::to_string).collect::<Vec<_>>().join(": ");
+            assert!(said.contains("warmup") && said.contains("unknown field"), "{kind} {inside:?}: {said}");
+        }
+        std::fs::remove_dir_all(&path).unwrap();
+    }
 }

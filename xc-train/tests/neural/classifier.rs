@@ -10,8 +10,8 @@ use xc_sparse::uniform::{ByteLines, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::classifier::{
     CandidateHeadParams, Classifier, ClassifierParams, ClassifierParamsError, DifferentiatedHeadParams, EmbeddingInit,
-    HeadParams, InputKind, Only, OpenClassifierError, PredictError, PredictScratch, QueryRow, SparseHeadParams, Wiring,
-    Workload, preset,
+    EncoderParams, HeadParams, InputKind, LearningParams, Only, OpenClassifierError, PredictError, PredictScratch,
+    QueryRow, SparseHeadParams, Wiring, Workload, preset,
 };
 use xc_train::optim::Moments;
 use xc_train::sampler::{Lists, NegativeParams, SamplerParams};
@@ -27,17 +27,18 @@ const N_LABELS: usize = 40;
 /// A dense preset, small.
 fn dense() -> ClassifierParams {
     let mut params = preset::dense().params;
-    params.encoder.widths = vec![12, 8];
-    (params.encoder.input_dropout, params.encoder.dropout, params.seed) = (0.0, 0.0, 3);
+    params.encoder = EncoderParams::bag([12, 8]);
+    let learning = &mut params.learning;
+    (learning.input_dropout, learning.dropout, learning.seed) = (0.0, 0.0, 3);
     params
 }
 
 /// A uniform preset, small.
 fn uniform() -> ClassifierParams {
     let mut params = preset::uniform().params;
-    params.encoder.widths = vec![12, 48];
-    params.seed = 5;
-    params.head = HeadParams::Sparse(SparseHeadParams { fan_in: 6, rewire_every: 3, ..Default::default() });
+    *params.encoder.widths_mut() = vec![12, 48];
+    (params.learning.seed, params.learning.connections.rewire_every) = (5, 3);
+    params.head = HeadParams::Sparse(SparseHeadParams { fan_in: 6, ..Default::default() });
     params
 }
 
@@ -60,16 +61,17 @@ fn compositions() -> Vec<ClassifierParams> {
         ClassifierParams { loss: Loss::SquaredHinge, ..dense() },
         ClassifierParams { loss: Loss::Softmax, ..dense() },
         uniform(),
-        change(|p| (head(p).weights, head(p).moments) = (DType::E4m3, DType::Bf16)),
+        change(|p| (head(p).weights, p.learning.connections.moments) = (DType::E4m3, DType::Bf16)),
         change(|p| (head(p).wiring, head(p).weights) = (Wiring::Unstructured, DType::F16)),
         change(|p| p.head = HeadParams::Dense),
-        change(|p| (p.encoder.init, p.encoder.embedding_rate) = (EmbeddingInit::Random, 1.0)),
+        change(|p| (p.learning.init, p.learning.embedding_rate) = (EmbeddingInit::Random, 1.0)),
+        change(|p| p.encoder = EncoderParams::bag([12, 48])),
         change(|p| (p.head, p.loss) = (HeadParams::Dense, Loss::Softmax)),
-        change(|p| (p.encoder.input, p.encoder.widths) = (InputKind::Dense, vec![48])),
-        change(|p| (p.encoder.input, p.encoder.widths) = (InputKind::Dense, vec![20, 30])),
-        change(|p| (head(p).sampler, p.loss) = (SamplerParams::Uniform { per_list: 7 }, Loss::Bce)),
-        change(|p| head(p).sampler = SamplerParams::Frequency { per_list: 9, power: 0.75 }),
-        change(|p| head(p).sampler = SamplerParams::LogUniform { per_list: 9 }),
+        change(|p| p.encoder = EncoderParams::vectors([48])),
+        change(|p| p.encoder = EncoderParams::vectors([20, 30])),
+        change(|p| (p.learning.negatives.sampler, p.loss) = (SamplerParams::Uniform { per_list: 7 }, Loss::Bce)),
+        change(|p| p.learning.negatives.sampler = SamplerParams::Frequency { per_list: 9, power: 0.75 }),
+        change(|p| p.learning.negatives.sampler = SamplerParams::LogUniform { per_list: 9 }),
         change(|p| p.loss = Loss::Softmax),
         differentiated(Loss::Softmax),
         differentiated(Loss::Bce),
@@ -88,7 +90,9 @@ fn differentiated(loss: Loss) -> ClassifierParams {
 /// A small network whose steps score some labels.
 fn candidates(sampler: SamplerParams, lists: Lists, rows: DType, loss: Loss) -> ClassifierParams {
     let negatives = NegativeParams { lists, ..NegativeParams::new(sampler, 0, loss) };
-    ClassifierParams { head: HeadParams::Candidates(CandidateHeadParams { rows, negatives }), loss, ..dense() }
+    let of = dense();
+    let learning = LearningParams { negatives, ..of.learning.clone() };
+    ClassifierParams { head: HeadParams::Candidates(CandidateHeadParams { rows }), loss, learning, ..of }
 }
 
 struct Data {
@@ -125,7 +129,7 @@ fn classifier(params: &ClassifierParams) -> Classifier {
 
 fn train(data: &Data, params: &ClassifierParams, settings: TrainParams) -> Classifier {
     let mut model = classifier(params);
-    let sample = Subset::all(Examples::try_new(data.features(params.encoder.input), &data.y).unwrap());
+    let sample = Subset::all(Examples::try_new(data.features(params.encoder.input()), &data.y).unwrap());
     let mut trainer = Trainer {
         loss: params.loss,
         optimizer: Optimizer::adam(),
@@ -153,7 +157,7 @@ fn what_is_stored_opens_with_the_same_answers_and_candidates_rank_alike() {
     let folder = tempfile::tempdir().unwrap();
     for (number, params) in compositions().into_iter().enumerate() {
         let model = trained(&data, &params);
-        let queries = data.features(params.encoder.input);
+        let queries = data.features(params.encoder.input());
         let mut scratch = PredictScratch::default();
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -167,7 +171,8 @@ fn what_is_stored_opens_with_the_same_answers_and_candidates_rank_alike() {
         model.save(&path).unwrap();
         for check in [true, false] {
             let opened = Classifier::of(&Container::open(&path, OpenMode::Map).unwrap(), check).unwrap();
-            assert_eq!((opened.params(), opened.kind()), (&params, preset::UNIFORM));
+            let known = ClassifierParams { learning: LearningParams::default(), ..params.clone() };
+            assert_eq!((opened.params(), opened.kind()), (&known, preset::UNIFORM));
             let again = opened.predict(queries, 5, Only::All, &mut scratch).unwrap();
             assert_eq!(bits(&again), bits(&answers), "{params:?}");
         }
@@ -189,7 +194,7 @@ fn what_is_stored_opens_with_the_same_answers_and_candidates_rank_alike() {
         // One at a time is the batch.
         let mut one = Vec::new();
         for i in 0..N {
-            let row = data.row(params.encoder.input, i);
+            let row = data.row(params.encoder.input(), i);
             model.predict_one(row, 5, Only::All, &mut scratch, &mut one).unwrap();
             assert_eq!(one, answers.row(i), "{params:?} query {i}");
             model.predict_one(row, 5, Only::Labels(lists.row(i)), &mut scratch, &mut one).unwrap();
@@ -238,7 +243,7 @@ fn a_dense_classifier_learns_its_training_rows() {
     let (x, y) = (features(40, 60), targets(40, 25));
     for loss in [Loss::Softmax, Loss::Bce, Loss::SquaredHinge] {
         let mut params = dense();
-        (params.encoder.widths, params.loss) = (vec![32, 16], loss);
+        (params.encoder, params.loss) = (EncoderParams::bag([32, 16]), loss);
         let mut model = Classifier::new(preset::DENSE, 60, 25, params).unwrap();
         let queries = Features::Sparse(Rows::new(x.view()));
         let mut trainer = Trainer {
@@ -278,7 +283,7 @@ fn queries_of_another_kind_or_width_and_candidates_that_are_no_labels_are_refuse
     let refused = sparse.predict_one(QueryRow::Sparse(row), 5, Only::All, &mut scratch, &mut Vec::new()).unwrap_err();
     assert_eq!(said(refused), "feature 60 is out of range, expected an id below 60");
     let large = xc_sparse::SparseRow::from_checked(&[1, 2, 3], &[3e38, -3e38, 3e38]);
-    for params in compositions().into_iter().filter(|p| p.encoder.input == InputKind::Sparse) {
+    for params in compositions().into_iter().filter(|p| p.encoder.input() == InputKind::Sparse) {
         let got =
             trained(&data, &params).predict_one(QueryRow::Sparse(large), 5, Only::All, &mut scratch, &mut Vec::new());
         assert!(got.is_ok() || got == Err(PredictError::NotFinite { query: 0 }), "{got:?}");
@@ -322,12 +327,12 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
         // Without moments and a copy, two tables of LSA are more than a table and a step's buffers.
         let wide = |init| {
             let mut params = params.clone();
-            params.encoder.init = init;
+            params.learning.init = init;
             params.memory(&Workload { n_features: 1 << 20, moments: Moments::NONE, keeps_best: false, ..work }).total()
         };
         let (random, lsa) = (wide(EmbeddingInit::Random), wide(EmbeddingInit::Lsa));
         let table = 4 << 20;
-        match params.encoder.input {
+        match params.encoder.input() {
             InputKind::Sparse => assert!(lsa > random + table * 11 && lsa >= 2 * 12 * table, "{lsa} {random}"),
             InputKind::Dense => assert_eq!(lsa, random),
         }
@@ -337,7 +342,7 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
 #[test]
 fn sizes_beyond_all_memory_do_not_wrap() {
     let mut params = dense();
-    params.encoder.widths = vec![usize::MAX / 2, 1 << 40];
+    *params.encoder.widths_mut() = vec![usize::MAX / 2, 1 << 40];
     let work = Workload {
         n_instances: 100,
         n_features: 1 << 40,
@@ -391,7 +396,7 @@ fn embeddings_begin_at_an_lsa_of_the_rows_learned_from_and_learn_at_their_share(
     // Adam's steps are the rate in size, so its share shows.
     let moved = |share: f32| {
         let mut params = params.clone();
-        params.encoder.embedding_rate = share;
+        params.learning.embedding_rate = share;
         let model = trained(&data, &params);
         let largest = |now: &[f32], then: &[f32]| now.iter().zip(then).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         embeddings(&model).iter().zip(&first).map(|(now, then)| largest(now, then)).fold(0.0, f32::max)
@@ -405,9 +410,9 @@ fn embeddings_begin_at_an_lsa_of_the_rows_learned_from_and_learn_at_their_share(
 fn embeddings_that_do_not_learn_stay_whatever_is_above_them() {
     let data = Data::new();
     let mut base = uniform();
-    base.encoder.embedding_rate = 0.0;
+    base.learning.embedding_rate = 0.0;
     let mut bare = base.clone();
-    (bare.encoder.widths, bare.encoder.init) = (vec![12], EmbeddingInit::Random);
+    (bare.encoder, bare.learning.init) = (EncoderParams::bag([12]), EmbeddingInit::Random);
     let sample = Subset::all(Examples::try_new(data.features(InputKind::Sparse), &data.y).unwrap());
     for (params, clip_norm) in [(&base, Some(0.5)), (&bare, None), (&bare, Some(0.5))] {
         let settings = TrainParams { batch_size: 16, epochs: 1, rate: 0.01, clip_norm, ..TrainParams::default() };
@@ -441,7 +446,7 @@ fn an_lsa_stops_when_asked_to() {
 #[test]
 fn what_screening_takes_is_foreseen_where_it_happens() {
     let mut params = preset::uniform().params;
-    (params.encoder.input, params.encoder.widths) = (InputKind::Dense, vec![32_768]);
+    params.encoder = EncoderParams::vectors([32_768]);
     let (n_labels, width, fan_in) = (100_000, 32_768, 32);
     let more = |params: &ClassifierParams, batch_size, clips| {
         let work = Workload {
@@ -455,7 +460,7 @@ fn what_screening_takes_is_foreseen_where_it_happens() {
             clips,
         };
         let mut without = params.clone();
-        head(&mut without).screening = false;
+        without.learning.connections.screening = false;
         params.memory(&work).buffers - without.memory(&work).buffers
     };
     let expected = ByteLines::bytes(512, width) + 16_384 * ScreenRows::bytes_each(fan_in);
@@ -469,7 +474,7 @@ fn what_screening_takes_is_foreseen_where_it_happens() {
 fn the_bias_begins_at_how_often_a_label_is_true() {
     let data = Data::new();
     let mut params = uniform();
-    params.encoder.widths = vec![12];
+    *params.encoder.widths_mut() = vec![12];
     let mut model = classifier(&params);
     let examples = Examples::try_new(data.features(InputKind::Sparse), &data.y).unwrap();
     model.initialise(&Subset::all(examples), &Silent).unwrap();
@@ -484,29 +489,33 @@ fn the_bias_begins_at_how_often_a_label_is_true() {
 fn impossible_classifiers_are_refused() {
     let said = |change: fn(&mut ClassifierParams)| {
         let mut params = uniform();
-        (params.encoder.widths, head(&mut params).fan_in) = (vec![8, 16], 4);
+        (*params.encoder.widths_mut(), head(&mut params).fan_in) = (vec![8, 16], 4);
         change(&mut params);
         Classifier::new(preset::UNIFORM, N_FEATURES, N_LABELS, params).map(|_| ()).unwrap_err().to_string()
     };
     assert_eq!(said(|p| head(p).fan_in = 17), "17 connections a label, expected at most the number of inputs, 16");
     assert_eq!(said(|p| head(p).fan_in = 0), "the number of connections a label is 0, expected at least 1");
-    assert!(said(|p| p.encoder.widths.clear()).contains("expected at least one width"));
-    assert!(said(|p| p.encoder.widths = vec![3, 0]).contains("expected at least one width"));
-    assert!(said(|p| head(p).moments = DType::F16).contains("moments of f16, expected f32 or bf16"));
-    assert!(said(|p| head(p).rewire_fraction = f64::NAN).contains("rewire_fraction is NaN"));
-    assert!(said(|p| head(p).sampler = SamplerParams::Uniform { per_list: 0 }).contains("per_list is 0"));
-    let power = |p: &mut ClassifierParams| head(p).sampler = SamplerParams::Frequency { per_list: 3, power: -1.0 };
+    assert!(said(|p| p.encoder.widths_mut().clear()).contains("expected at least one width"));
+    assert!(said(|p| *p.encoder.widths_mut() = vec![3, 0]).contains("expected at least one width"));
+    assert!(said(|p| p.learning.connections.moments = DType::F16).contains("moments of f16, expected f32 or bf16"));
+    assert!(said(|p| p.learning.connections.rewire_fraction = f64::NAN).contains("rewire_fraction is NaN"));
+    assert!(said(|p| p.learning.negatives.sampler = SamplerParams::Uniform { per_list: 0 }).contains("per_list is 0"));
+    let power =
+        |p: &mut ClassifierParams| p.learning.negatives.sampler = SamplerParams::Frequency { per_list: 3, power: -1.0 };
     assert!(said(power).contains("power is -1"));
-    assert!(said(|p| head(p).sampler = SamplerParams::TopK { per_instance: 2 }).contains("the layer is sparse"));
-    assert!(said(|p| p.encoder.embedding_rate = -0.1).contains("embedding_rate is -0.1"));
-    assert!(said(|p| p.encoder.embedding_rate = f32::INFINITY).contains("embedding_rate is inf"));
-    assert!(said(|p| p.encoder.dropout = 1.0).contains("dropout is 1"));
-    assert!(said(|p| p.encoder.input_dropout = f32::NAN).contains("input_dropout is NaN"));
+    assert!(
+        said(|p| p.learning.negatives.sampler = SamplerParams::TopK { per_instance: 2 })
+            .contains("the layer is sparse")
+    );
+    assert!(said(|p| p.learning.embedding_rate = -0.1).contains("embedding_rate is -0.1"));
+    assert!(said(|p| p.learning.embedding_rate = f32::INFINITY).contains("embedding_rate is inf"));
+    assert!(said(|p| p.learning.dropout = 1.0).contains("dropout is 1"));
+    assert!(said(|p| p.learning.input_dropout = f32::NAN).contains("input_dropout is NaN"));
     let mut many = preset::uniform().params;
     head(&mut many).fan_in = 1 << 12;
     assert!(matches!(many.check(10, 1 << 20), Err(ClassifierParamsError::TooMany { .. })));
     assert!(many.check(10, 1 << 19).is_ok());
-    head(&mut many).rewire_every = 0;
+    many.learning.connections.rewire_every = 0;
     assert!(many.check(10, 1 << 20).is_ok());
     let mut stored = serde_json::to_value(uniform()).unwrap();
     assert_eq!(serde_json::from_value::<ClassifierParams>(stored.clone()).unwrap(), uniform());
@@ -519,7 +528,7 @@ fn a_folder_that_is_no_classifier_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model");
     let mut params = dense();
-    params.encoder.widths = vec![3];
+    *params.encoder.widths_mut() = vec![3];
     let model = Classifier::new(preset::DENSE, 5, 4, params.clone()).unwrap();
     let save = |kind: &str, change: &dyn Fn(&mut ContainerWriter)| {
         let mut writer = ContainerWriter::create(&path, kind).unwrap();
@@ -535,7 +544,7 @@ fn a_folder_that_is_no_classifier_is_refused() {
     for widths in [vec![], vec![0]] {
         // Empty arrays of any shape weigh nothing on disk; the network that they ask for would.
         let mut without = params.clone();
-        without.encoder.widths = widths;
+        *without.encoder.widths_mut() = widths;
         let change = |w: &mut ContainerWriter| w.set_parameter("classifier", serde_json::to_value(&without).unwrap());
         assert!(matches!(save(preset::DENSE, &change), Err(OpenClassifierError::Params { .. })));
     }
@@ -551,7 +560,7 @@ fn a_bias_that_the_file_does_not_hold_takes_no_memory() {
     let mut writer = ContainerWriter::create(&path, preset::DENSE).unwrap();
     let width = 1usize << 24;
     let mut params = dense();
-    params.encoder.widths = vec![width];
+    *params.encoder.widths_mut() = vec![width];
     writer.set_parameter("n_features", 0u64);
     writer.set_parameter("n_labels", 0u64);
     writer.set_parameter("classifier", serde_json::to_value(&params).unwrap());

@@ -7,7 +7,7 @@ use xc_mach::{Decoder, Effort};
 use xc_sparse::rank::{Scored, rank_order};
 use xc_sparse::store::OpenMode;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
-use xc_train::classifier::{ClassifierParams, QueryRow};
+use xc_train::classifier::{ClassifierParams, EncoderParams, QueryRow};
 use xc_train::mach::{self, Asking, MachContainer, MachModel, MachParams, MachScratch, OpenMachError};
 use xc_train::mach::{Repetition, bucket_rows, repetition_seed};
 use xc_train::schedule::Constant;
@@ -18,10 +18,9 @@ const N_FEATURES: usize = 300;
 const N_LABELS: usize = 60;
 
 fn params(family: Family, loss: Loss) -> MachParams {
-    let mut classifier = ClassifierParams { loss, seed: 5, ..mach::preset().params };
-    classifier.encoder.widths = vec![32];
-    (classifier.encoder.input_dropout, classifier.encoder.dropout) = (0.0, 0.0);
-    MachParams { n_buckets: 12, family, decoder: Decoder::Mean, classifier }
+    let mut classifier = ClassifierParams { loss, encoder: EncoderParams::bag([32]), ..mach::preset().params };
+    (classifier.learning.input_dropout, classifier.learning.dropout) = (0.0, 0.0);
+    MachParams { n_buckets: 12, family, decoder: Decoder::Mean, seed: 5, classifier }
 }
 
 /// One label a row, which the row's features tell.
@@ -46,7 +45,7 @@ fn trained(params: &MachParams, number: u32, x: &CsrMatrix, y: &LabelRows, epoch
             batch_size: 16,
             epochs,
             rate: 0.01,
-            seed: repetition_seed(params.classifier.seed, number),
+            seed: repetition_seed(params.seed, number),
             ..Default::default()
         },
         checkpoint: None,
@@ -232,6 +231,6 @@ fn impossible_models_are_refused() {
     assert!(message(&good, &[]).contains("0 repetitions"));
     assert!(message(&good, &[3, 3]).contains("named twice"));
     let mut bad = good;
-    bad.classifier.encoder.widths.clear();
+    bad.classifier.encoder.widths_mut().clear();
     assert!(message(&bad, &[0]).contains("at least one width"));
 }

@@ -28,7 +28,7 @@ use xc_sparse::rank::RankedBatch;
 pub(super) struct Args {
     #[command(flatten)]
     scope: ScopeArgs,
-    /// Compare all vectors
+    /// Compare all vectors (an index of sparse rows always answers exactly)
     #[arg(long, conflicts_with_all = ["search_width", "cells"])]
     exact: bool,
     /// Prove answers of inner products by the lengths of vectors: if at most N vectors are long enough to be among
@@ -63,8 +63,7 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
     let (index, asked, bits) = match args.asked.open(context)? {
         Opened::Vectors(index, asked, bits) => (index, asked, bits),
         Opened::Sparse(opened) => {
-            let given = args.scope.given().or(args.prove.map(|_| "--prove"));
-            if let Some(option) = given.or(args.exact.then_some("--exact")) {
+            if let Some(option) = args.scope.given().or(args.prove.map(|_| "--prove")) {
                 return Err(CliError::usage(format_args!("{option}: an index of sparse rows answers exactly")));
             }
             return opened.search(&args.asked, context);

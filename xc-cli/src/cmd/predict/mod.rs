@@ -101,8 +101,7 @@ pub(crate) struct Args {
     /// calibrated), macro or label
     #[arg(long, value_name = "T", allow_negative_numbers = true, conflicts_with = "min_score", value_parser = parse_threshold)]
     threshold: Option<Threshold>,
-    /// Return the raw scores of a calibrated model instead of probabilities (a model without a calibration has no
-    /// others)
+    /// Return the raw scores of a calibrated model instead of probabilities
     #[arg(long)]
     raw_scores: bool,
     /// Format of the answers [default: npz, jsonl or csv if the name of --output ends so, else lines]
@@ -112,7 +111,7 @@ pub(crate) struct Args {
     /// with exit code 2
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnError::Answer)]
     on_error: OnError,
-    /// Write label names instead of ids (lines; jsonl always has them)
+    /// Write label names instead of ids (lines; jsonl and csv always have them)
     #[arg(long)]
     names: bool,
     #[command(flatten)]
@@ -279,9 +278,11 @@ impl Args {
         if !has_index {
             context.options.refuse(&["max-age"], "a model with an index of its labels is expected with it")?;
         }
-        if form.has_names() {
-            context.options.refuse(&["names"], "jsonl and csv have the names of labels without it")?;
-        } else {
+        if model.calibration().is_none() {
+            let why = "the model is not calibrated: its scores are those without it";
+            context.options.refuse(&["raw-scores"], why)?;
+        }
+        if !form.has_names() {
             context.options.refuse(&["id-field"], "--output-format jsonl or csv is expected with it")?;
         }
         let input = self.format.or(model.input());

@@ -67,7 +67,8 @@ impl AstraArgs {
     /// Gives the classifier this head, and refuses one that is impossible for instances of a shape.
     pub(super) fn apply(&self, shape: &Shape, params: &mut ClassifierParams) -> Result<(), CliError> {
         let negatives = self.params(shape.n_labels)?.negatives(shape.n_labels);
-        params.head = HeadParams::Candidates(CandidateHeadParams { rows: self.rows, negatives });
+        params.head = HeadParams::Candidates(CandidateHeadParams { rows: self.rows });
+        params.learning.negatives = negatives;
         params.check(shape.n_features, shape.n_labels).map_err(|e| error(&e))
     }
 

@@ -107,7 +107,8 @@ impl CandidateArgs {
     /// Gives the classifier this head, and refuses one that is impossible for instances of a shape.
     pub(super) fn apply(&self, shape: &Shape, params: &mut ClassifierParams) -> Result<(), CliError> {
         let negatives = self.negatives(shape.n_labels, params.loss)?;
-        params.head = HeadParams::Candidates(CandidateHeadParams { rows: self.rows, negatives });
+        params.head = HeadParams::Candidates(CandidateHeadParams { rows: self.rows });
+        params.learning.negatives = negatives;
         params.check(shape.n_features, shape.n_labels).map_err(|e| self.error(&e))
     }
 
@@ -123,11 +124,7 @@ impl CandidateArgs {
 
     /// What the preset says, if one was asked for.
     fn of_preset(&self) -> Option<NegativeParams> {
-        let preset = self.preset.as_deref().and_then(preset::lns_of)?;
-        match preset.params.head {
-            HeadParams::Candidates(head) => Some(head.negatives),
-            _ => None,
-        }
+        self.preset.as_deref().and_then(preset::lns_of).map(|preset| preset.params.learning.negatives)
     }
 
     fn sampler(&self) -> &str {

@@ -6,7 +6,7 @@ use crate::data::TextArgs;
 use clap::Parser;
 use xc_hash::text::PipelineParams;
 use xc_train::classifier::preset::{self, DataShape};
-use xc_train::classifier::{ClassifierParams, HeadParams, InputKind, Preset};
+use xc_train::classifier::{ClassifierParams, InputKind, Preset};
 use xc_train::{Loss, Optimizer, TrainParams};
 use xc_tree::TreeParams;
 
@@ -84,7 +84,6 @@ fn what_the_program_does_without_options_is_what_the_library_does() {
         }
     }
     // Presets that follow from no data are those of the library as well.
-    let HeadParams::Candidates(head) = preset::lns().params.head else { panic!("lns scores some labels") };
-    super::candidate_args::same_as_the_library(&head.negatives, Loss::Bce);
+    super::candidate_args::same_as_the_library(&preset::lns().params.learning.negatives, Loss::Bce);
     assert_eq!(parsed::<TextArgs>("").params().unwrap(), PipelineParams::default());
 }

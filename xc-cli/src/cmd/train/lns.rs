@@ -69,6 +69,7 @@ pub(super) fn of_data_or_preset(option: &str, shape: &Shape, preset: Option<&str
     let of_data = [
         "network.widths",
         "network.init",
+        "network.activation",
         "network.dropout",
         "network.input-dropout",
         "loss",

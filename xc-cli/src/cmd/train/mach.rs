@@ -215,7 +215,7 @@ impl System for Args {
     }
 
     fn describe(&self, session: &Session<'_>) -> Value {
-        json!(self.mach_params(session.shape.n_labels, &session.params))
+        json!([self.mach_params(session.shape.n_labels, &session.params), session.params.learning])
     }
 
     fn train<'t>(&'t self, session: &'t Session<'t>) -> Result<Trained<'t>, CliError> {
@@ -311,7 +311,7 @@ impl Repetitions<'_> {
         let keep = Some(Keep { part: part.clone(), log });
         let watch =
             NetworkWatch::new(session.context, format!("repetition {number}: "), "buckets", session.training.keep);
-        let seed = repetition_seed(params.classifier.seed, number);
+        let seed = repetition_seed(params.seed, number);
         let summary = session.with_trainer(
             seed,
             (&targets).into(),

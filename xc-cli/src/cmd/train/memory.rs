@@ -125,8 +125,9 @@ impl Forecast {
             HeadParams::Sparse(head) => Some(head),
             HeadParams::Dense | HeadParams::Candidates(_) | HeadParams::Differentiated(_) => None,
         };
-        if head.is_some_and(|head| head.moments == DType::F32) {
-            push("--head.moments bf16".to_owned(), sparse(|head| head.moments = DType::Bf16));
+        if head.is_some() && self.params.learning.connections.moments == DType::F32 {
+            let coarse = |f: &mut Self| f.params.learning.connections.moments = DType::Bf16;
+            push("--head.moments bf16".to_owned(), Box::new(coarse));
         }
         if self.work.keeps_best {
             push("--keep last".to_owned(), Box::new(|f| f.work.keeps_best = false));
@@ -152,14 +153,14 @@ impl Forecast {
         let halves = std::iter::successors(self.intermediate.map(|units| units / 2), |units| Some(units / 2));
         for half in halves.take(4).take_while(|&half| half >= least) {
             let change = move |f: &mut Self| {
-                f.params.encoder.widths.pop();
-                f.params.encoder.widths.push(half);
+                f.params.encoder.widths_mut().pop();
+                f.params.encoder.widths_mut().push(half);
             };
             push(format!("--network.intermediate {half}"), Box::new(change));
         }
         self.narrower().for_each(|(name, change)| push(name, change));
-        if self.params.encoder.uses_lsa() {
-            let random = |f: &mut Self| f.params.encoder.init = xc_train::classifier::EmbeddingInit::Random;
+        if self.params.uses_lsa() {
+            let random = |f: &mut Self| f.params.learning.init = xc_train::classifier::EmbeddingInit::Random;
             push("--network.init random".to_owned(), Box::new(random));
         }
         if head.is_none() && self.intermediate.is_some() {
@@ -171,13 +172,13 @@ impl Forecast {
 
     /// Halves of the widths that `--network.widths` sets, again and again.
     fn narrower(&self) -> impl Iterator<Item = Change> {
-        let widths = &self.params.encoder.widths;
+        let widths = self.params.encoder.widths();
         let set = widths[..widths.len() - usize::from(self.intermediate.is_some()).min(widths.len())].to_vec();
         let halves = move |n: u32| set.iter().map(|width| width >> n).collect::<Vec<_>>();
         (1..).map(halves).take_while(|widths| widths.iter().min().is_some_and(|&least| least >= LEAST_WIDTH)).map(
             |widths| {
                 let name = widths.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
-                let change = move |f: &mut Self| f.params.encoder.widths[..widths.len()].copy_from_slice(&widths);
+                let change = move |f: &mut Self| f.params.encoder.widths_mut()[..widths.len()].copy_from_slice(&widths);
                 (format!("--network.widths {name}"), Box::new(change) as Box<dyn Fn(&mut Self)>)
             },
         )
@@ -210,8 +211,10 @@ impl Forecast {
 
     /// Tables of labels, where a sampler has any.
     fn tables(&mut self) -> Option<&mut LshParams> {
-        let HeadParams::Candidates(head) = &mut self.params.head else { return None };
-        match &mut head.negatives.sampler {
+        if !matches!(self.params.head, HeadParams::Candidates(_)) {
+            return None;
+        }
+        match &mut self.params.learning.negatives.sampler {
             SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => Some(tables),
             _ => None,
         }

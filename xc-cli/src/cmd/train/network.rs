@@ -116,7 +116,7 @@ pub(super) trait System {
 
     /// Everything that first values follow from beside the data.
     fn describe(&self, session: &Session<'_>) -> Value {
-        json!([self.preset().name, session.params])
+        json!([self.preset().name, session.params, session.params.learning])
     }
 
     /// Trains.
@@ -370,7 +370,7 @@ impl Session<'_> {
         let (labels, judged) = (self.instances.targets(), self.judged.as_ref());
         let steps =
             self.with_trainer(self.training.seed, labels, judged, Some(keep), &watch, |trainer, train, others| {
-                if self.params.encoder.uses_lsa() {
+                if self.params.uses_lsa() {
                     self.context.note(format_args!("initial embeddings: lsa of {} rows", train.len()));
                 }
                 let folder = parent_of(&self.place.model);

@@ -10,7 +10,7 @@ use crate::memory::Standing;
 use serde_json::{Value, json};
 use xc_sparse::rows::typical_length;
 use xc_train::classifier::{CandidateHeadParams, HeadParams, InputKind, Workload};
-use xc_train::sampler::{Lists, SamplerParams};
+use xc_train::sampler::{Lists, NegativeParams, SamplerParams};
 use xc_train::{Features, Loss, trainer};
 
 impl Session<'_> {
@@ -37,19 +37,22 @@ impl Session<'_> {
             targets: system.targets(self),
             answering: if validates || self.is_judged() { system.answering(shape, params) } else { 0 },
             standing: Standing::now(instances.n_bytes().saturating_add(mapped)),
-            intermediate: params.encoder.widths.last().copied().filter(|_| system.has_intermediate()),
+            intermediate: params.encoder.widths().last().copied().filter(|_| system.has_intermediate()),
         };
         if !self.place.explain {
             forecast.check(&format!("xc train {name}"), context)?;
         }
         let layers: Vec<String> = std::iter::once(shape.n_features)
-            .chain(params.encoder.widths.iter().copied())
+            .chain(params.encoder.widths().iter().copied())
             .chain([forecast.work.n_labels])
             .map(|width| width.to_string())
             .collect();
         let head = match &params.head {
             HeadParams::Dense => String::new(),
-            HeadParams::Candidates(head) => candidates(head, self.training.batch_size, forecast.work.n_labels),
+            HeadParams::Candidates(head) => {
+                let negatives = &params.learning.negatives;
+                candidates(head, negatives, self.training.batch_size, forecast.work.n_labels)
+            }
             HeadParams::Differentiated(head) => format!(", {} blocks of labels", head.blocks.len()),
             HeadParams::Sparse(head) => {
                 format!(", {} connections per label, {}", head.fan_in, head.weights.short_name())
@@ -71,7 +74,8 @@ impl Session<'_> {
         context.note(format_args!("memory: about {}: {}{more}", format_bytes(total), forecast.parts()));
         say_length(instances.features(), context);
         if params.loss == Loss::Bce
-            && matches!(&params.head, HeadParams::Sparse(head) if head.sampler == SamplerParams::All)
+            && matches!(params.head, HeadParams::Sparse(_))
+            && params.learning.negatives.sampler == SamplerParams::All
         {
             context.note("bce has a gradient for every label: an epoch takes longer than with squared-hinge");
         }
@@ -91,12 +95,12 @@ impl Session<'_> {
 }
 
 /// What is said of a head whose steps score some labels.
-fn candidates(head: &CandidateHeadParams, batch: usize, n_labels: usize) -> String {
-    let (lists, whose) = match head.negatives.lists {
+fn candidates(head: &CandidateHeadParams, negatives: &NegativeParams, batch: usize, n_labels: usize) -> String {
+    let (lists, whose) = match negatives.lists {
         Lists::Shared => (1, ""),
         Lists::Own => (batch.max(1), " for each instance"),
     };
-    let listed = match head.listed(batch).map(|n| n / lists).filter(|&n| n < n_labels) {
+    let listed = match negatives.listed(batch).map(|n| n / lists).filter(|&n| n < n_labels) {
         None => format!("all {}", counted(n_labels, "label")),
         Some(n) => format!("about {}", counted(n, "label")),
     };

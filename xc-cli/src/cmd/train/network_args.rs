@@ -7,11 +7,11 @@ use crate::error::{CliError, chain};
 use crate::named::{name_of, named};
 use clap::ValueEnum;
 use xc_sparse::dense::MatmulPrecision;
-use xc_train::classifier::{ClassifierParams, EmbeddingInit, InputKind, Preset};
+use xc_train::classifier::{ClassifierParams, EmbeddingInit, EncoderParams, InputKind, Preset};
 use xc_train::model::HoldOut;
 use xc_train::schedule::{Constant, HalveOnPlateau, WarmupCosine};
 use xc_train::trainer::{EarlyStopping, Keep, Monitor, PatienceFrom};
-use xc_train::{Loss, Optimizer, Schedule, TrainParams};
+use xc_train::{Activation, Loss, Optimizer, Schedule, TrainParams};
 
 /// How a network looks and learns.
 #[derive(clap::Args, Clone, Debug)]
@@ -21,10 +21,12 @@ pub(crate) struct NetworkArgs {
     /// vectors need none
     #[arg(long = "network.widths", value_name = "N,...", value_delimiter = ',')]
     widths: Option<Vec<usize>>,
-    /// Initial embeddings of sparse features: random (their sum goes through a ReLU), linear (random, without the ReLU)
-    /// or lsa (latent semantic analysis of the training rows, without the ReLU)
-    #[arg(long = "network.init", value_name = "INIT", value_parser = named::<EmbeddingInit, _>(["random", "linear", "lsa"]))]
+    /// Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)
+    #[arg(long = "network.init", value_name = "INIT", value_parser = named::<EmbeddingInit, _>(["random", "lsa"]))]
     init: Option<EmbeddingInit>,
+    /// What becomes of sums of embeddings: relu, or identity (they stay as they are)
+    #[arg(long = "network.activation", value_name = "NAME", value_parser = named::<Activation, _>(["relu", "identity"]))]
+    activation: Option<Activation>,
     /// Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1 after lsa,
     /// else 1]
     #[arg(long = "network.embedding-rate", value_name = "SHARE")]
@@ -139,13 +141,14 @@ pub(super) fn show_defaults(usual: &Preset, others: &[(&str, Preset)], arg: clap
 
 /// What an option is in a preset, if it is there.
 fn value_of(option: &str, preset: &Preset) -> Option<String> {
-    let (encoder, training) = (&preset.params.encoder, &preset.training);
+    let (encoder, learning, training) = (&preset.params.encoder, &preset.params.learning, &preset.training);
     Some(match option {
-        "widths" => encoder.widths.iter().map(usize::to_string).collect::<Vec<_>>().join(","),
-        "init" => name_of(&encoder.init),
-        "input_dropout" if encoder.input_dropout == encoder.dropout => "that of --network.dropout".to_owned(),
-        "input_dropout" => encoder.input_dropout.to_string(),
-        "dropout" => encoder.dropout.to_string(),
+        "widths" => encoder.widths().iter().map(usize::to_string).collect::<Vec<_>>().join(","),
+        "init" => name_of(&learning.init),
+        "activation" => name_of(&encoder.activation()?),
+        "input_dropout" if learning.input_dropout == learning.dropout => "that of --network.dropout".to_owned(),
+        "input_dropout" => learning.input_dropout.to_string(),
+        "dropout" => learning.dropout.to_string(),
         "precision" => preset.params.precision.name().to_owned(),
         "loss" => name_of(&preset.params.loss),
         "epochs" => training.epochs.to_string(),
@@ -193,24 +196,36 @@ impl NetworkArgs {
     /// The preset with what was asked for, for instances of a kind.
     pub(super) fn apply(&self, preset: &Preset, input: InputKind, seed: u64) -> Result<ClassifierParams, CliError> {
         let mut params = preset.params.clone();
-        params.seed = seed;
-        let encoder = &mut params.encoder;
-        encoder.input = input;
+        let (encoder, learning) = (&mut params.encoder, &mut params.learning);
+        learning.seed = seed;
         if let Some(widths) = &self.widths {
-            encoder.widths = widths.clone();
+            encoder.widths_mut().clone_from(widths);
         } else if input == InputKind::Dense {
             // Vectors need no embeddings.
-            encoder.widths.remove(0);
+            encoder.widths_mut().remove(0);
         }
-        encoder.init = self.init.unwrap_or(encoder.init);
-        encoder.embedding_rate = self.embedding_rate.unwrap_or(encoder.init.usual_rate());
+        if input == InputKind::Dense {
+            *encoder = EncoderParams::vectors(encoder.widths());
+        }
+        // Sums of embeddings that were begun otherwise than the preset's are taken as is usual for these.
+        let activation = self.activation.or(self.init.map(EmbeddingInit::usual_activation));
+        if let (Some(activation), Some(of)) = (activation, encoder.activation_mut()) {
+            *of = activation;
+        }
+        learning.init = self.init.unwrap_or(learning.init);
+        learning.embedding_rate = self.embedding_rate.unwrap_or(learning.init.usual_rate());
         // One rate for all layers where the preset has one.
-        let of_all = if encoder.input_dropout == encoder.dropout { self.dropout } else { None };
-        encoder.input_dropout = self.input_dropout.or(of_all).unwrap_or(encoder.input_dropout);
-        encoder.dropout = self.dropout.unwrap_or(encoder.dropout);
+        let of_all = if learning.input_dropout == learning.dropout { self.dropout } else { None };
+        learning.input_dropout = self.input_dropout.or(of_all).unwrap_or(learning.input_dropout);
+        learning.dropout = self.dropout.unwrap_or(learning.dropout);
         params.precision = self.precision.unwrap_or(params.precision);
         params.loss = self.loss.unwrap_or(params.loss);
-        let of_embeddings = self.init.map(|_| "init").or(self.embedding_rate.map(|_| "embedding-rate"));
+        let of_embeddings = [
+            (self.init.is_some(), "init"),
+            (self.activation.is_some(), "activation"),
+            (self.embedding_rate.is_some(), "embedding-rate"),
+        ];
+        let of_embeddings = of_embeddings.into_iter().find_map(|(is_given, option)| is_given.then_some(option));
         match (input, of_embeddings) {
             (InputKind::Dense, Some(option)) => Err(CliError::usage(format_args!(
                 "--network.{option}: instances are vectors already; expected sparse features or text, or no such option"
@@ -222,16 +237,21 @@ impl NetworkArgs {
     /// Refuses options of layers that a network does not have.
     pub(super) fn refuse_idle(&self, preset: &Preset, params: &ClassifierParams) -> Result<(), CliError> {
         let encoder = &params.encoder;
-        let embeddings = usize::from(encoder.input == InputKind::Sparse);
-        let of_preset = &preset.params.encoder;
+        let embeddings = usize::from(encoder.input() == InputKind::Sparse);
+        let of_preset = &preset.params.learning;
         let is_of_input = self.input_dropout.is_none() && of_preset.input_dropout == of_preset.dropout;
-        let is_idle = self.dropout.is_some() && encoder.widths.len() <= embeddings && !is_of_input;
+        let is_idle = self.dropout.is_some() && encoder.widths().len() <= embeddings && !is_of_input;
         refuse_idle(&[("network.dropout", is_idle, "a hidden layer above the input (--network.widths)")])
     }
 
     /// Whether initial embeddings were asked for.
     pub(super) fn has_init(&self) -> bool {
         self.init.is_some()
+    }
+
+    /// Whether another activation of their sums was asked for.
+    pub(super) fn has_activation(&self) -> bool {
+        self.activation.is_some()
     }
 
     /// Whether the preset's learning rate is that of the optimiser.

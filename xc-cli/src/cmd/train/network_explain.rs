@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 use xc_lsh::Kind;
 use xc_lsh::upkeep::Schedule;
 use xc_sparse::store::to_parameter;
-use xc_train::classifier::{CandidateHeadParams, HeadParams, InputKind};
+use xc_train::classifier::{InputKind, LearningParams};
 use xc_train::sampler::{AnnParams, LshParams, MidxParams, SamplerParams, ScheduleParams, Weighting};
 
 impl Session<'_> {
@@ -37,7 +37,11 @@ impl Session<'_> {
             lines: vec![("data", said)],
             resolved: Resolved::default(),
             data,
-            parameters: json!({ "classifier": to_parameter(&self.params), "training": self.kept() }),
+            parameters: json!({
+                "classifier": to_parameter(&self.params),
+                LearningParams::NAME: to_parameter(&self.params.learning),
+                "training": self.kept(),
+            }),
             memory,
         };
         self.resolve(system, &mut plan.resolved);
@@ -48,24 +52,27 @@ impl Session<'_> {
     /// The values that all networks have.
     fn resolve(&self, system: &dyn System, out: &mut Resolved) {
         let (params, training) = (&self.params, &self.training);
-        let encoder = &params.encoder;
+        let (encoder, learning) = (&params.encoder, &params.learning);
         let of = |option: &str| system.origin(option, &self.shape);
-        let mut widths: Vec<_> = encoder.widths.iter().map(usize::to_string).collect();
+        let mut widths: Vec<_> = encoder.widths().iter().map(usize::to_string).collect();
         if system.has_intermediate() {
             widths.pop();
         }
         let widths = Some(widths.join(",")).filter(|widths| !widths.is_empty());
         out.set_some("network.widths", widths, "none", of("network.widths"));
-        let is_sparse = encoder.input == InputKind::Sparse;
+        let is_sparse = encoder.input() == InputKind::Sparse;
         let no_embeddings = "none: instances are vectors";
-        let init = is_sparse.then(|| name_of(&encoder.init));
+        let init = is_sparse.then(|| name_of(&learning.init));
         out.set_some("network.init", init, no_embeddings, of("network.init"));
-        let rate = is_sparse.then_some(encoder.embedding_rate);
+        let activation = encoder.activation().map(|activation| name_of(&activation));
+        let by = if self.args.has_init() { Origin::Follows("network.init") } else { of("network.activation") };
+        out.set_some("network.activation", activation, no_embeddings, by);
+        let rate = is_sparse.then_some(learning.embedding_rate);
         out.set_some("network.embedding-rate", rate, no_embeddings, Origin::Follows("network.init"));
         let alone = self.args.has_dropout_alone();
         let dropout = if alone { Origin::Follows("network.dropout") } else { of("network.input-dropout") };
-        out.set("network.input-dropout", encoder.input_dropout, dropout);
-        out.set("network.dropout", encoder.dropout, of("network.dropout"));
+        out.set("network.input-dropout", learning.input_dropout, dropout);
+        out.set("network.dropout", learning.dropout, of("network.dropout"));
         out.set("network.precision", params.precision.name(), of("network.precision"));
         out.set("loss", name_of(&params.loss), of("loss"));
         out.set("epochs", training.epochs, of("epochs"));
@@ -90,7 +97,7 @@ impl Session<'_> {
 
 /// The values of a head whose steps score some labels.
 pub(super) fn resolve_candidates(args: &CandidateArgs, session: &Session<'_>, out: &mut Resolved) {
-    let HeadParams::Candidates(CandidateHeadParams { negatives, .. }) = &session.params.head else { return };
+    let negatives = &session.params.learning.negatives;
     let n_labels = session.shape.n_labels;
     let by_preset = |changed: bool| match &args.preset {
         Some(name) if changed => Origin::Preset(name.clone()),

@@ -18,7 +18,7 @@ use xc_hash::text::Featurizer;
 use xc_sparse::atomic::write_file;
 use xc_sparse::store::to_parameter;
 use xc_train::Loss;
-use xc_train::classifier::{ClassifierParams, Preset, preset};
+use xc_train::classifier::{ClassifierParams, LearningParams, Preset, preset};
 use xc_train::model::HoldOut;
 use xc_train::skipgram::SkipgramModel;
 
@@ -52,6 +52,7 @@ use xc_train::skipgram::SkipgramModel;
 ))]
 #[command(mut_arg("widths", |arg| arg.help("Width of a vector [default: 200]")))]
 #[command(mut_arg("init", |arg| arg.hide(true)))]
+#[command(mut_arg("activation", |arg| arg.hide(true)))]
 #[command(mut_arg("embedding_rate", |arg| arg.help(
     "Learning rate of the vectors, as a share of the learning rate; 0: they stay fixed [default: 1]"
 )))]
@@ -115,7 +116,10 @@ impl System for Args {
         if self.network.has_init() {
             return Err(CliError::usage("--network.init: vectors of words begin at random"));
         }
-        if let [_, _, ..] = params.encoder.widths[..] {
+        if self.network.has_activation() {
+            return Err(CliError::usage("--network.activation: vectors of words stay as they are"));
+        }
+        if let [_, _, ..] = params.encoder.widths() {
             return Err(CliError::usage("--network.widths: one width is expected, that of the vectors"));
         }
         self.head.apply(shape, &mut params)?;
@@ -153,6 +157,7 @@ impl System for Args {
                 model::save_with(&self.place.model, SkipgramModel::KIND, extras, |writer| {
                     writer.set_parameter("skipgram", self.words.settings());
                     writer.set_parameter("classifier", to_parameter(&session.params));
+                    writer.set_parameter(LearningParams::NAME, to_parameter(&session.params.learning));
                     found.write(writer)
                 })?;
                 write_file(&self.vectors(), |out| found.write_text(words.names(), out))

@@ -12,7 +12,8 @@ use xc_sparse::dtype::DType;
 use xc_train::Loss;
 use xc_train::classifier::preset::{DataShape, FEW};
 use xc_train::classifier::{
-    ClassifierParams, EmbeddingInit, HeadParams, InputKind, MAX_UNITS, Preset, SparseHeadParams, Wiring, preset,
+    ClassifierParams, ConnectionLearning, EmbeddingInit, EncoderParams, HeadParams, InputKind, MAX_UNITS, Preset,
+    SparseHeadParams, Wiring, preset,
 };
 use xc_train::sampler::SamplerParams;
 
@@ -46,8 +47,8 @@ use xc_train::sampler::SamplerParams;
      their embeddings [default: 512 for sparse features, none for vectors]"
 )))]
 #[command(mut_arg("init", |arg| arg.help(
-    "Initial embeddings of sparse features: random (their sum goes through a ReLU), linear (random, without the ReLU) or \
-     lsa (latent semantic analysis of the training rows, without the ReLU) [default: lsa; random without an intermediate layer]"
+    "Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows) [default: lsa; \
+     random without an intermediate layer]"
 )))]
 #[command(mut_arg("loss", |arg| arg.help(
     "squared-hinge or bce (each label true or false), softmax (one true label) [default: squared-hinge]"
@@ -66,7 +67,10 @@ fn show_default_of_data(arg: clap::Arg) -> clap::Arg {
     let head = SparseHeadParams::default();
     match arg.get_id().as_str() {
         "fan_in" => return with_default(arg, &head.fan_in.to_string()),
-        "rewire_fraction" => return with_default(arg, &head.rewire_fraction.to_string()),
+        "rewire_fraction" => {
+            return with_default(arg, &ConnectionLearning::default().rewire_fraction.to_string());
+        }
+        "activation" => return with_default(arg, "identity after lsa, else relu"),
         _ => {}
     }
     let of = |n_instances| preset::uniform_for(DataShape { n_instances, n_entries: 0, n_labels: 0 });
@@ -179,20 +183,21 @@ impl System for Args {
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
         // The preset's last width is the intermediate layer, which has an option of its own.
         let mut preset = self.preset_for(shape);
-        let usual = preset.params.encoder.widths.pop();
+        let usual = preset.params.encoder.widths_mut().pop();
         let intermediate = self.head.intermediate.map_or(usual, |Units(units)| units);
         if intermediate.is_none() && !self.network.has_init() {
-            preset.params.encoder.init = EmbeddingInit::Random;
+            preset.params.learning.init = EmbeddingInit::Random;
+            preset.params.encoder = EncoderParams::bag(preset.params.encoder.widths());
         }
         let mut params = self.network.apply(&preset, shape.input, seed)?;
-        if shape.input == InputKind::Sparse && params.encoder.widths.is_empty() {
+        if shape.input == InputKind::Sparse && params.encoder.widths().is_empty() {
             return Err(CliError::usage("--network.widths: at least one width is expected, none of them 0"));
         }
         if intermediate == Some(0) {
             return Err(CliError::usage("--network.intermediate 0: at least 1 unit is expected, or none"));
         }
-        params.encoder.widths.extend(intermediate);
-        params.head = self.head.params(self.network.batch_size(&preset), params.loss)?;
+        params.encoder.widths_mut().extend(intermediate);
+        self.head.apply(self.network.batch_size(&preset), &mut params)?;
         params.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
         Ok(params)
     }
@@ -206,7 +211,7 @@ impl System for Args {
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
         let Session { shape, params, training, .. } = session;
-        let units = params.encoder.widths.last().copied().filter(|_| self.has_intermediate());
+        let units = params.encoder.widths().last().copied().filter(|_| self.has_intermediate());
         let (labels, instances) = (shape.n_labels, session.instances.targets().len());
         let has_few = shape.data.is_some_and(|data| data.has_few_instances());
         plan.lines.push((
@@ -224,15 +229,16 @@ impl System for Args {
         if let HeadParams::Sparse(head) = &params.head {
             out.set("head.fan-in", head.fan_in, Origin::Default);
             out.set("head.precision", head.weights.short_name(), Origin::Default);
-            out.set("head.moments", head.moments.short_name(), Origin::Default);
-            out.set("head.rewire-fraction", head.rewire_fraction, Origin::Default);
-            let power = match head.sampler {
+            let (of, sampler) = (params.learning.connections, params.learning.negatives.sampler);
+            out.set("head.moments", of.moments.short_name(), Origin::Default);
+            out.set("head.rewire-fraction", of.rewire_fraction, Origin::Default);
+            let power = match sampler {
                 SamplerParams::Frequency { power, .. } => Some(power),
                 _ => None,
             };
             out.set_some("sampler.power", power, "none", Origin::Follows("sampler"));
-            out.set("head.rewire-every", head.rewire_every, Origin::Follows("batch"));
-            out.set("sampler", label_of(&head.sampler), Origin::Follows("negatives"));
+            out.set("head.rewire-every", of.rewire_every, Origin::Follows("batch"));
+            out.set("sampler", label_of(&sampler), Origin::Follows("negatives"));
         }
     }
 
@@ -252,9 +258,14 @@ impl HeadArgs {
         !matches!(self.intermediate, Some(Units(None)))
     }
 
-    fn params(&self, batch_size: usize, loss: Loss) -> Result<HeadParams, CliError> {
-        let Some(wiring) = self.wiring.0 else { return self.dense() };
-        let (usual, sampler) = (SparseHeadParams::default(), self.sampler()?);
+    /// Gives the classifier this head.
+    fn apply(&self, batch_size: usize, params: &mut ClassifierParams) -> Result<(), CliError> {
+        let Some(wiring) = self.wiring.0 else {
+            params.head = self.dense()?;
+            return Ok(());
+        };
+        let (usual, loss, sampler) = (SparseHeadParams::default(), params.loss, self.sampler()?);
+        let usual_learning = ConnectionLearning::default();
         let is_frequency = matches!(sampler, SamplerParams::Frequency { .. });
         let screens = sampler == SamplerParams::All && loss == Loss::SquaredHinge;
         refuse_idle(&[
@@ -271,16 +282,19 @@ impl HeadArgs {
                 "a --head.rewire-fraction above 0",
             ),
         ])?;
-        Ok(HeadParams::Sparse(SparseHeadParams {
+        params.head = HeadParams::Sparse(SparseHeadParams {
             fan_in: self.fan_in.unwrap_or(usual.fan_in),
             wiring,
             weights: self.weights.unwrap_or(DType::F32),
+        });
+        params.learning.negatives = sampler.into();
+        params.learning.connections = ConnectionLearning {
             moments: self.moments.unwrap_or(DType::F32),
             screening: !self.no_screening,
-            rewire_every: self.rewire_every.unwrap_or(SparseHeadParams::usual_rewire_every(batch_size)),
-            rewire_fraction: self.rewire_fraction.unwrap_or(usual.rewire_fraction),
-            sampler,
-        }))
+            rewire_every: self.rewire_every.unwrap_or(ConnectionLearning::usual_rewire_every(batch_size)),
+            rewire_fraction: self.rewire_fraction.unwrap_or(usual_learning.rewire_fraction),
+        };
+        Ok(())
     }
 
     fn sampler(&self) -> Result<SamplerParams, CliError> {

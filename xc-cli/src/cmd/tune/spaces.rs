@@ -202,10 +202,12 @@ const WIDTHS: Searched = usual(
     "few rows want wide embeddings, very many labels narrow ones",
 );
 
-const INIT: Searched = usual(
-    "network.init",
-    &[USUAL, "random", "linear", "lsa"],
-    "lsa suits long texts; many labels: no ReLU after the embeddings (linear)",
+const INIT: Searched = usual("network.init", &[USUAL, "random", "lsa"], "lsa suits long texts");
+
+const ACTIVATION: Searched = usual(
+    "network.activation",
+    &[USUAL, "relu", "identity"],
+    "many labels want no ReLU after the embeddings, nor does lsa",
 );
 
 const DROPOUT: Searched = usual(
@@ -278,7 +280,7 @@ const SAMPLER: Searched =
 /// Changes that often help networks, those of texts first.
 const NETWORK_STARTS: [&[(&str, &str)]; 6] = [
     &[("text.ngrams", "2")],
-    &[("network.init", "linear"), ("network.dropout", "0")],
+    &[("network.activation", "identity"), ("network.dropout", "0")],
     &[("epochs", "20")],
     &[("network.widths", "1024"), ("optimizer.rate", "0.002")],
     &[("tfidf", "true")],
@@ -292,6 +294,7 @@ pub(super) const MACH: Listed = Listed {
         DECODER,
         WIDTHS,
         INIT,
+        ACTIVATION,
         DROPOUT,
         LOSS,
         EPOCHS,

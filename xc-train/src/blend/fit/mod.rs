@@ -10,7 +10,7 @@
 //! *Determinism*: the same bits for the same seed, at any number of threads.
 
 use super::{DEPTH, Features, Rule, RuleKind, RuleScratch, Scale};
-use crate::classifier::{Classifier, EncoderParams, InputKind, preset};
+use crate::classifier::{Classifier, EncoderParams, LearningParams, preset};
 use crate::metrics::{EvaluateError, EvaluatorParams, Metric, MetricReport, evaluate};
 use crate::schedule::WarmupCosine;
 use crate::trainer::{Event, Keep, Monitor, Observer, Subset, TrainError};
@@ -389,9 +389,9 @@ fn network(
     cancel: &dyn Cancel,
 ) -> Result<Classifier, TrainError> {
     let mut of = preset::dense().params;
-    let encoder = of.encoder;
-    of.encoder = EncoderParams { input: InputKind::Dense, widths: hidden, input_dropout: 0.0, dropout: 0.0, ..encoder };
-    (of.loss, of.seed) = (Loss::Bce, seed);
+    of.encoder = EncoderParams::vectors(hidden);
+    of.loss = Loss::Bce;
+    of.learning = LearningParams { seed, ..LearningParams::default() };
     let made = Classifier::new(preset::DENSE, rows.width(), 1, of);
     let mut network = made.unwrap_or_else(|e| panic!("a small network is possible: {e}"));
     let examples = Examples::try_new(Rows::Dense(rows), targets);

@@ -1,0 +1,48 @@
+# Steps about what stands around the crates: fuzz targets, drivers of peers, scripts.
+
+# The library of libFuzzer is C++ and is linked by cargo-fuzz alone: a check needs none, so an empty file stands for it.
+fuzz_targets() {
+  : > "$scratch/libfuzzer.a"
+  CUSTOM_LIBFUZZER_PATH=$scratch/libfuzzer.a outside fuzz --all-targets
+}
+
+# outside FOLDER ARGUMENTS...: `cargo check` of a package beside the workspace, without errors and warnings.
+outside() {
+  local folder=$1 said
+  shift
+  said=$(cargo check --locked --quiet --manifest-path "$folder/Cargo.toml" --target-dir "${CARGO_TARGET_DIR:-target}/$folder" "$@" 2>&1) &&
+    [[ -z $said ]] && return
+  printf '%s\n' "cargo check in $folder" "$said"
+  return 1
+}
+
+drivers() {
+  local manifest
+  for manifest in bench/*/Cargo.toml; do
+    outside "$(dirname "$manifest")" || return 1
+  done
+  for source in bench/*/*.rs bench/*.rs; do
+    [ -e "$source" ] && printf '%s: a Rust file without a manifest\n' "$source" && return 1
+  done
+  return 0
+}
+
+# Python files compile, and shell files parse.
+scripts() {
+  local file
+  python3 - << 'END' || return 1
+import pathlib, sys
+files = sorted(path for folder in ("bench", "fuzz", "python") for path in pathlib.Path(folder).rglob("*.py") if "target" not in path.parts)
+for path in files:
+    compile(path.read_text(), str(path), "exec", dont_inherit=True)
+print(len(files), "Python files compile")
+sys.exit(not files)
+END
+  for file in .ci/run .ci/tests-on .ci/steps/*.sh bench/*.sh; do
+    bash -n "$file" || return 1
+  done
+}
+
+step_fuzz() { check fuzz fuzz_targets; }
+step_drivers() { check drivers drivers; }
+step_scripts() { check scripts scripts; }

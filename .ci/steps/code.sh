@@ -1,0 +1,118 @@
+# Steps about the code: tests, form, and every crate on its own.
+
+# Tests write thousands of small files and wait for the disk each time: where memory can hold them, they are there.
+suite() {
+  local free
+  free=$(df --output=avail -k /dev/shm 2> /dev/null | tail -n 1) || free=0
+  if [ -z "${TMPDIR:-}" ] && [ -w /dev/shm ] && [ "${free:-0}" -ge $((4 << 20)) ]; then
+    TMPDIR=/dev/shm cargo test --workspace --locked --no-fail-fast
+  else
+    cargo test --workspace --locked --no-fail-fast
+  fi
+}
+
+documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked; }
+
+# checked ARGUMENTS: `cargo check` without errors and warnings.
+checked() {
+  local said
+  said=$(cargo check --locked --quiet "$@" 2>&1) && [[ -z $said ]] && return
+  printf '%s\n' "cargo check $*" "$said"
+  return 1
+}
+
+# crates: each crate of the workspace with its own features, a line each. A feature that only turns on features of other
+# crates of ours is checked in the crate that owns them.
+crates() {
+  cargo metadata --no-deps --locked --format-version 1 | python3 -c '
+import json, sys
+packages = json.load(sys.stdin)["packages"]
+ours = {package["name"] for package in packages}
+def is_forwarded(parts):
+    of = [part.split("/")[0].rstrip("?") for part in parts]
+    return bool(parts) and all("/" in part and name in ours for part, name in zip(parts, of))
+for package in packages:
+    own = [name for name, parts in package["features"].items() if name != "default" and not is_forwarded(parts)]
+    print(package["name"], *sorted(own))
+'
+}
+
+# Every crate with and without its default features, and with each feature alone: what only builds beside others does not.
+alone() {
+  local crate own feature
+  while read -r crate own; do
+    checked -p "$crate" && checked -p "$crate" --no-default-features || return 1
+    for feature in $own; do
+      checked -p "$crate" --no-default-features --features "$feature" || return 1
+    done
+    printf '%s: with and without default features; each alone: %s\n' "$crate" "${own:-none}"
+  done < <(crates)
+}
+
+# tested: tests of the optional features that need no device.
+bounded() { # bounded CRATE MOST: what somebody compiles who depends on CRATE without its default features.
+  local n
+  n=$(cargo tree --locked -p "$1" --no-default-features --edges normal --prefix none | awk '{ print $1, $2 }' | sort -u | wc -l)
+  printf '%s without default features: %s packages, at most %s expected\n' "$1" "$n" "$2"
+  [ "$n" -le "$2" ]
+}
+
+# elsewhere TARGET...: the workspace checks for other machines.
+elsewhere() {
+  local target under stub=$scratch/stub
+  # No other machine's compiler is here. Nothing is linked in a check, so empty object files of the one C library do.
+  stub_compiler "$stub"
+  for target in "$@"; do
+    under=${target//-/_}
+    (export "CC_$under=$stub" "AR_$under=$stub" && checked --workspace --target "$target") || return 1
+    printf '%s: checks\n' "$target"
+  done
+}
+
+# stub_compiler FILE: a compiler and archiver that makes empty files.
+stub_compiler() {
+  cat > "$1" << 'END'
+#!/bin/sh
+while [ $# -gt 0 ]; do
+  case $1 in
+    -o) : > "$2"; shift ;;
+    -Fo*) : > "${1#-Fo}" ;;
+    -out:* | -OUT:*) : > "${1#*:}" ;;
+    *.a | *.lib) : > "$1" ;;
+  esac
+  shift
+done
+END
+  chmod +x "$1"
+}
+
+step_tests() { check tests suite; }
+step_format() { check format cargo fmt --all --check; }
+step_lints() { check lints cargo clippy --workspace --all-targets --locked -- -D warnings; }
+step_docs() { check docs documentation; }
+step_architecture() { check architecture cargo test --locked --quiet -p xc-cli --test architecture; }
+step_alone() { check alone alone; }
+
+step_packages() {
+  check packages-xc-tree bounded xc-tree 45
+  check packages-xc-train bounded xc-train 60
+}
+
+step_machines() {
+  local others=(aarch64-unknown-linux-gnu aarch64-apple-darwin x86_64-pc-windows-msvc)
+  if ! command -v rustup > /dev/null; then
+    skip machines "there is no rustup to install the standard library of ${others[*]}"
+  elif ! has_targets "${others[@]}" && ! { may_install && timeout 120 rustup --quiet target add "${others[@]}"; }; then
+    skip machines "the standard library of ${others[*]} is not installed (rustup target add)"
+  else
+    check machines elsewhere "${others[@]}"
+  fi
+}
+
+has_targets() {
+  local installed target
+  installed=" $(rustup target list --installed | xargs) "
+  for target in "$@"; do
+    case $installed in *" $target "*) ;; *) return 1 ;; esac
+  done
+}
