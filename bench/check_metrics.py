@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Expected metric values for a small random case, worked out apart from the Rust code.
 
-    python bench/check_metrics.py > xc-train/tests/golden/metrics.json
+    python bench/check_metrics.py > xc-metrics/tests/golden/metrics.json
 
 Dense 0/1 matrices and the textbook formulas; scikit-learn, where it is installed, checks F1, and precision and recall at
 a threshold, a third way. The case has short and empty lists, instances without labels, labels never trained on, true labels that

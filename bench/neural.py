@@ -3,7 +3,7 @@
 
 Wants numpy, scipy and torch, and the example `neural_speed` built in release mode:
 
-    cargo build --release -p xc-train --example neural_speed
+    cargo build --release -p xc-nn --example neural_speed
     python3 bench/neural.py [--threads 1 2] > bench/results/neural.jsonl
 
 Products: GFLOP/s, the fastest of six. Steps: ms, the median of ten after four. PyTorch's steps are given its fastest

@@ -12,11 +12,9 @@ use xc_sparse::Cancel;
 use xc_sparse::store::{ArrayRef, CHECKPOINT_KIND, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::classifier::{Classifier, ClassifierParams, preset};
-use xc_train::schedule::HalveOnPlateau;
-use xc_train::trainer::{
-    CHECKPOINT, CheckpointAt, EarlyStopping, Event, Observer, PatienceFrom, STATE, Silent, Subset, Summary, TrainError,
-};
-use xc_train::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
+use xc_nn::schedule::HalveOnPlateau;
+use xc_nn::trainer::{CHECKPOINT, CheckpointAt, EarlyStopping, Event, Observer, PatienceFrom, STATE, Silent, Subset, Summary, TrainError};
+use xc_nn::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
 
 /// Stops in the middle of the second epoch.
 struct Stop;

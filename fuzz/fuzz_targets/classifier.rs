@@ -9,7 +9,8 @@ use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, Rows};
 use xc_train::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, preset};
-use xc_train::{DenseRows, Features};
+use xc_nn::Features;
+use xc_sparse::DenseRows;
 
 fuzz_target!(|input: (u8, &[u8])| {
     let Some(path) = model_folder(preset::UNIFORM, input.0, input.1) else { return };

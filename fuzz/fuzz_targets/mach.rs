@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_sparse::store::OpenMode;
 use xc_sparse::{CsrMatrix, Rows};
-use xc_train::Features;
+use xc_nn::Features;
 use xc_train::mach::{KIND, MachContainer};
 
 fuzz_target!(|input: (u8, &[u8])| {

@@ -84,7 +84,7 @@ pub(crate) fn is_refused(command: &str, option: &str) -> bool {
 fn without_use(command: &str) -> &'static [&'static str] {
     match command {
         "completions" => &["threads", "seed", "max-memory", "json", "progress", "quiet", "config"],
-        "bench curves" | "bench distributions" => &["threads", "seed", "progress"],
+        "bench curves" => &["threads", "seed", "progress"],
         "bench predict" | "index evaluate" => &["seed", "progress"],
         "evaluate" => &["progress"],
         "index search" | "convert" => &["seed", "json", "progress"],

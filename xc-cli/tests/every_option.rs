@@ -271,17 +271,7 @@ fn every_option_of_an_index_changes_something_or_is_refused() {
 #[test]
 fn every_option_of_other_commands_changes_something_or_is_refused() {
     every_option_of(
-        &[
-            "quickstart",
-            "generate",
-            "merge",
-            "blend",
-            "calibrate",
-            "convert",
-            "bench curves",
-            "bench distributions",
-            "completions",
-        ],
+        &["quickstart", "generate", "merge", "blend", "calibrate", "convert", "bench curves", "completions"],
         false,
     );
 }

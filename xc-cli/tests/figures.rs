@@ -36,7 +36,6 @@ fn no_network_speaks_of_more_labels_than_there_are() {
         for (kind, options) in [
             ("mach", "--repetitions 2"),
             ("dense", ""),
-            ("dense", "--head differentiated"),
             ("uniform", "--network.intermediate 16 --head.fan-in 4"),
             ("uniform", "--network.intermediate 16 --head.fan-in 4 --negatives 3"),
             ("lns", ""),

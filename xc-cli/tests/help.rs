@@ -6,7 +6,7 @@ use program::Folder;
 use std::collections::BTreeMap;
 
 /// Every command that does something.
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 30] = [
     "quickstart",
     "generate",
     "train tree",
@@ -35,7 +35,6 @@ const COMMANDS: [&str; 31] = [
     "convert",
     "bench predict",
     "bench curves",
-    "bench distributions",
     "completions",
     "",
 ];
@@ -210,7 +209,6 @@ fn common_options_are_listed_where_they_are_used_and_some_are_taken_everywhere()
             "convert" => "--from npz x --to xc-text y",
             "bench predict" => "--model x --input x",
             "bench curves" => "--log x --output y",
-            "bench distributions" => "--input x --output y",
             "completions" => "bash",
             command if command.starts_with("tune") => "--train x --output y",
             _ => "--train x --model y",

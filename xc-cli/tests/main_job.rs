@@ -143,9 +143,8 @@ fn labels_by_name_are_learned_kept_and_answered() {
     assert_eq!(first["names"][0], ["animal", "cat", "dog", "stone"][id]);
     // The truth names a label that training never saw: it is counted, and missed.
     folder.ok(&format!("predict --model m --input test.jsonl {fields} --top-k 2 --output p.txt"));
-    let report = json(&folder.ok(&format!(
-        "evaluate --truth test.jsonl {fields} --label-names m/labels.txt --predictions p.txt --k 1 --json"
-    )));
+    let report =
+        json(&folder.ok("evaluate --truth test.jsonl --label-names m/labels.txt --predictions p.txt --k 1 --json"));
     assert_eq!(report["counts"]["unknown_labels"], 1);
     assert_eq!(report["instances"], 3);
 }

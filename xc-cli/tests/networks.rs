@@ -76,7 +76,7 @@ fn parts_trained_apart_merge_into_the_bytes_of_one_run() {
     folder.ok(&format!(
         "train mach --train data/train.jsonl --label-names data/labels.txt --buckets 20 {QUICK} --seed 4 --repetitions-range 2..3 --model c"
     ));
-    folder.xc("merge a c --output again").refused(2, "c: mach.classifier.seed is 4, expected 3 as in a");
+    folder.xc("merge a c --output again").refused(2, "c: mach.seed is 4, expected 3 as in a");
     folder.ok(&format!(
         "train mach --train data/train.jsonl --label-names data/labels.txt --buckets 21 {QUICK} --seed 3 --repetitions-range 2..3 --model d"
     ));
@@ -303,40 +303,6 @@ fn training_goes_by_precision_at_three_down_to_the_lowest_rate() {
 }
 
 #[test]
-fn a_differentiated_head_learns_with_fewer_weights_and_resumes_to_the_same_bytes() {
-    let folder = Folder::new();
-    folder.ok(DATA);
-    let train = |more: &str| format!("train dense --train data/train.txt {QUICK} --seed 3 {more}");
-    let report = |more: &str| json(&folder.ok(&format!("{} --validation data/test.txt --json", train(more))));
-    let dense = report("--model dense");
-    let some = report("--model some --head differentiated --head.blocks 0.2:0.5,0.8:0.5");
-    let fewer = dense["parameters"].as_u64().unwrap() - some["parameters"].as_u64().unwrap();
-    assert_eq!(fewer, 150 * 12, "each label reads half of 24 units");
-    let (all, half) = (precision(&folder, "dense", ""), precision(&folder, "some", ""));
-    assert!((some["P@1"].as_f64().unwrap() - half).abs() < 1e-9 && half > all - 0.15, "{half}, all units {all}");
-    let more = "--head differentiated --validation-fraction 0.1";
-    for threads in [1, 3] {
-        folder.ok(&train(&format!("{more} --model m{threads} --threads {threads}")));
-    }
-    folder
-        .resumed_after_kills(&train(&format!("{more} --model m --checkpoint-every 5")), 6, |attempt| 40 + 35 * attempt);
-    let one = contents(&folder.path("m1"));
-    assert!(one == contents(&folder.path("m3")) && one == contents(&folder.path("m")));
-    folder.ok("inspect m --verify");
-    let refused = |more: &str, why: &str| {
-        let outcome = folder.xc(&train(&format!("--model refused {more}")));
-        assert!(outcome.code == 2 && outcome.stderr.contains(why), "{more}: {outcome:?}");
-    };
-    refused("--head.blocks 0.5:0.5,0.5:0.5", "--head.blocks: --head differentiated is expected with it");
-    refused(
-        "--head differentiated --head.blocks 0.5:0.5",
-        "--head.blocks: shares of the labels add up to 0.5, expected",
-    );
-    refused("--head differentiated --head.blocks 0.5", "got \"0.5\", expected two shares such as 0.1:0.5");
-    refused("--head differentiated --head.blocks 0.5:0.99,0.5:0.01", "--head.blocks: block 1 reads none of 24 units");
-}
-
-#[test]
 fn curves_of_trainings_stand_in_one_picture_over_steps_or_time() {
     let folder = Folder::new();
     folder.ok(DATA);
@@ -375,37 +341,6 @@ fn curves_of_trainings_stand_in_one_picture_over_steps_or_time() {
         ("--log a.log --metric P@77", format!("a.log/log.jsonl: {no_metric}")),
     ] {
         folder.xc(&format!("bench curves {wrong} --output race.svg")).refused(2, &line);
-    }
-}
-
-#[test]
-fn distributions_of_samplers_stand_in_one_picture_above_their_distances() {
-    let folder = Folder::new();
-    let line = |step: u32, points: &str, far: f64| {
-        format!(
-            "{{\"step\":{step},\"points\":[{points}],\
-             \"variation\":{{\"uniform\":{far},\"closed\":0.25,\"tables\":0.5}}}}\n"
-        )
-    };
-    let points = "[1,0.5,0.25,0.25,0.5],[2,0.25,0.25,0.25,0],[3.5,0.125,0.25,0.25,0.25]";
-    let lines = [line(0, points, 0.0), line(10, "", 0.125), line(20, points, 0.375)];
-    folder.write("far.jsonl", lines.concat());
-    let table = folder.ok("bench distributions --input far.jsonl --output far.svg");
-    assert!(table.contains("0.3750") && table.lines().count() == 3, "{table}");
-    let report = json(&folder.ok("bench distributions --input far.jsonl --output far.svg --json"));
-    assert_eq!((&report[1]["step"], &report[1]["variation"]["uniform"]), (&20.into(), &0.375.into()));
-    let picture = folder.read("far.svg");
-    for text in ["target", "uniform", "LSH, closed form", "LSH, tables", "step 20", "total variation"] {
-        assert!(picture.contains(&format!(">\n{text}\n</text>")), "no {text}: {picture}");
-    }
-    folder.write("none.jsonl", line(0, "", 0.0));
-    folder.write("wrong.jsonl", "{\"step\":1}\n");
-    for (file, why) in [
-        ("none", "no points; expected what the example sampler_distributions writes"),
-        ("wrong", "line 1: missing field `variation` at line 1 column 10"),
-    ] {
-        let line = format!("{file}.jsonl: {why}");
-        folder.xc(&format!("bench distributions --input {file}.jsonl --output far.svg")).refused(2, &line);
     }
 }
 

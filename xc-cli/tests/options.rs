@@ -178,7 +178,7 @@ fn what_is_explained_is_true_of_every_preset_of_trees() {
 fn what_is_explained_is_what_networks_are_trained_with() {
     let folder = folder();
     for (kind, more) in [
-        ("dense", "--head differentiated"),
+        ("dense", "--network.widths 24"),
         ("uniform", "--network.widths 24"),
         ("mach", "--network.widths 24 --repetitions-range 2..3"),
         ("lns", "--network.widths 24"),

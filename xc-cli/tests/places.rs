@@ -285,13 +285,12 @@ const FOLDERS: [&str; 12] = [
     "convert --from xc absent --to pecos OUT",
 ];
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 6] = [
     "predict --model absent --input absent --output OUT",
     "index search --index absent --queries absent.npy --output OUT",
     "index evaluate --index absent --queries absent.npy --plot OUT",
     "convert --from jsonl absent --to xc-text OUT",
     "bench curves --log absent --output OUT",
-    "bench distributions --input absent --output OUT",
     "convert --from xc-text absent --to npz d.npz --output-labels OUT",
 ];
 

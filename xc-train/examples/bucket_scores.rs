@@ -10,10 +10,10 @@
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use xc_nn::Features;
 use xc_sparse::Rows;
 use xc_sparse::io::{ReadOptions, read_dataset};
 use xc_sparse::store::OpenMode;
-use xc_train::Features;
 use xc_train::mach::MachContainer;
 
 type Failure = Box<dyn std::error::Error>;

@@ -8,9 +8,9 @@ use std::error::Error;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
+use xc_nn::Features;
 use xc_sparse::io::{Instances, read_instances, write_npy};
 use xc_sparse::{DenseMatrix, Rows};
-use xc_train::Features;
 use xc_train::classifier::Classifier;
 use xc_train::model::{Model, Queries};
 

@@ -1,94 +1,26 @@
-//! Networks, MACH models and metrics, and one interface to trained models of every kind.
+//! Kinds of models, and one interface to trained models of every kind.
 //!
 //! [`Model::open`] opens a model of any kind, which answers queries: texts, sparse rows or vectors; see
-//! [`model`].
+//! [`model`]. A kind composes what the crates below have: networks ([`classifier`]) are made of `xc-nn`, judged by
+//! `xc-metrics`; MACH models ([`mach`]) of `xc-mach`, trees of `xc-tree`.
 //!
-//! [`metrics`] evaluates ranked labels: P@k, nDCG@k, their propensity-scored forms, recall, MAP, MRR,
-//! coverage, F1, with bootstrap intervals and paired comparisons.
-//!
-//! The rest is the neural core: an [`Encoder`] computes a vector of each instance, a [`Head`] computes
-//! logits from the vector, a [`Loss`] evaluates them, and an [`Optimizer`] updates the parameters at a
-//! rate set by a schedule.
-//!
-//! ```text
-//!   Batch ──▶ Encoder ──▶ Activations ──▶ Head ──▶ logits ──▶ Loss
-//!               bag          n x width     dense    n x outputs  │
-//!               stack   ◀── gradient ◀──────────── gradient ◀────┘
-//! ```
-//!
-//! A custom training loop; `Trainer` (feature `train`) is the one with validation, early stopping and
-//! checkpoints:
-//!
-//! ```
-//! use xc_sparse::{CsrMatrix, LabelRows, Rows};
-//! use xc_train::{Activation, Batch, Examples, Features, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams};
-//! use xc_train::{encoder::Bag, head::Dense};
-//!
-//! // Four instances: instance i has the feature i and the label i / 2.
-//! let x = CsrMatrix::new((4, 4), vec![0, 1, 2, 3, 4], vec![0, 1, 2, 3], vec![1.0f32; 4]);
-//! let y = LabelRows::from_lists([[0u32], [0], [1], [1]], 2)?;
-//! let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y)?;
-//!
-//! let mut network = Network::new(Bag::new(4, 8, Activation::Relu, 0.0, 1), Dense::new(2, 8, 1));
-//! let rule = Rule { optimizer: Optimizer::adam(), rate: 0.05 };
-//! network.prepare(rule.optimizer, rule.optimizer);
-//! let (mut batch, mut scratch) = (Batch::default(), Scratch::default());
-//! batch.fill(&examples, &[0, 1, 2, 3]);
-//! for number in 0..100 {
-//!     let at = Step { number, epoch: number as u32, seed: 0 };
-//!     network.step(&batch, Loss::Softmax, &StepParams::new(at, rule), &mut scratch)?;
-//! }
-//! assert!(network.loss(&batch, Loss::Softmax, &mut scratch)? < 0.1);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! | module | |
+//! |---|---|
+//! | [`classifier`], [`astra`], [`mach`], [`skipgram`] | kinds of models, and presets of their settings |
+//! | [`model`] | any model: open, ask, change, convert, merge |
+//! | [`blend`], [`calibrate`] | several models as one; scores as probabilities |
+//! | `tune` (feature `train`) | the search for settings |
 
 #![deny(unsafe_code)]
 
-mod activations;
 pub mod astra;
-mod batch;
 pub mod blend;
 pub mod calibrate;
 pub mod classifier;
-pub mod encoder;
-pub mod head;
-mod label_rows;
-mod layer;
-pub mod loss;
 pub mod mach;
-pub mod metrics;
 pub mod model;
-mod network;
-pub mod optim;
-mod parameter;
-pub mod sampler;
-#[cfg(feature = "train")]
-pub mod schedule;
 pub mod skipgram;
-pub mod state;
-mod step;
-mod stored;
-pub mod table;
-mod targets;
-#[cfg(feature = "train")]
-pub mod trainer;
 #[cfg(feature = "train")]
 pub mod tune;
 
-pub use activations::{Activation, Activations, Mode};
-pub use batch::{Batch, Examples, ExamplesError, Features, OneHot, Targets};
-pub use encoder::Encoder;
-pub use head::Head;
-pub use layer::Named;
-pub use loss::Loss;
 pub use model::Model;
-pub use network::{Network, Scratch};
-pub use optim::Optimizer;
-pub use parameter::{Decay, Init, Parameter, RowsMut};
-#[cfg(feature = "train")]
-pub use schedule::Schedule;
-pub use step::{Rule, Step, StepCost, StepError, StepParams, Update};
-pub use targets::{TargetRows, Windows};
-#[cfg(feature = "train")]
-pub use trainer::{TrainParams, Trainer};
-pub use xc_sparse::DenseRows;

@@ -1,13 +1,13 @@
 //! Curves and thresholds against their definitions.
 
 use proptest::prelude::*;
+use xc_metrics::{Average, Decision, Metric};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::{RankedBatch, Scored, rank_order};
 use xc_train::calibrate::fit::{CalibrateParams, FitError, fit};
 use xc_train::calibrate::{
     Curve, Method, Pair, Reliability, ThresholdKind, best_by_label, best_macro, best_micro, pool,
 };
-use xc_train::metrics::{Average, Decision, Metric};
 
 /// Pairs with few different scores, sorted.
 fn pairs() -> impl Strategy<Value = Vec<Pair>> {

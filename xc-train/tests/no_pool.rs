@@ -8,7 +8,7 @@ use folders::{Front, N_LABELS};
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use xc_train::Loss;
+use xc_nn::Loss;
 use xc_train::model::{Answer, Model, Queries, Query, QueryOptions, Scratch};
 
 #[test]

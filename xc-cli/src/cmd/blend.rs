@@ -12,14 +12,15 @@ use crate::output;
 use crate::validation::{Source, Validation};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
+use xc_metrics::{Metric, MetricReport};
+use xc_nn::trainer::TrainError;
 use xc_sparse::Cancel;
 use xc_sparse::io::Format;
 use xc_sparse::store::ContainerWriter;
+use xc_train::Model;
 use xc_train::blend::fit::{FitError, FitParams, Fitted, fit};
 use xc_train::blend::{DEPTH, KIND, RuleKind};
-use xc_train::metrics::{Metric, MetricReport};
 use xc_train::model::{InputForm, MembersError, QueryOptions, TrainingRows, write_blend};
-use xc_train::{Model, trainer::TrainError};
 
 /// Blend several models into one
 ///

@@ -11,11 +11,11 @@ use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use crate::validation::{Source, Validation};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use xc_metrics::{Average, Decision, Metric, MetricReport};
 use xc_sparse::atomic::parent_of;
 use xc_sparse::store::ContainerWriter;
 use xc_train::calibrate::fit::{CalibrateParams, FitError, Fitted, fit};
 use xc_train::calibrate::{Method, Reliability, ThresholdKind};
-use xc_train::metrics::{Average, Decision, Metric, MetricReport};
 use xc_train::model::{QueryOptions, ScoreOptions};
 
 /// Calibrate a model's scores to probabilities, and find thresholds

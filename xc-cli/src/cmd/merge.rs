@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         context.warn(format_args!("{}: its calibration is of other scores and is left out", path.display()));
     }
     let n_labels = args.labels.unwrap_or(merged.n_labels());
-    let names = names(args, &*merged, n_labels)?;
+    let names = names(args, &merged, n_labels)?;
     merged.check_labels(n_labels).map_err(|e| no_room(n_labels, &e))?;
 
     let first = merged.first();
@@ -118,7 +118,7 @@ fn refused(error: &MergeError) -> CliError {
     }
 }
 
-fn names(args: &Args, merged: &dyn Merged, n_labels: usize) -> Result<Option<Vec<String>>, CliError> {
+fn names(args: &Args, merged: &Merged, n_labels: usize) -> Result<Option<Vec<String>>, CliError> {
     let given = args.names.read()?;
     if given.is_some() && args.labels.is_none() {
         return Err(CliError::usage("--label-names: expected --labels too; a model keeps the names that it has"));

@@ -3,11 +3,12 @@
 use crate::error::CliError;
 use std::path::Path;
 use xc_hash::text::Featurizer;
+use xc_nn::Features;
+use xc_sparse::DenseRows;
 use xc_sparse::io::Vectors;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::model::{HoldOut, InputForm, TrainingRows};
-use xc_train::{DenseRows, Features};
 
 /// Features of all instances of a file.
 pub(crate) enum FeatureRows {

@@ -6,8 +6,8 @@ use crate::error::CliError;
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
+use xc_sparse::DenseRows;
 use xc_sparse::io::{Format, LabelNames, ReadOptions, UnknownLabels, Vectors, read_labels};
-use xc_train::DenseRows;
 use xc_train::model::training_rows::hash_dense;
 
 /// Where vectors are, and the labels that belong to them.

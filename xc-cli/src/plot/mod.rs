@@ -110,34 +110,6 @@ struct Line {
     range: Vec<(f64, f64)>,
 }
 
-/// Writes pictures one below the other to a file, which is there whole or not at all.
-///
-/// # Errors
-/// The file cannot be written.
-pub(crate) fn write_all(pictures: &[Picture<'_>], path: &Path) -> Result<(), WriteFileError> {
-    write_file(path, |file| file.write_all(svg_of(pictures)?.as_bytes()))
-}
-
-/// Pictures as text.
-fn svg_of(pictures: &[Picture<'_>]) -> io::Result<String> {
-    let mut out = String::new();
-    draw_all(pictures, &mut out).map_err(io::Error::other)?;
-    Ok(out)
-}
-
-fn draw_all(pictures: &[Picture<'_>], out: &mut String) -> Drawn {
-    let height = pictures.iter().map(Picture::height).sum();
-    let root = Backend::with_string(out, (WIDTH, height)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut rest = root.clone();
-    for picture in pictures {
-        let (area, below) = rest.split_vertically(picture.height());
-        picture.draw(&area)?;
-        rest = below;
-    }
-    root.present()
-}
-
 impl Picture<'_> {
     /// Writes the picture to a file, which is there whole or not at all.
     ///
@@ -152,7 +124,16 @@ impl Picture<'_> {
     /// # Errors
     /// It cannot be drawn.
     pub(crate) fn svg(&self) -> io::Result<String> {
-        svg_of(std::slice::from_ref(self))
+        let mut out = String::new();
+        self.draw_in(&mut out).map_err(io::Error::other)?;
+        Ok(out)
+    }
+
+    fn draw_in(&self, out: &mut String) -> Drawn {
+        let root = Backend::with_string(out, (WIDTH, self.height())).into_drawing_area();
+        root.fill(&WHITE)?;
+        self.draw(&root)?;
+        root.present()
     }
 
     /// Height of a chart: at least that of its legend.

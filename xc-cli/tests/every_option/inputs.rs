@@ -175,7 +175,6 @@ pub(crate) fn make() -> Folder {
     write("label-texts.jsonl", lines(SEEN, |at| format!("{{\"text\": \"{}\"}}", text(at + 200))).as_bytes());
     write("words.txt", lines(TRAIN, |at| text(at).replace('-', " ")).as_bytes());
     write("empty.toml", b"");
-    write("distributions.jsonl", b"{\"step\": 1, \"variation\": {\"uniform\": 0.5, \"closed\": 0.2, \"tables\": 0.3}, \"points\": [[1, 0.5, 0.2, 0.3, 0.4], [2, 0.3, 0.2, 0.2, 0.1]]}\n");
     write("requests.txt", b"0:1 3:2\nnonsense\n4:1\n{\"features\": {\"0\": 1}, \"key\": \"k\", \"id\": 5}\n");
     folder.ok("convert --from xc-text in/train.txt --to npz in/train.npz --output-labels in/train-y.npz");
     folder.ok("convert --from xc-text in/test.txt --to npz in/test.npz --output-labels in/test-y.npz");

@@ -81,7 +81,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     of(DENSE, "--train ../in/train.txt --epochs 2 --network.widths 8 --batch 16 --model m", &[]),
     of(
         DENSE,
-        "--train ../in/train.txt --epochs 3 --network.widths 8,8 --batch 16 --head differentiated --optimizer adamw --validation ../in/test.txt --model m",
+        "--train ../in/train.txt --epochs 3 --network.widths 8,8 --batch 16 --optimizer adamw --validation ../in/test.txt --model m",
         &[],
     ),
     of(
@@ -414,6 +414,5 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     of("convert", "--from npz ../in/train.npz --input-labels ../in/train-y.npz --to xc-text a.txt", &[]),
     of("convert", "--from pecos ../in/pecos --to xc a", &[]),
     of("bench curves", "--log one=../in/log.jsonl --output c.svg", &[]),
-    of("bench distributions", "--input ../in/distributions.jsonl --output d.svg", &[]),
     of("completions", "bash", &[]),
 ];

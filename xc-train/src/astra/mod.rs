@@ -1,8 +1,8 @@
 //! ASTRA: a network with one output per label whose steps score the labels that are most easily
 //! mistaken for true ones, and uniform labels that represent all others (`[mehta2024astra]`).
 //!
-//! It is a composition of an encoder, the candidate head ([`crate::head::Sampled`]), and a
-//! [`Mixture`](crate::sampler::Mixture) of hard labels from an index ([`crate::sampler::Ann`]) and
+//! It is a composition of an encoder, the candidate head ([`xc_nn::head::Sampled`]), and a
+//! [`Mixture`](xc_nn::sampler::Mixture) of hard labels from an index ([`xc_nn::sampler::Ann`]) and
 //! uniform ones. This module defines which mixture a name stands for, and with which parameters.
 //!
 //! ```
@@ -31,8 +31,8 @@
 //! | stale: algorithm 1 | [`Retrieval::Schedule`] |
 //! | all labels: Renee | [`Strategy::All`] |
 
-use crate::sampler::{AnnParams, Lists, NegativeParams, SamplerParams, ScheduleParams, Weighting};
 use serde::{Deserialize, Serialize};
+use xc_nn::sampler::{AnnParams, Lists, NegativeParams, SamplerParams, ScheduleParams, Weighting};
 
 /// Which negatives a step has in addition to the true labels of its batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ pub enum Retrieval {
     /// By scoring all labels, in the step itself.
     Exact,
     /// By an index that is built every few epochs in parallel with training, and searched for all
-    /// instances: algorithm 1 of the paper ([`crate::sampler::Scheduled`]).
+    /// instances: algorithm 1 of the paper ([`xc_nn::sampler::Scheduled`]).
     Schedule,
 }
 

@@ -3,11 +3,12 @@
 use super::{Features, candidates};
 use crate::blend::features::FeatureScratch;
 use crate::classifier::{Classifier, ClassifierParams, Logits, OpenClassifierError, preset};
-use crate::{DenseRows, Features as Rows, Loss};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
+use xc_nn::{Features as Rows, Loss};
+use xc_sparse::DenseRows;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, Scored, rank_order};
 use xc_sparse::store::{Container, ContainerWriter, OpenError, WriteError};

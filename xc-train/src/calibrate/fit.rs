@@ -8,11 +8,12 @@
 use super::{
     Calibration, Curve, Method, Pair, Reliability, ThresholdKind, Thresholds, best_by_label, best_macro, best_micro,
 };
-use crate::metrics::{EvaluateError, EvaluatorParams, MetricReport, evaluate};
 use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
 use xc_hash::stream::{Purpose, Stream, name};
+use xc_metrics::evaluate;
+use xc_metrics::{EvaluateError, EvaluatorParams, MetricReport};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::{RankedBatch, Scored};
 

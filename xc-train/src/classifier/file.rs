@@ -4,12 +4,11 @@ use super::preset;
 use super::{
     Classifier, ClassifierParams, ClassifierParamsError, HeadParams, InputKind, LearningParams, Output, Wiring,
 };
-use crate::head::differentiated::LABELS;
-use crate::head::{BlockShareError, Dense, Differentiated, LabelsError, Sampled, Sparse};
-use crate::state::State;
-use crate::{Decay, Init, Named, Network, Parameter};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use xc_nn::head::{Dense, Sampled, Sparse};
+use xc_nn::state::State;
+use xc_nn::{Decay, Init, Named, Network, Parameter};
 use xc_sparse::buffer::Buffer;
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError, to_parameter};
 use xc_sparse::uniform::{Connections, OpenConnectionsError};
@@ -49,14 +48,6 @@ pub enum OpenClassifierError {
         name: String,
         /// Position in it.
         at: usize,
-    },
-    /// The labels of the blocks.
-    #[error("{}: array head.labels", path.display())]
-    Labels {
-        /// The folder.
-        path: PathBuf,
-        /// What is wrong.
-        source: LabelsError,
     },
     /// An array of the connections.
     #[error(transparent)]
@@ -117,7 +108,6 @@ impl Classifier {
         match self.network.head() {
             Output::Sparse(sparse) => sparse.connections().write(&format!("{prefix}{HEAD}"), writer),
             Output::Dense(_) => Ok(()),
-            Output::Differentiated(head) => writer.add_slice(&format!("{prefix}{LABELS}"), head.labels_by_block()),
             Output::Candidates(head) => {
                 let (dtype, shape) = (head.stored().dtype(), &[head.weights().n(), head.weights().width()]);
                 let bytes = head.stored().bytes();
@@ -173,8 +163,7 @@ impl Classifier {
         check: bool,
     ) -> Result<Self, OpenClassifierError> {
         let refused = |source| OpenClassifierError::Params { path: container.folder().to_owned(), source };
-        let params_error = |source: BlockShareError| refused(source.into());
-        params.check_shape(n_features, n_labels).map_err(refused)?;
+        params.check_shape(n_features).map_err(refused)?;
         // Every array before a layer is made: no memory is taken that the file does not account
         // for.
         let below = stored_arrays(container, prefix, &params.encoder_shapes(n_features), check)?;
@@ -203,18 +192,6 @@ impl Classifier {
                 biases.into_iter().for_each(|values| bias.set_stored(values));
                 let layer = head.layer(params.precision, &params.learning);
                 Output::Candidates(Sampled::from_parts(weights, width, bias, layer))
-            }
-            HeadParams::Differentiated(head) => {
-                shapes.extend(head.layout(n_labels, width).shapes());
-                shapes.push((format!("{HEAD}bias"), [n_labels, 1]));
-                let arrays = stored_arrays(container, prefix, &shapes, check)?;
-                let labels = container.array_shaped(&format!("{prefix}{LABELS}"), &[n_labels])?;
-                let layer = Differentiated::new(n_labels, width, &head.blocks, Init::Zeros).map_err(params_error)?;
-                let mut layer = layer.with_products(params.precision);
-                let path = || container.folder().to_owned();
-                layer.set_labels(labels).map_err(|source| OpenClassifierError::Labels { path: path(), source })?;
-                set_stored(layer.parameters_mut(), arrays);
-                Output::Differentiated(layer)
             }
             HeadParams::Dense => {
                 push_layer(&mut shapes, "head", n_labels, width);

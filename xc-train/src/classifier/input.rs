@@ -1,9 +1,9 @@
 //! Where a model's instances come in.
 
-use crate::encoder::{Bag, Precomputed};
-use crate::layer::Named;
-use crate::state::State;
-use crate::{Activations, Batch, Encoder, Mode, Parameter, StepError, Update};
+use xc_nn::Named;
+use xc_nn::encoder::{Bag, Precomputed};
+use xc_nn::state::State;
+use xc_nn::{Activations, Batch, Encoder, Mode, Parameter, StepError, Update};
 
 /// The lowest layer: of sparse features, or of vectors computed elsewhere.
 #[derive(Clone, Debug)]

@@ -2,10 +2,10 @@
 
 use super::params::number;
 use super::{ClassifierParams, ClassifierParamsError, HeadParams, SparseHeadParams};
-use crate::head::sparse::Rewire;
-use crate::sampler::{LshParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting};
-use crate::{Activation, Loss};
 use serde::{Deserialize, Serialize};
+use xc_nn::head::sparse::Rewire;
+use xc_nn::sampler::{LshParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting};
+use xc_nn::{Activation, Loss};
 use xc_sparse::dtype::DType;
 use xc_sparse::store::{Container, OpenError};
 
@@ -68,7 +68,7 @@ impl EmbeddingInit {
 pub struct ConnectionLearning {
     /// Type of the optimiser's moments: f32 or bf16.
     pub moments: DType,
-    /// Whether steps screen labels in 8 bits where that pays ([`Screening`](crate::head::sparse::Screening)). Only
+    /// Whether steps screen labels in 8 bits where that pays ([`Screening`](xc_nn::head::sparse::Screening)). Only
     /// with the squared hinge.
     pub screening: bool,
     /// Steps between two changes of the connections; 0: they stay.
@@ -153,7 +153,7 @@ impl LearningParams {
             return number("embedding_rate", f64::from(self.embedding_rate), "a share of the learning rate, 0 or more");
         }
         match &of.head {
-            HeadParams::Dense | HeadParams::Differentiated(_) => Ok(()),
+            HeadParams::Dense => Ok(()),
             HeadParams::Candidates(_) => self.check_candidates(of.loss, n_labels, width),
             HeadParams::Sparse(head) => {
                 let sampler = self.negatives.sampler;

@@ -7,10 +7,10 @@
 //! ```
 
 use super::LabelIndexError;
-use crate::head::Sparse;
-use crate::head::sparse::{OneScratch, as_read};
 use std::sync::Arc;
 use xc_ann::{InvertedIndex, InvertedScratch, Metric, QueryError};
+use xc_nn::head::Sparse;
+use xc_nn::head::sparse::{OneScratch, as_read};
 use xc_sparse::rank::Scored;
 use xc_sparse::rows::sort_row;
 use xc_sparse::{CsrMatrix, SparseRow};

@@ -2,10 +2,10 @@
 
 use super::learning::ConnectionLearning;
 use super::params::{ClassifierParams, HeadParams, InputKind, SparseHeadParams, Wiring};
-use crate::encoder::lsa;
-use crate::head::{Sampled, Sparse};
-use crate::optim::Moments;
-use crate::sampler::{NegativeParams, SamplerParams};
+use xc_nn::encoder::lsa;
+use xc_nn::head::{Sampled, Sparse};
+use xc_nn::optim::Moments;
+use xc_nn::sampler::{NegativeParams, SamplerParams};
 use xc_sparse::uniform::Indices;
 
 /// What the memory of training depends on, apart from the classifier.
@@ -66,7 +66,6 @@ impl ClassifierParams {
             HeadParams::Dense | HeadParams::Candidates(_) => {
                 product(&[n_labels, self.encoder.top_width(n_features).saturating_add(1)])
             }
-            HeadParams::Differentiated(head) => head.layout(n_labels, self.encoder.top_width(n_features)).n_values(),
             HeadParams::Sparse(head) => product(&[n_labels, head.fan_in.saturating_add(1)]),
         };
         self.encoder_values(n_features).saturating_add(head)
@@ -104,19 +103,8 @@ impl ClassifierParams {
                 let negatives = &self.learning.negatives;
                 let listed = negatives.listed(batch_size);
                 let buffers = Sampled::scratch_bytes(self.loss, batch_size, width, n_labels, listed, clips)
-                    .saturating_add(negatives.table_bytes(work, width));
+                    .saturating_add(table_bytes(negatives, work, width));
                 (rows, moments, buffers)
-            }
-            HeadParams::Differentiated(head) => {
-                let layout = head.layout(n_labels, width);
-                let values = layout.n_values().saturating_mul(4);
-                // Logits of all labels and of a block, a block's part of the vectors, and sums over
-                // leaves of labels.
-                let logits = product(&[4, batch_size, n_labels.saturating_add(layout.largest())]);
-                let buffers = logits.saturating_add(product(&[4, 13, batch_size, width]));
-                let parameters = values.saturating_add(product(&[4, n_labels]));
-                let of_blocks = layout.shapes().map(|(_, [rows, width])| of_rows(rows, width));
-                (parameters, of_blocks.fold(of_rows(n_labels, 1), u64::saturating_add), buffers)
             }
             HeadParams::Dense => {
                 let values = product(&[4, n_labels, width.saturating_add(1)]);
@@ -153,24 +141,22 @@ impl ClassifierParams {
     }
 }
 
-impl NegativeParams {
-    /// Bytes of the sampler's tables.
-    fn table_bytes(&self, work: &Workload, width: usize) -> u64 {
-        let &Workload { n_instances, n_labels, batch_size, n_epochs, .. } = work;
-        match self.sampler {
-            SamplerParams::LshEmbedding(params) | SamplerParams::LshLabel(params) => {
-                params.bytes(n_labels as u64, width).unwrap_or(u64::MAX)
-            }
-            SamplerParams::Ann(params) if params.is_built(n_instances.div_ceil(batch_size.max(1)), n_epochs) => {
-                params.bytes(n_labels, width)
-            }
-            SamplerParams::Schedule(params) => params.bytes(n_instances, n_labels, width),
-            SamplerParams::LabelText(params) => {
-                let texts = (n_labels as u64).saturating_mul(width as u64).saturating_mul(4);
-                params.bytes(n_labels, width).saturating_add(texts)
-            }
-            _ => 0,
+/// Bytes of the sampler's tables.
+fn table_bytes(negatives: &NegativeParams, work: &Workload, width: usize) -> u64 {
+    let &Workload { n_instances, n_labels, batch_size, n_epochs, .. } = work;
+    match negatives.sampler {
+        SamplerParams::LshEmbedding(params) | SamplerParams::LshLabel(params) => {
+            params.bytes(n_labels as u64, width).unwrap_or(u64::MAX)
         }
+        SamplerParams::Ann(params) if params.is_built(n_instances.div_ceil(batch_size.max(1)), n_epochs) => {
+            params.bytes(n_labels, width)
+        }
+        SamplerParams::Schedule(params) => params.bytes(n_instances, n_labels, width),
+        SamplerParams::LabelText(params) => {
+            let texts = (n_labels as u64).saturating_mul(width as u64).saturating_mul(4);
+            params.bytes(n_labels, width).saturating_add(texts)
+        }
+        _ => 0,
     }
 }
 

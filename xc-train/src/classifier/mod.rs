@@ -4,7 +4,6 @@
 //!   sparse features ──▶ embeddings, summed ─┐                              ┌─▶ head::Dense   every unit per label
 //!                                           ├─▶ (dense layers, ReLU) ──────┤
 //!                                           │                              ├─▶ head::Sampled the same; a step scores some labels
-//!                                           │                              ├─▶ head::Differentiated fewer units for rarer labels
 //!   vectors ────────────────────────────────┘                              └─▶ head::Sparse  a few units per label
 //! ```
 //!
@@ -60,17 +59,17 @@ pub use memory::{Memory, Workload};
 pub use nearest::{LabelIndex, LabelIndexError};
 pub use output::{Output, OutputScratch};
 pub use params::{
-    BagParams, CandidateHeadParams, ClassifierParams, ClassifierParamsError, DifferentiatedHeadParams, EncoderParams,
-    HeadParams, InputKind, MAX_UNITS, SparseHeadParams, VectorsParams, Wiring,
+    BagParams, CandidateHeadParams, ClassifierParams, ClassifierParamsError, EncoderParams, HeadParams, InputKind,
+    MAX_UNITS, SparseHeadParams, VectorsParams, Wiring,
 };
 pub use precision_fit::LostPrecision;
 pub(crate) use predict::Logits;
 pub use predict::{Only, PredictError, PredictScratch, QueryRow};
 pub use preset::Preset;
 
-use crate::encoder::Stack;
-use crate::{Head, Init, Loss, Network};
 use thiserror::Error;
+use xc_nn::encoder::Stack;
+use xc_nn::{Head, Init, Loss, Network};
 
 /// The network of a classifier.
 pub type ClassifierNetwork = Network<Stack<Input>, Output>;

@@ -8,18 +8,18 @@
 
 use super::lists::{LabelLists, ListScratch};
 use super::{Classifier, Output};
-use crate::encoder::Stack;
-use crate::head::sparse::OneScratch;
-use crate::label_rows::BiasCoordinate;
-use crate::sampler::LabelWeights;
-use crate::step::in_memory;
-use crate::{Activations, Batch, Encoder, Features, Loss, Mode};
 use std::sync::Arc;
 use thiserror::Error;
 use xc_ann::{
     BuildError, BuildParams, Graph, InvertedIndex, Metric, Observer, OpenGraphError, Refresh, Refreshed, Scope,
     SearchParams,
 };
+use xc_nn::encoder::Stack;
+use xc_nn::head::sparse::OneScratch;
+use xc_nn::in_memory;
+use xc_nn::label_rows::BiasCoordinate;
+use xc_nn::sampler::LabelWeights;
+use xc_nn::{Activations, Batch, Encoder, Features, Loss, Mode};
 use xc_sparse::buffer::FloatSlice;
 use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, Start, product};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
@@ -90,7 +90,6 @@ impl Classifier {
             }
             Output::Candidates(head) => Ok(head.weights()),
             Output::Sparse(_) => Err(LabelIndexError::Head { head: "sparse" }),
-            Output::Differentiated(_) => Err(LabelIndexError::Head { head: "differentiated" }),
         }
     }
 
@@ -234,7 +233,7 @@ impl Classifier {
         let precision = match self.network().head() {
             Output::Candidates(head) => head.params().precision,
             Output::Dense(head) => head.products(),
-            Output::Sparse(_) | Output::Differentiated(_) => MatmulPrecision::F32,
+            Output::Sparse(_) => MatmulPrecision::F32,
         };
         let (n, width, first) = (labels.len(), weights.width(), logits.len());
         let row = |s: &Scored| s.label as usize * width..(s.label as usize + 1) * width;

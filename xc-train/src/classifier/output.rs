@@ -1,14 +1,12 @@
 //! Where a model's answers come out.
 
-use crate::head::sparse::SparseScratch;
-use crate::head::{
-    Dense, DenseScratch, Differentiated, DifferentiatedScratch, Ranked, Sampled, SampledScratch, Sparse,
-};
-use crate::layer::Named;
-use crate::optim::Moments;
-use crate::state::{Arrays, State, StateError, Visitor};
-use crate::{Activations, Head, Loss, Mode, Parameter, StepCost, StepError, Targets, Update};
 use std::ops::Range;
+use xc_nn::Named;
+use xc_nn::head::sparse::SparseScratch;
+use xc_nn::head::{Dense, DenseScratch, Ranked, Sampled, SampledScratch, Sparse};
+use xc_nn::optim::Moments;
+use xc_nn::state::{Arrays, State, StateError, Visitor};
+use xc_nn::{Activations, Head, Loss, Mode, Parameter, StepCost, StepError, Targets, Update};
 
 /// The output layer.
 #[derive(Clone, Debug)]
@@ -19,8 +17,6 @@ pub enum Output {
     Dense(Dense),
     /// The same, and a step scores some labels.
     Candidates(Sampled),
-    /// Rare labels are connected with fewer units.
-    Differentiated(Differentiated),
 }
 
 /// Buffers of any layer; those of the others stay empty.
@@ -29,7 +25,6 @@ pub struct OutputScratch {
     sparse: SparseScratch,
     dense: DenseScratch,
     candidates: SampledScratch,
-    differentiated: DifferentiatedScratch,
 }
 
 macro_rules! delegate {
@@ -38,7 +33,6 @@ macro_rules! delegate {
             Output::Sparse($inner) => $call,
             Output::Dense($inner) => $call,
             Output::Candidates($inner) => $call,
-            Output::Differentiated($inner) => $call,
         }
     };
     ($self:ident, $room:ident, $inner:ident, $buffers:ident => $call:expr) => {
@@ -53,10 +47,6 @@ macro_rules! delegate {
             }
             Output::Candidates($inner) => {
                 let $buffers = &mut $room.candidates;
-                $call
-            }
-            Output::Differentiated($inner) => {
-                let $buffers = &mut $room.differentiated;
                 $call
             }
         }
@@ -122,7 +112,6 @@ impl Head for Output {
             Output::Sparse(inner) => inner.cost(&room.sparse),
             Output::Dense(inner) => inner.cost(&room.dense),
             Output::Candidates(inner) => inner.cost(&room.candidates),
-            Output::Differentiated(inner) => inner.cost(&room.differentiated),
         }
     }
 

@@ -2,14 +2,13 @@
 
 use super::learning::{EmbeddingInit, LearningParams};
 use super::{Input, Output};
-use crate::encoder::{Bag, Precomputed, Stack};
-use crate::head::differentiated::Layout;
-use crate::head::sparse::{Screening, SparseParams};
-use crate::head::{BlockShare, BlockShareError, Dense, Differentiated, Sampled, SampledParams, Sparse};
-use crate::sampler::SamplerParamsError;
-use crate::{Activation, Init, Loss};
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
+use xc_nn::encoder::{Bag, Precomputed, Stack};
+use xc_nn::head::sparse::{Screening, SparseParams};
+use xc_nn::head::{Dense, Sampled, SampledParams, Sparse};
+use xc_nn::sampler::SamplerParamsError;
+use xc_nn::{Activation, Init, Loss};
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::dtype::DType;
 use xc_sparse::uniform::{ConnectionsError, check_shape};
@@ -86,8 +85,6 @@ pub enum HeadParams {
     Sparse(SparseHeadParams),
     /// Each label is connected with every unit; a step scores some labels.
     Candidates(CandidateHeadParams),
-    /// Frequent labels are connected with more units than rare ones (`[chen2016strategies]`).
-    Differentiated(DifferentiatedHeadParams),
 }
 
 /// A head without fields: serde would pass over some.
@@ -96,30 +93,6 @@ fn nothing_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Err
     #[serde(deny_unknown_fields)]
     struct Nothing {}
     Nothing::deserialize(deserializer).map(|_| ())
-}
-
-/// A dense output layer in blocks of labels by frequency, each of which reads units of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DifferentiatedHeadParams {
-    /// What each block has of the labels and units, the most frequent labels first.
-    pub blocks: Vec<BlockShare>,
-}
-
-impl Default for DifferentiatedHeadParams {
-    /// Half of the units for the tenth of the labels that are most frequent, a quarter for the next
-    /// three tenths, a quarter for the rest: guesses.
-    fn default() -> Self {
-        let block = |labels, units| BlockShare { labels, units };
-        Self { blocks: vec![block(0.1, 0.5), block(0.3, 0.25), block(0.6, 0.25)] }
-    }
-}
-
-impl DifferentiatedHeadParams {
-    /// The blocks of so many labels and units.
-    pub(super) fn layout(&self, n_labels: usize, width: usize) -> Layout {
-        Layout::try_new(&self.blocks, n_labels, width).unwrap_or_else(|e| panic!("blocks that were checked: {e}"))
-    }
 }
 
 /// A dense output layer whose steps score the true labels and those that a sampler chooses
@@ -216,9 +189,6 @@ pub enum ClassifierParamsError {
         /// What is in the way.
         got: &'static str,
     },
-    /// Shares of labels or units that make no blocks.
-    #[error(transparent)]
-    Blocks(#[from] BlockShareError),
     /// More connections per label than units, or none.
     #[error(transparent)]
     Connections(#[from] ConnectionsError),
@@ -249,22 +219,18 @@ impl ClassifierParams {
     /// # Errors
     /// The first thing that is impossible.
     pub fn check(&self, n_features: usize, n_labels: usize) -> Result<(), ClassifierParamsError> {
-        self.check_shape(n_features, n_labels)?;
+        self.check_shape(n_features)?;
         self.learning.check(self, n_labels, self.encoder.top_width(n_features))
     }
 
     /// The same of what answers depend on.
-    pub(super) fn check_shape(&self, n_features: usize, n_labels: usize) -> Result<(), ClassifierParamsError> {
+    pub(super) fn check_shape(&self, n_features: usize) -> Result<(), ClassifierParamsError> {
         self.encoder.check(n_features)?;
         let width = self.encoder.top_width(n_features);
         match &self.head {
             HeadParams::Candidates(head) => head.check(),
             _ if self.loss == Loss::Nce => Err(ClassifierParamsError::Nce { got: "a head that scores all labels" }),
             HeadParams::Dense => Ok(()),
-            HeadParams::Differentiated(head) => {
-                Layout::try_new(&head.blocks, n_labels, width)?;
-                Ok(())
-            }
             HeadParams::Sparse(head) => Ok(check_shape(width, head.fan_in)?),
         }
     }
@@ -298,10 +264,6 @@ impl ClassifierParams {
         let width = self.encoder.top_width(n_features);
         Ok(match &self.head {
             HeadParams::Dense => Output::Dense(Dense::new(n_labels, width, init).with_products(self.precision)),
-            HeadParams::Differentiated(head) => {
-                let layer = Differentiated::new(n_labels, width, &head.blocks, init)?;
-                Output::Differentiated(layer.with_products(self.precision))
-            }
             HeadParams::Candidates(head) => {
                 Output::Candidates(Sampled::new(n_labels, width, head.layer(self.precision, &self.learning), init))
             }

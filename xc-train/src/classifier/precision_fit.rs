@@ -5,10 +5,10 @@
 
 use super::Classifier;
 use super::nearest::{LabelIndex, LabelIndexError, Searched};
-use crate::Features;
 use serde::Serialize;
 use std::sync::Arc;
 use xc_ann::{BuildError, Fitted};
+use xc_nn::Features;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
 

@@ -3,14 +3,14 @@
 use super::nearest::{LabelIndex, NearScratch};
 use super::scores::{Scores, rivals};
 use super::{Classifier, Input, InputKind, Output, ScoreScale};
-use crate::encoder::Stack;
-use crate::head::sparse::OneScratch;
-use crate::head::{Ranked, RowRank, RowScratch, Sparse, each_row};
-use crate::step::in_memory;
-use crate::{Activations, Batch, Encoder, Features, Head, Loss, Mode, Parameter, Scratch};
 use rayon::prelude::*;
 use std::ops::Range;
 use thiserror::Error;
+use xc_nn::encoder::Stack;
+use xc_nn::head::sparse::OneScratch;
+use xc_nn::head::{Ranked, RowRank, RowScratch, Sparse, each_row};
+use xc_nn::in_memory;
+use xc_nn::{Activations, Batch, Encoder, Features, Head, Loss, Mode, Parameter, Scratch};
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 use xc_sparse::uniform::LANES;
@@ -60,7 +60,7 @@ impl QueryRow<'_> {
         match self {
             Self::Sparse(row) => batch.fill_one(row, n_features),
             Self::Dense(values) => {
-                batch.fill_features(Features::Dense(crate::DenseRows::new(values, n_features)), 0..1);
+                batch.fill_features(Features::Dense(xc_sparse::DenseRows::new(values, n_features)), 0..1);
             }
         }
     }
@@ -434,7 +434,7 @@ fn choose_together(
     let mut labels = lists.concat();
     labels.sort_unstable();
     labels.dedup();
-    let mut bias = Parameter::zeros(labels.len(), 1, crate::Decay::No);
+    let mut bias = Parameter::zeros(labels.len(), 1, xc_nn::Decay::No);
     let biases = sparse.bias().values();
     bias.values_mut().iter_mut().zip(&labels).for_each(|(to, &label)| *to = biases[label as usize]);
     let some = Sparse::from_parts(*sparse.params(), sparse.connections().select(&labels), bias);

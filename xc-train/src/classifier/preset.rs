@@ -1,16 +1,15 @@
 //! Kinds of classifiers: parameters and settings of training that go together, by name.
 
 use super::{
-    CandidateHeadParams, ClassifierParams, ConnectionLearning, EmbeddingInit, EncoderParams, HeadParams,
-    LearningParams, SparseHeadParams,
+    CandidateHeadParams, ClassifierParams, EmbeddingInit, EncoderParams, HeadParams, LearningParams, SparseHeadParams,
 };
-#[cfg(feature = "train")]
-use crate::TrainParams;
 use crate::astra::AstraParams;
-use crate::sampler::{Lists, LshParams, NegativeParams, SamplerParams};
-use crate::{Activation, Loss};
 use xc_lsh::upkeep::Schedule;
 use xc_lsh::{Kind, Projection};
+#[cfg(feature = "train")]
+use xc_nn::TrainParams;
+use xc_nn::sampler::{Lists, LshParams, NegativeParams, SamplerParams};
+use xc_nn::{Activation, Loss};
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::dtype::DType;
 
@@ -170,7 +169,7 @@ pub fn uniform_for(data: DataShape) -> Preset {
     {
         let (batch_size, rate) = if data.has_few_instances() { (32, 3e-3) } else { (128, 2e-3) };
         (preset.training.batch_size, preset.training.rate) = (batch_size, rate);
-        let every = ConnectionLearning::usual_rewire_every(batch_size);
+        let every = super::ConnectionLearning::usual_rewire_every(batch_size);
         preset.params.learning.connections.rewire_every = every;
     }
     preset

@@ -2,7 +2,7 @@
 //!
 //! A score depends on the logits that rank above its own, not on how many labels are answered.
 
-use crate::Loss;
+use xc_nn::Loss;
 use xc_sparse::rank::{LabelId, Scored, rank_order};
 
 /// Scores of a list, and their bits.

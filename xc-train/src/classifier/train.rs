@@ -1,11 +1,11 @@
 //! Initial values that follow from the training instances.
 
 use super::{Classifier, HeadParams, Output};
-use crate::encoder::lsa;
-use crate::sampler::{NegativeParams, SamplerData, SamplerParams, Weighting};
-use crate::trainer::{Observer, Subset, Summary, TrainError, Trainer};
-use crate::{Features, Head, Loss, StepError};
 use std::path::Path;
+use xc_nn::encoder::lsa;
+use xc_nn::sampler::{NegativeParams, SamplerData, SamplerParams, Weighting};
+use xc_nn::trainer::{Observer, Subset, Summary, TrainError, Trainer};
+use xc_nn::{Features, Head, Loss, StepError};
 
 /// How far below the margin the biases begin with the squared hinge. A label that is rare begins at
 /// the margin itself otherwise, where the noise of the initial weights gives half of all (instance,
@@ -17,7 +17,7 @@ const BELOW: f32 = 0.1;
 const PASSES: usize = 3;
 
 /// Mean square of the values of an embedding sum at first: what random embeddings have for rows of
-/// length 1 (see [`crate::encoder::Bag::new`]).
+/// length 1 (see [`xc_nn::encoder::Bag::new`]).
 const MEAN_SQUARE: f64 = 1.0 / 60.0;
 
 impl Classifier {
@@ -58,7 +58,7 @@ impl Classifier {
     }
 
     /// [`Classifier::initialise`] with a folder for tables of all instances, where a sampler keeps some
-    /// ([`Scheduled`](crate::sampler::Scheduled)): files without names. They are in memory otherwise.
+    /// ([`Scheduled`](xc_nn::sampler::Scheduled)): files without names. They are in memory otherwise.
     ///
     /// # Errors
     /// As there.
@@ -87,9 +87,6 @@ impl Classifier {
         let biases = prior(&counts, train.rows().len(), loss);
         let bias = self.network.head_mut().bias_mut();
         bias.iter_mut().zip(biases).for_each(|(bias, prior)| *bias = prior - below);
-        if let Output::Differentiated(head) = self.network.head_mut() {
-            head.assign(&counts);
-        }
         let data = |width| {
             let of = SamplerData::new(&counts, train.rows().len(), width, seed);
             SamplerData { n_numbers, label_texts, folder, ..of }
@@ -109,7 +106,7 @@ impl Classifier {
             Output::Candidates(head) => {
                 head.set_sampler(Some(negatives.build(&data(head.width())).map_err(refused)?));
             }
-            Output::Dense(_) | Output::Differentiated(_) => {}
+            Output::Dense(_) => {}
         }
         Ok(())
     }
@@ -137,7 +134,7 @@ fn prior(counts: &[u32], n: usize, loss: Loss) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Examples;
+    use xc_nn::Examples;
     use xc_sparse::{CsrMatrix, LabelRows, Rows};
 
     #[test]

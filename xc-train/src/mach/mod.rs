@@ -20,7 +20,6 @@
 
 mod file;
 #[cfg(feature = "train")]
-mod merge;
 mod predict;
 mod repetition;
 #[cfg(feature = "train")]
@@ -28,7 +27,6 @@ mod train;
 
 pub use file::{CHECKPOINT, KIND, LostRepetition, MachContainer, OpenMachError, array_prefix};
 #[cfg(feature = "train")]
-pub(crate) use merge::MergedMach;
 pub use predict::{AnswerError, Answers, Asking, MachScratch};
 pub use repetition::{Repetition, bucket_rows, repetition_seed};
 

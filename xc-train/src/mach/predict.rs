@@ -1,11 +1,11 @@
 //! Questions to a model: bucket scores of all repetitions, decoded.
 
 use super::MachModel;
-use crate::Features;
 use crate::classifier::{Logits, QueryRow};
 use rayon::prelude::*;
 use thiserror::Error;
 use xc_mach::{BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort, NoListsError};
+use xc_nn::Features;
 use xc_sparse::parallel::for_each_part;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 

@@ -1,7 +1,7 @@
 //! Training of one repetition.
 
 use super::Repetition;
-use crate::trainer::{Observer, Subset, Summary, TrainError, Trainer};
+use xc_nn::trainer::{Observer, Subset, Summary, TrainError, Trainer};
 
 impl Repetition {
     /// Initial values that follow from the training instances: see [`Classifier::initialise`](crate::classifier::Classifier::initialise).

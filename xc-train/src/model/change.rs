@@ -220,7 +220,7 @@ fn layer(model: &Model, classifier: &Classifier, to: DType) -> Result<Weights, C
         }
         HeadParams::Candidates(head) => std::mem::replace(&mut head.rows, to),
         HeadParams::Sparse(head) => std::mem::replace(&mut head.weights, to),
-        HeadParams::Dense | HeadParams::Differentiated(_) => return Err(model.lacks("precision", LAYERED)),
+        HeadParams::Dense => return Err(model.lacks("precision", LAYERED)),
     };
     let shape = model.container.entry(ROWS).map(|entry| entry.shape.clone()).unwrap_or_default();
     let old = model.container.floats(ROWS, from, &shape)?;

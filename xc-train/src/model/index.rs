@@ -2,12 +2,12 @@
 
 use super::query::{InputKind, Queries};
 use super::{BatchError, Model, OpenOptions, UseIndex};
-use crate::Features;
 use crate::classifier::{Classifier, LabelIndex, LabelIndexError, LostPrecision};
 use std::io::ErrorKind;
 use std::path::Path;
 use thiserror::Error;
 use xc_ann::{BuildParams, Fitted, Observer, Refresh, Refreshed};
+use xc_nn::Features;
 use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, PART_FOLDER, WriteError};
 use xc_sparse::{LabelRows, Rows};
 

@@ -1,64 +1,95 @@
-//! Models whose parts were trained apart, put together.
-//!
-//! A kind of model that has parts is a line in [`KINDS`]; the others are refused.
+//! Repetitions of a MACH model that were trained apart, put together.
 
 use super::PIPELINE_PREFIX;
 use crate::classifier::LearningParams;
-use crate::mach::{self, MergedMach};
+use crate::mach::{self, MachContainer};
 use serde_json::{Map, Value};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::store::{Container, ContainerWriter, Mismatch, OpenError, WriteError};
 
-/// Every kind of model that has parts.
-const KINDS: &[Mergeable] = &[Mergeable {
-    name: mach::KIND,
-    shared: &["mach", LearningParams::NAME, "n_features", "n_labels"],
-    merge: MergedMach::boxed,
-}];
-
-struct Mergeable {
-    name: &'static str,
-    /// Parameters of the container in which all parts agree.
-    shared: &'static [&'static str],
-    merge: Merge,
-}
-
-/// Checks what is particular to the kind.
-type Merge = fn(Vec<Container>) -> Result<Box<dyn Merged>, MergeError>;
+/// Parameters in which all parts agree.
+const SHARED: [&str; 4] = ["mach", LearningParams::NAME, "n_features", "n_labels"];
 
 /// Parts of one model that belong together, to be written as one.
-pub trait Merged {
-    /// The first of the containers, whose pipeline and label names are those of all.
-    fn first(&self) -> &Container;
+#[derive(Debug)]
+pub struct Merged {
+    parts: Vec<MachContainer>,
+    numbers: Vec<u32>,
+    /// The part that each repetition lies in.
+    places: Vec<usize>,
+}
 
-    /// Numbers of the parts, ascending.
-    fn numbers(&self) -> &[u32];
+impl Merged {
+    /// Of parts with the same parameters.
+    fn new(parts: Vec<Container>) -> Result<Self, MergeError> {
+        let parts: Vec<_> =
+            parts.into_iter().map(MachContainer::of).collect::<Result<_, _>>().map_err(MergeError::model)?;
+        let mut places: Vec<(u32, usize)> = Vec::new();
+        for (at, part) in parts.iter().enumerate() {
+            for &number in part.numbers() {
+                if let Some(&(_, other)) = places.iter().find(|&&(n, _)| n == number) {
+                    let folder = |at: usize| parts[at].container().folder().to_owned();
+                    return Err(MergeError::Repeated { path: folder(at), number, other: folder(other) });
+                }
+                places.push((number, at));
+            }
+        }
+        places.sort_unstable();
+        let (numbers, places) = places.into_iter().unzip();
+        Ok(Self { parts, numbers, places })
+    }
+
+    /// The first of the containers, whose pipeline and label names are those of all.
+    pub fn first(&self) -> &Container {
+        self.parts[0].container()
+    }
+
+    /// Numbers of the repetitions, ascending.
+    pub fn numbers(&self) -> &[u32] {
+        &self.numbers
+    }
 
     /// Number of labels.
-    fn n_labels(&self) -> usize;
+    pub fn n_labels(&self) -> usize {
+        self.parts[0].n_labels()
+    }
 
     /// Whether the model can have so many labels.
     ///
     /// # Errors
     /// Fewer than it has, or more than its parameters allow for.
-    fn check_labels(&self, n_labels: usize) -> Result<(), MergeError>;
+    pub fn check_labels(&self, n_labels: usize) -> Result<(), MergeError> {
+        let assignment = self.parts[0].params().assignment(self.n_labels(), &self.numbers);
+        assignment.map_err(MergeError::model)?.grown_to(n_labels).map_err(MergeError::model)?;
+        Ok(())
+    }
 
     /// Begins the folder of a model of so many labels.
     ///
     /// # Errors
     /// The container refuses.
-    fn create(&self, folder: &Path, n_labels: usize) -> Result<ContainerWriter, WriteError>;
+    pub fn create(&self, folder: &Path, n_labels: usize) -> Result<ContainerWriter, WriteError> {
+        let first = &self.parts[0];
+        let mut writer = first.params().create(folder, first.n_features(), n_labels, &self.numbers)?;
+        // Of a folder that was opened, what it says.
+        let learning = first.container().parameters().get(LearningParams::NAME).cloned();
+        writer.set_parameter(LearningParams::NAME, learning.unwrap_or_default());
+        Ok(writer)
+    }
 
-    /// Adds the part at `position` of [`Merged::numbers`].
+    /// Adds the repetition at `position` of [`Merged::numbers`].
     ///
     /// # Errors
     /// The part is damaged; the container refuses.
     ///
     /// # Panics
     /// If there is no such part.
-    fn write(&self, position: usize, writer: &mut ContainerWriter) -> Result<(), MergeError>;
+    pub fn write(&self, position: usize, writer: &mut ContainerWriter) -> Result<(), MergeError> {
+        let repetition = self.parts[self.places[position]].repetition(self.numbers[position]);
+        Ok(repetition.map_err(MergeError::model)?.write(writer)?)
+    }
 }
 
 /// Why models do not become one.
@@ -66,14 +97,14 @@ pub trait Merged {
 #[non_exhaustive]
 pub enum MergeError {
     /// A kind of model that has no parts.
-    #[error("{}: models of kind {kind:?} cannot be merged; expected {}", path.display(), known.join(", "))]
+    #[error("{}: models of kind {kind:?} cannot be merged; expected {known}", path.display())]
     Kind {
         /// The folder.
         path: PathBuf,
         /// Its kind.
         kind: String,
-        /// The kinds that can be merged.
-        known: Vec<&'static str>,
+        /// The kind that can be merged.
+        known: &'static str,
     },
     /// A container that is not what it should be.
     #[error(transparent)]
@@ -140,22 +171,21 @@ impl MergeError {
 ///
 /// # Panics
 /// If there is none.
-pub fn merge(parts: Vec<Container>) -> Result<Box<dyn Merged>, MergeError> {
+pub fn merge(parts: Vec<Container>) -> Result<Merged, MergeError> {
     assert!(!parts.is_empty(), "no parts to merge");
     let (first, others) = (&parts[0], &parts[1..]);
-    let kind = KINDS.iter().find(|kind| kind.name == first.kind()).ok_or_else(|| MergeError::Kind {
-        path: first.folder().to_owned(),
-        kind: first.kind().to_owned(),
-        known: KINDS.iter().map(|kind| kind.name).collect(),
-    })?;
+    if first.kind() != mach::KIND {
+        let (path, kind) = (first.folder().to_owned(), first.kind().to_owned());
+        return Err(MergeError::Kind { path, kind, known: mach::KIND });
+    }
     for part in &parts {
-        part.expect_kind(kind.name)?;
+        part.expect_kind(mach::KIND)?;
         if let Some(mismatch) = part.verify()?.into_iter().next() {
             return Err(MergeError::Damaged(mismatch));
         }
     }
-    others.iter().try_for_each(|part| same(first, part, kind.shared))?;
-    (kind.merge)(parts)
+    others.iter().try_for_each(|part| same(first, part))?;
+    Merged::new(parts)
 }
 
 /// Whether two models were trained with the same settings, as their folders note them.
@@ -164,9 +194,9 @@ pub fn trained_alike(a: &Container, b: &Container) -> bool {
 }
 
 /// Refuses parts that do not belong together, naming what differs.
-fn same(first: &Container, part: &Container, shared: &[&str]) -> Result<(), MergeError> {
+fn same(first: &Container, part: &Container) -> Result<(), MergeError> {
     let (path, first_path) = (part.folder().to_owned(), first.folder().to_owned());
-    for &key in shared {
+    for key in SHARED {
         let at = |container: &Container| container.parameters().get(key).cloned().unwrap_or(Value::Null);
         if let Some((name, expected, got)) = difference(key, &at(first), &at(part)) {
             let (got, expected) = (got.to_string(), expected.to_string());

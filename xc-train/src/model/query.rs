@@ -1,11 +1,11 @@
 //! Queries and answers of a model.
 
-use crate::DenseRows;
 use crate::calibrate::ThresholdKind;
 use crate::mach::AnswerError;
 use std::fmt;
 use thiserror::Error;
 use xc_mach::{Certificate, Decoder};
+use xc_sparse::DenseRows;
 use xc_sparse::chunked::Choice;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::{CsrMatrix, CsrView, DenseMatrix, LabelRows, Rows, SparseRow, SparseRowError};

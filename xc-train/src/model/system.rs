@@ -3,10 +3,11 @@
 use super::query::{Answers, Candidates, InputKind, QueryError, SearchOptions};
 use super::{OpenModelError, OpenOptions};
 use crate::classifier::QueryRow;
-use crate::{DenseRows, Features};
 use std::any::Any;
 use std::error::Error;
 use xc_mach::Certificate;
+use xc_nn::Features;
+use xc_sparse::DenseRows;
 use xc_sparse::chunked::Touched;
 use xc_sparse::rank::Scored;
 use xc_sparse::store::Container;

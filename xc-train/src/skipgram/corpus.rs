@@ -2,9 +2,9 @@
 
 use super::Words;
 use super::words::Cutter;
-use crate::{Features, OneHot, TargetRows, Windows};
 use thiserror::Error;
 use xc_hash::stream::{Purpose, mix, name, unit};
+use xc_nn::{Features, OneHot, TargetRows, Windows};
 
 /// Why a text is nothing to learn from.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

@@ -6,6 +6,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::Path;
 use std::sync::LazyLock;
 use tempfile::TempDir;
+use xc_nn::Loss;
+use xc_sparse::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored, rank_order};
 use xc_sparse::{CsrMatrix, DType, LabelRows};
 use xc_train::blend::{self, RuleKind};
@@ -13,7 +15,6 @@ use xc_train::classifier;
 use xc_train::model::{
     Answer, Answers, Candidates, Excluded, InputKind, Model, Queries, Query, QueryError, QueryOptions, Scratch,
 };
-use xc_train::{DenseRows, Loss};
 
 /// A model of each kind and input.
 static MODELS: LazyLock<(TempDir, Vec<Model>)> = LazyLock::new(|| {

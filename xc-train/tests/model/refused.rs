@@ -3,15 +3,17 @@
 use crate::folders::{self, Front, N_FEATURES, N_LABELS, WIDTH};
 use serde_json::{Value, json};
 use std::path::Path;
+use xc_nn::Loss;
+use xc_sparse::DenseRows;
 use xc_sparse::chunked::Choice;
 use xc_sparse::dtype::DType;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows, SparseRow, SparseRowError};
+use xc_train::classifier;
 use xc_train::model::{
     Answer, Candidates, Excluded, InputKind, Model, OpenModelError, OpenOptions, Queries, Query, QueryError,
     QueryOptions, Scratch, SearchOptions,
 };
-use xc_train::{DenseRows, Loss, classifier};
 
 fn tree() -> Model {
     let folder = tempfile::tempdir().unwrap();

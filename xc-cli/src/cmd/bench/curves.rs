@@ -8,7 +8,7 @@ use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use xc_train::metrics::Metric;
+use xc_metrics::Metric;
 
 /// Plot the validation curves of several training runs
 ///

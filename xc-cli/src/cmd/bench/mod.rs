@@ -1,7 +1,6 @@
 //! `xc bench`: how fast a model answers, and how training runs compare.
 
 mod curves;
-mod distributions;
 
 use crate::answer::{SearchArgs, query_error};
 use crate::bytes::format_bytes;
@@ -33,7 +32,6 @@ pub(crate) struct Args {
 enum What {
     Predict(Box<PredictArgs>),
     Curves(curves::Args),
-    Distributions(distributions::Args),
 }
 
 /// Measure how fast a model answers
@@ -128,7 +126,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     match &args.what {
         What::Predict(args) => bench_predict(args, context),
         What::Curves(args) => curves::run(args, context),
-        What::Distributions(args) => distributions::run(args, context),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::error::CliError;
 use std::fmt::Display;
 use std::path::Path;
 use std::str::FromStr;
-use xc_train::metrics::{PairFilter, PairFilterError};
+use xc_metrics::{PairFilter, PairFilterError};
 
 /// One weight a line, one line an instance.
 pub(super) fn read_weights(path: &Path, n_instances: usize) -> Result<Vec<f64>, CliError> {

@@ -14,13 +14,14 @@ use found::Found;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use truth::Setting;
+use xc_metrics::worst_instances;
+use xc_metrics::{
+    BootstrapParams, Comparison, EvaluateError, Evaluator, EvaluatorParams, KeepRows, MetricReport, PairFilter,
+    Propensity,
+};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_train::calibrate::{Pair, best_micro};
-use xc_train::metrics::{
-    BootstrapParams, Comparison, EvaluateError, Evaluator, EvaluatorParams, KeepRows, MetricReport, PairFilter,
-    Propensity, worst_instances,
-};
 
 /// Score predictions against the truth
 ///

@@ -7,13 +7,13 @@ use crate::model::{dictionary, open_error};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use xc_metrics::Propensity;
 use xc_sparse::LabelRows;
 use xc_sparse::io::{
     Format, HeaderRule, LabelNames, LabelStrings, ReadOptions, RowId, UnknownLabels, read_labels, read_labels_and_ids,
 };
 use xc_train::Model;
 use xc_train::calibrate::fit::CalibrateParams;
-use xc_train::metrics::Propensity;
 
 /// What is evaluated, and what the model says about it.
 pub(super) struct Setting<'a> {

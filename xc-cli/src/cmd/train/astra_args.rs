@@ -4,11 +4,11 @@ use super::explain::{Origin, Plan, Resolved};
 use super::network::{Session, Shape, params_error};
 use crate::error::{CliError, chain};
 use crate::named::{name_of, named, number_type};
+use xc_nn::Loss;
+use xc_nn::sampler::{AnnParams, Lists, SamplerParamsError, Weighting};
 use xc_sparse::dtype::DType;
-use xc_train::Loss;
 use xc_train::astra::{AstraParams, Retrieval, Strategy};
 use xc_train::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams};
-use xc_train::sampler::{AnnParams, Lists, SamplerParamsError, Weighting};
 
 /// Negatives of a step.
 #[derive(clap::Args, Debug)]

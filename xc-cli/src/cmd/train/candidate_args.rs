@@ -7,12 +7,12 @@ use crate::named::{named, number_type};
 use clap::builder::PossibleValuesParser;
 use xc_lsh::upkeep::Schedule;
 use xc_lsh::{Kind, Projection};
-use xc_sparse::dtype::DType;
-use xc_train::Loss;
-use xc_train::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams, preset};
-use xc_train::sampler::{
+use xc_nn::Loss;
+use xc_nn::sampler::{
     AnnParams, Lists, LshParams, MidxParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting,
 };
+use xc_sparse::dtype::DType;
+use xc_train::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams, preset};
 
 /// Which labels a step scores.
 #[derive(clap::Args, Debug)]

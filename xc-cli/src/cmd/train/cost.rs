@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-use xc_train::StepCost;
-use xc_train::sampler::SampleCost;
+use xc_nn::StepCost;
+use xc_nn::sampler::SampleCost;
 
 /// The costs of some steps.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,9 +5,9 @@ use super::{astra, dense, lns, mach, skipgram, tree_args, uniform};
 use crate::data::TextArgs;
 use clap::Parser;
 use xc_hash::text::PipelineParams;
+use xc_nn::{Loss, Optimizer, TrainParams};
 use xc_train::classifier::preset::{self, DataShape};
 use xc_train::classifier::{ClassifierParams, InputKind, Preset};
-use xc_train::{Loss, Optimizer, TrainParams};
 use xc_tree::TreeParams;
 
 #[derive(clap::Parser)]

@@ -6,11 +6,11 @@ use crate::context::Context;
 use crate::data::{Dataset, Datasets, KnownLabels, Split, read_vectors, vector_source};
 use crate::error::{CliError, chain};
 use std::path::{Path, PathBuf};
+use xc_nn::{Features, TargetRows};
 use xc_sparse::LabelRows;
 use xc_sparse::io::{LabelNames, UnknownLabels};
 use xc_train::classifier::InputKind;
 use xc_train::model::HoldOut;
-use xc_train::{Features, TargetRows};
 
 /// Where a command's instances come from.
 pub(super) trait Source {

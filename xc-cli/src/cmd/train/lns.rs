@@ -10,7 +10,7 @@ use super::network_explain::resolve_candidates;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::named::named;
-use xc_train::Loss;
+use xc_nn::Loss;
 use xc_train::classifier::preset::{DataShape, FEW, LONG, MANY};
 use xc_train::classifier::{ClassifierParams, Preset, preset};
 

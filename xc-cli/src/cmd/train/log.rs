@@ -11,9 +11,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+use xc_metrics::Metric;
+use xc_nn::trainer::{Event, Monitor, Observer, Validation};
 use xc_sparse::Cancel;
-use xc_train::metrics::Metric;
-use xc_train::trainer::{Event, Monitor, Observer, Validation};
 
 /// Writes `log.jsonl` and `curve.svg` in a folder.
 ///

@@ -4,10 +4,10 @@ use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::memory::Standing;
+use xc_nn::sampler::{LshParams, SamplerParams};
 use xc_sparse::LabelRows;
 use xc_sparse::dtype::DType;
 use xc_train::classifier::{ClassifierParams, HeadParams, Memory, SparseHeadParams, Workload};
-use xc_train::sampler::{LshParams, SamplerParams};
 
 /// Threads, files and the log of a training run.
 const PROGRAM: u64 = 13 << 20;
@@ -123,7 +123,7 @@ impl Forecast {
         let mut push = |name: String, change: Box<dyn Fn(&mut Self)>| out.push((name, change));
         let head = match &self.params.head {
             HeadParams::Sparse(head) => Some(head),
-            HeadParams::Dense | HeadParams::Candidates(_) | HeadParams::Differentiated(_) => None,
+            HeadParams::Dense | HeadParams::Candidates(_) => None,
         };
         if head.is_some() && self.params.learning.connections.moments == DType::F32 {
             let coarse = |f: &mut Self| f.params.learning.connections.moments = DType::Bf16;

@@ -18,17 +18,17 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use xc_metrics::MetricReport;
+use xc_nn::sampler::SampleError;
+use xc_nn::trainer::{CHECKPOINT, CheckpointAt, Observer, STATE, Subset, TrainError};
+use xc_nn::{Examples, Features, Optimizer, TargetRows, TrainParams, Trainer};
 use xc_sparse::LabelRows;
 use xc_sparse::atomic::parent_of;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Checkpoint, Layout, to_parameter};
 use xc_train::classifier::preset::{ASTRA, DataShape};
 use xc_train::classifier::{Classifier, ClassifierParams, InputKind, Only, Preset};
-use xc_train::metrics::MetricReport;
 use xc_train::model::HoldOut;
-use xc_train::sampler::SampleError;
-use xc_train::trainer::{CHECKPOINT, CheckpointAt, Observer, STATE, Subset, TrainError};
-use xc_train::{Examples, Features, Optimizer, TargetRows, TrainParams, Trainer};
 
 /// Least time between the checkpoints that are written after epochs.
 const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
@@ -554,8 +554,8 @@ fn training_error(train: &Path, error: &TrainError) -> CliError {
 
 /// What is impossible about a classifier, by the option that says it.
 pub(super) fn params_error(error: &xc_train::classifier::ClassifierParamsError) -> CliError {
+    use xc_nn::sampler::SamplerParamsError;
     use xc_train::classifier::ClassifierParamsError as E;
-    use xc_train::sampler::SamplerParamsError;
     let option = match error {
         E::Widths { .. } => "network.widths",
         E::Number { name: "embedding_rate", .. } => "network.embedding-rate",
@@ -566,7 +566,6 @@ pub(super) fn params_error(error: &xc_train::classifier::ClassifierParamsError) 
         E::Nce { .. } => "loss",
         E::Rows { .. } => "head.precision",
         E::Sampler(_) => "negatives",
-        E::Blocks(_) => "head.blocks",
         E::Connections(_) | E::TooMany { .. } => "head.fan-in",
         E::Moments { .. } => "head.moments",
         _ => "train",

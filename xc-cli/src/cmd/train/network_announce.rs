@@ -8,10 +8,11 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::memory::Standing;
 use serde_json::{Value, json};
+use xc_nn::sampler::{Lists, NegativeParams, SamplerParams};
+use xc_nn::trainer;
+use xc_nn::{Features, Loss};
 use xc_sparse::rows::typical_length;
 use xc_train::classifier::{CandidateHeadParams, HeadParams, InputKind, Workload};
-use xc_train::sampler::{Lists, NegativeParams, SamplerParams};
-use xc_train::{Features, Loss, trainer};
 
 impl Session<'_> {
     /// Refuses what does not fit, and says what is going to happen. Gives the estimate for the
@@ -53,7 +54,6 @@ impl Session<'_> {
                 let negatives = &params.learning.negatives;
                 candidates(head, negatives, self.training.batch_size, forecast.work.n_labels)
             }
-            HeadParams::Differentiated(head) => format!(", {} blocks of labels", head.blocks.len()),
             HeadParams::Sparse(head) => {
                 format!(", {} connections per label, {}", head.fan_in, head.weights.short_name())
             }

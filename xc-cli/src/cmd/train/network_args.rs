@@ -6,12 +6,12 @@ use super::inputs::hold_out;
 use crate::error::{CliError, chain};
 use crate::named::{name_of, named};
 use clap::ValueEnum;
+use xc_nn::schedule::{Constant, HalveOnPlateau, WarmupCosine};
+use xc_nn::trainer::{EarlyStopping, Keep, Monitor, PatienceFrom};
+use xc_nn::{Activation, Loss, Optimizer, Schedule, TrainParams};
 use xc_sparse::dense::MatmulPrecision;
 use xc_train::classifier::{ClassifierParams, EmbeddingInit, EncoderParams, InputKind, Preset};
 use xc_train::model::HoldOut;
-use xc_train::schedule::{Constant, HalveOnPlateau, WarmupCosine};
-use xc_train::trainer::{EarlyStopping, Keep, Monitor, PatienceFrom};
-use xc_train::{Activation, Loss, Optimizer, Schedule, TrainParams};
 
 /// How a network looks and learns.
 #[derive(clap::Args, Clone, Debug)]

@@ -7,9 +7,9 @@ use crate::named::{label_of, name_of};
 use serde_json::{Map, json};
 use xc_lsh::Kind;
 use xc_lsh::upkeep::Schedule;
+use xc_nn::sampler::{AnnParams, LshParams, MidxParams, SamplerParams, ScheduleParams, Weighting};
 use xc_sparse::store::to_parameter;
 use xc_train::classifier::{InputKind, LearningParams};
-use xc_train::sampler::{AnnParams, LshParams, MidxParams, SamplerParams, ScheduleParams, Weighting};
 
 impl Session<'_> {
     /// The training, resolved.

@@ -5,9 +5,9 @@ use crate::context::Context;
 use crate::interrupt;
 use crate::progress::Task;
 use std::sync::{Mutex, PoisonError};
+use xc_metrics::Metric;
+use xc_nn::trainer::{Event, Keep, Observer};
 use xc_sparse::Cancel;
-use xc_train::metrics::Metric;
-use xc_train::trainer::{Event, Keep, Observer};
 
 /// Shows a network's training under way, and stops it on Ctrl-C.
 pub(super) struct NetworkWatch<'a> {

@@ -9,9 +9,10 @@ use crate::measure::Usage;
 use crate::model::{self, beside};
 use crate::output::{self, Output};
 use serde_json::{Map, Value, json};
+use xc_metrics::evaluate;
+use xc_metrics::{EvaluatorParams, KeepRows, MetricReport, Propensity};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
-use xc_train::metrics::{EvaluatorParams, KeepRows, MetricReport, Propensity, evaluate};
 
 /// What is computed of the answers to held-out instances.
 pub(in crate::cmd) struct Judging {

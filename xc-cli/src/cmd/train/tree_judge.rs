@@ -10,11 +10,11 @@ use crate::output::{self, Output};
 use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use serde_json::json;
 use std::path::Path;
+use xc_metrics::{Metric, MetricReport};
 use xc_sparse::CsrMatrix;
 use xc_sparse::atomic::WriteFileError;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::Container;
-use xc_train::metrics::{Metric, MetricReport};
 use xc_tree::{PredictParams, TreeModel};
 
 /// Rows that a finished model answers at once: their answers touch some tens of MiB of it.

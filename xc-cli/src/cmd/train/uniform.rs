@@ -8,14 +8,14 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::named::{label_of, number_type};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use xc_nn::Loss;
+use xc_nn::sampler::SamplerParams;
 use xc_sparse::dtype::DType;
-use xc_train::Loss;
 use xc_train::classifier::preset::{DataShape, FEW};
 use xc_train::classifier::{
     ClassifierParams, ConnectionLearning, EmbeddingInit, EncoderParams, HeadParams, InputKind, MAX_UNITS, Preset,
     SparseHeadParams, Wiring, preset,
 };
-use xc_train::sampler::SamplerParams;
 
 /// Train a network with a sparse output layer
 ///

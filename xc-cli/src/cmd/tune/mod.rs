@@ -16,7 +16,7 @@ use crate::error::CliError;
 use kinds::Tuned;
 use std::time::Duration;
 use typed::Typed;
-use xc_train::metrics::Metric;
+use xc_metrics::Metric;
 
 /// Tune the options of a kind of model for a data set
 #[derive(clap::Args, Debug)]

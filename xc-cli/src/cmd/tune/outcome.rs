@@ -10,7 +10,7 @@ use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::Path;
-use xc_train::metrics::Metric;
+use xc_metrics::Metric;
 use xc_train::tune::{Paired, Search, Winner};
 
 /// The file of the best options.

@@ -17,9 +17,9 @@ use crate::interrupt;
 use crate::output::{check as check_output, check_in_folder, make_folder, print};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use xc_metrics::{KeepRows, Metric};
 use xc_sparse::io::{Format, holds_text};
 use xc_sparse::store::{Checkpoint, CheckpointFolder};
-use xc_train::metrics::{KeepRows, Metric};
 use xc_train::tune::{Job, Search, SearchParams, Space};
 
 /// Time where neither it nor a number of trials is given.

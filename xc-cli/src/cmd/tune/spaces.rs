@@ -309,21 +309,66 @@ pub(super) const MACH: Listed = Listed {
 };
 
 pub(super) const DENSE: Listed = Listed {
-    options: &[WIDTHS, INIT, DROPOUT, LOSS, EPOCHS, RATE, BATCH, NGRAMS, CHARS, MIN_DF, TFIDF],
+    options: &[WIDTHS, INIT, ACTIVATION, DROPOUT, LOSS, EPOCHS, RATE, BATCH, NGRAMS, CHARS, MIN_DF, TFIDF],
     starts: &NETWORK_STARTS,
 };
 
 pub(super) const UNIFORM: Listed = Listed {
-    options: &[INTERMEDIATE, FAN_IN, WIDTHS, INIT, DROPOUT, LOSS, EPOCHS, RATE, BATCH, NGRAMS, CHARS, MIN_DF, TFIDF],
+    options: &[
+        INTERMEDIATE,
+        FAN_IN,
+        WIDTHS,
+        INIT,
+        ACTIVATION,
+        DROPOUT,
+        LOSS,
+        EPOCHS,
+        RATE,
+        BATCH,
+        NGRAMS,
+        CHARS,
+        MIN_DF,
+        TFIDF,
+    ],
     starts: &NETWORK_STARTS,
 };
 
 pub(super) const LNS: Listed = Listed {
-    options: &[SAMPLER, UNIFORM_LABELS, WIDTHS, INIT, DROPOUT, LOSS, EPOCHS, RATE, BATCH, NGRAMS, CHARS, MIN_DF, TFIDF],
+    options: &[
+        SAMPLER,
+        UNIFORM_LABELS,
+        WIDTHS,
+        INIT,
+        ACTIVATION,
+        DROPOUT,
+        LOSS,
+        EPOCHS,
+        RATE,
+        BATCH,
+        NGRAMS,
+        CHARS,
+        MIN_DF,
+        TFIDF,
+    ],
     starts: &NETWORK_STARTS,
 };
 
 pub(super) const ASTRA: Listed = Listed {
-    options: &[HARD, UNIFORM_LABELS, WIDTHS, INIT, DROPOUT, LOSS, EPOCHS, RATE, BATCH, NGRAMS, CHARS, MIN_DF, TFIDF],
+    options: &[
+        HARD,
+        UNIFORM_LABELS,
+        WIDTHS,
+        INIT,
+        ACTIVATION,
+        DROPOUT,
+        LOSS,
+        EPOCHS,
+        RATE,
+        BATCH,
+        NGRAMS,
+        CHARS,
+        MIN_DF,
+        TFIDF,
+    ],
     starts: &NETWORK_STARTS,
 };

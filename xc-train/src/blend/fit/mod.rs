@@ -11,15 +11,17 @@
 
 use super::{DEPTH, Features, Rule, RuleKind, RuleScratch, Scale};
 use crate::classifier::{Classifier, EncoderParams, LearningParams, preset};
-use crate::metrics::{EvaluateError, EvaluatorParams, Metric, MetricReport, evaluate};
-use crate::schedule::WarmupCosine;
-use crate::trainer::{Event, Keep, Monitor, Observer, Subset, TrainError};
-use crate::{DenseRows, Examples, Features as Rows, Loss, Optimizer, TrainParams, Trainer};
 use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 use std::ops::Range;
 use thiserror::Error;
 use xc_hash::stream::{Purpose, Stream, mix, name};
+use xc_metrics::evaluate;
+use xc_metrics::{EvaluateError, EvaluatorParams, Metric, MetricReport};
+use xc_nn::schedule::WarmupCosine;
+use xc_nn::trainer::{Event, Keep, Monitor, Observer, Subset, TrainError};
+use xc_nn::{Examples, Features as Rows, Loss, Optimizer, TrainParams, Trainer};
+use xc_sparse::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::{Cancel, LabelRows};
 

@@ -1,0 +1,12 @@
+//! The neural core as a user meets it.
+
+mod candidates;
+mod examples;
+mod fused;
+mod gradients;
+mod reference;
+mod sampled;
+mod sparse;
+mod threads;
+mod training;
+mod typed;

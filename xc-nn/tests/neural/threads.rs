@@ -1,0 +1,44 @@
+//! The same bytes at any number of threads.
+
+use crate::reference::{features, targets};
+use xc_nn::encoder::{Bag, Stack};
+use xc_nn::head::Dense;
+use xc_nn::{Activation, Batch, Examples, Features, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams};
+use xc_sparse::Rows;
+
+fn bytes_after_training(threads: usize, loss: Loss, optimizer: Optimizer, clip_norm: Option<f64>) -> Vec<u32> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    pool.install(|| {
+        let (n, n_features, n_outputs) = (150, 400, 130);
+        let (x, y) = (features(n, n_features), targets(n, n_outputs));
+        let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+        let encoder = Stack::new(Bag::new(n_features, 33, Activation::Relu, 0.1, 1));
+        let mut network = Network::new(encoder.push(65, Activation::Relu, 0.2, 1), Dense::new(n_outputs, 65, 1));
+        network.prepare(optimizer, optimizer);
+        let (mut batch, mut workspace) = (Batch::default(), Scratch::default());
+        for number in 0..6u64 {
+            let rows: Vec<u32> = (0..n as u32).filter(|i| i % 6 != number as u32 % 6).collect();
+            batch.fill(&examples, &rows);
+            let params = StepParams {
+                clip_norm,
+                ..StepParams::new(Step { number, epoch: 0, seed: 3 }, Rule { optimizer, rate: 0.01 })
+            };
+            assert!(network.step(&batch, loss, &params, &mut workspace).unwrap().is_finite());
+        }
+        network.parameters().iter().flat_map(|p| p.parameter.values().iter().map(|v| v.to_bits())).collect()
+    })
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let cases: [(Loss, Optimizer, Option<f64>); 3] = [
+        (Loss::Softmax, Optimizer::adam().with_weight_decay(0.01), Some(0.5)),
+        (Loss::Bce, Optimizer::momentum(), None),
+        (Loss::Softmax, Optimizer::sgd(), None),
+    ];
+    for (loss, optimizer, clip) in cases {
+        let one = bytes_after_training(1, loss, optimizer, clip);
+        assert_eq!(one, bytes_after_training(2, loss, optimizer, clip));
+        assert_eq!(one, bytes_after_training(3, loss, optimizer, clip));
+    }
+}
