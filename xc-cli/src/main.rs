@@ -29,6 +29,7 @@ mod options;
 mod output;
 mod plot;
 mod progress;
+mod settings;
 mod similar;
 mod stdin;
 mod synth;

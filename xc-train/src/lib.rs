@@ -9,7 +9,7 @@
 //! | [`classifier`], [`astra`], [`mach`], [`skipgram`] | kinds of models, and presets of their settings |
 //! | [`model`] | any model: open, ask, change, convert, merge |
 //! | [`blend`], [`calibrate`] | several models as one; scores as probabilities |
-//! | `tune` (feature `train`) | the search for settings |
+//! | `settings`, `tune` (feature `train`) | the settings of training as a table; the search for good ones |
 
 #![deny(unsafe_code)]
 
@@ -19,6 +19,8 @@ pub mod calibrate;
 pub mod classifier;
 pub mod mach;
 pub mod model;
+#[cfg(feature = "train")]
+pub mod settings;
 pub mod skipgram;
 #[cfg(feature = "train")]
 pub mod tune;

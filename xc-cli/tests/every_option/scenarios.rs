@@ -134,7 +134,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     of(
         UNIFORM,
         "--train ../in/train.txt --epochs 6 --network.widths 8 --network.intermediate none --head.fan-in 6 --batch 16 --head.rewire-fraction 0 --loss bce --model m",
-        &["network.precision"],
+        &["network.precision", "network.init", "network.activation"],
     ),
     of(LNS, "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --model m", &[]),
     of(

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use xc_train::astra::{AstraParams, Strategy};
-//! use xc_train::sampler::SamplerParams;
+//! use xc_nn::sampler::SamplerParams;
 //!
 //! // The ten labels that score highest for each instance, and 2,000 uniform ones for the batch.
 //! let negatives = AstraParams::default().negatives(100_000);

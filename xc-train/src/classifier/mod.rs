@@ -14,7 +14,7 @@
 //! ```
 //! use xc_sparse::{CsrMatrix, LabelRows, Rows};
 //! use xc_train::classifier::{Classifier, Only, preset};
-//! use xc_train::Features;
+//! use xc_nn::Features;
 //!
 //! let mut params = preset::dense().params;
 //! *params.encoder.widths_mut() = vec![8];

@@ -176,7 +176,7 @@ fn read_inputs(
     hold_out: Option<HoldOut>,
     context: &Context,
 ) -> Result<Inputs, CliError> {
-    let instances = args.data.read(&[&args.label_features, &args.linear.instance_weights], text, hold_out, context)?;
+    let instances = args.data.read(&[&args.label_features, &args.instance_weights], text, hold_out, context)?;
     let rows = instances.training_rows();
     let (n_read, kept) = (instances.train.len(), instances.split.as_ref().map(|split| split.kept.clone()));
     let instances = instances.parted();
@@ -185,14 +185,14 @@ fn read_inputs(
         Some(path) => Some(read_label_features(path, data, &args.data.input, text, context)?),
         None => None,
     };
-    let instance_weights = args.linear.instance_weights.as_deref();
+    let instance_weights = args.instance_weights.as_deref();
     let mut instance_weights =
         instance_weights.map(|path| read_numbers(path, "of 0 or more", |weight| weight >= 0.0)).transpose()?;
-    let label_costs = args.linear.label_costs.as_deref();
+    let label_costs = args.label_costs.as_deref();
     let label_costs = label_costs.map(|path| read_numbers(path, "above 0", |cost| cost > 0.0)).transpose()?;
     for (numbers, path, expected, what) in [
-        (&instance_weights, &args.linear.instance_weights, n_read, "instances"),
-        (&label_costs, &args.linear.label_costs, data.labels.n_labels(), "labels"),
+        (&instance_weights, &args.instance_weights, n_read, "instances"),
+        (&label_costs, &args.label_costs, data.labels.n_labels(), "labels"),
     ] {
         if let (Some(numbers), Some(path)) = (numbers, path)
             && numbers.len() != expected

@@ -9,6 +9,7 @@ use serde_json::{Map, json};
 use xc_hash::text::{Featurizer, Idf, Norm, Weighting};
 use xc_sparse::rows::typical_length;
 use xc_sparse::{CsrMatrix, Rows};
+use xc_train::settings::{serialised, tree};
 use xc_tree::{LabelRepresentation, Negatives, TreeParams};
 
 /// One line before the work begins.
@@ -49,38 +50,17 @@ pub(super) fn plan(args: &Args, params: &TreeParams, data: &Dataset, memory: u64
 fn resolved(args: &Args, params: &TreeParams) -> Resolved {
     let mut out = Resolved::default();
     let of_preset = || Origin::Preset(name_of(&args.preset));
-    let (cluster, linear) = (&params.cluster, &params.linear);
-    out.set("trees", params.n_trees, of_preset());
-    out.set("tree.branching", cluster.branching, of_preset());
-    out.set("cluster.max-leaf", cluster.max_leaf, of_preset());
-    out.set("cluster.slack", cluster.slack, of_preset());
-    out.set("cluster.method", name_of(&cluster.method), of_preset());
-    out.set("cluster.max-depth", cluster.max_depth, of_preset());
-    out.set("cluster.max-iterations", cluster.max_iterations, of_preset());
-    out.set("cluster.max-sample", cluster.max_sample, of_preset());
-    out.set("cluster.representation", name_of(&params.representation), of_preset());
-    out.set("cluster.normalise-labels", params.normalise_labels, of_preset());
-    out.set_some("cluster.max-label-nnz", params.max_label_nnz, "all", of_preset());
-    out.set("cluster.unseen", name_of(&params.unseen), of_preset());
-    out.set("linear.loss", name_of(&linear.loss), of_preset());
-    let of_loss = || match linear.loss == args.preset.params().linear.loss {
-        true => of_preset(),
-        false => Origin::Follows("linear.loss"),
-    };
-    out.set("linear.cost", linear.cost, of_loss());
-    out.set("linear.prune-below", linear.prune_below, of_loss());
-    out.set("linear.positive-cost", linear.positive_cost, of_preset());
-    out.set("linear.negative-cost", linear.negative_cost, of_preset());
-    out.set("linear.bias", linear.bias, of_preset());
-    out.set("linear.tolerance", linear.tolerance, of_preset());
-    out.set("linear.max-passes", linear.max_passes, of_preset());
-    out.set_some("linear.max-weights", linear.max_weights, "all", of_preset());
-    match params.negatives {
-        Negatives::TeacherForced => out.set("negatives", "teacher-forced", of_preset()),
-        Negatives::MatcherAware { beam } => {
-            out.set("negatives", "matcher-aware", of_preset());
-            out.set("negatives.beam", beam, Origin::Default);
+    let (all, usual) = (serialised(params), serialised(&args.preset.params()));
+    for row in tree::TABLE.rows {
+        let value = row.shown(&all);
+        if row.belongs_to.is_some() && value.is_none() {
+            continue;
         }
+        let origin = match row.follows {
+            Some(other) if value != row.shown(&usual) => Origin::Follows(other),
+            _ => of_preset(),
+        };
+        out.set_some(row.name, value, row.none, origin);
     }
     let post = if params.post.is_some() { of_preset() } else { Origin::Follows("linear.loss") };
     out.set("post-processor", params.post_processor(), post);

@@ -6,7 +6,7 @@ use super::typed::{Given, parse};
 use xc_train::tune::{Choice, Space};
 
 /// The options for instances of a kind that go with what was given, each with why it is there.
-pub(super) fn free<A: Tuned>(listed: Listed, is_text: bool, given: &[Given], seed: u64) -> (Space, Vec<&'static str>) {
+pub(super) fn free<A: Tuned>(listed: &Listed, is_text: bool, given: &[Given], seed: u64) -> (Space, Vec<&'static str>) {
     let fits = |searched: &&Searched| match searched.of {
         Of::All => true,
         Of::Text => is_text,
@@ -33,14 +33,14 @@ mod tests {
     fn names<A: Tuned>(is_text: bool, options: &[(&str, &str)]) -> Vec<String> {
         let all = [("train", "t"), ("model", "m")];
         let given: Vec<Given> = all.iter().chain(options).map(|(name, value)| Given::new::<A>(name, value)).collect();
-        let (space, _) = free::<A>(A::SPACE, is_text, &given, 0);
+        let (space, _) = free::<A>(&A::space(), is_text, &given, 0);
         space.choices().iter().map(|choice| choice.name().to_owned()).collect()
     }
 
     fn every_value_is_taken<A: Tuned>() {
-        let (listed, kind) = (A::SPACE, A::KIND);
+        let (listed, kind) = (A::space(), A::KIND);
         let (text, features) = (names::<A>(true, &[]), names::<A>(false, &[]));
-        for searched in listed.options {
+        for searched in listed.options.iter() {
             let is_listed = [&text, &features].into_iter().flatten().any(|name| name == searched.option);
             assert!(is_listed, "{kind}: --{}: {text:?} {features:?}", searched.option);
         }

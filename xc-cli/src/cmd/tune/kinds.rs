@@ -3,6 +3,7 @@
 use super::spaces::{self, Listed};
 use crate::cmd::train::trial::Trial;
 use crate::cmd::train::{astra, dense, lns, mach, tree_args, uniform};
+use crate::settings::OfTable;
 
 /// A kind of model with options to choose.
 pub(super) trait Tuned: Trial + clap::Args + std::fmt::Debug {
@@ -10,42 +11,61 @@ pub(super) trait Tuned: Trial + clap::Args + std::fmt::Debug {
     const KIND: &'static str;
     /// One line about the command.
     const ABOUT: &'static str;
+
     /// The options that are searched.
-    const SPACE: Listed;
+    fn space() -> Listed;
 }
 
 impl Tuned for tree_args::Args {
     const KIND: &'static str = "tree";
     const ABOUT: &'static str = "Tune the options of a label tree for a data set";
-    const SPACE: Listed = spaces::TREE;
+
+    fn space() -> Listed {
+        spaces::of_table(&tree_args::OfTree::TABLE)
+    }
 }
 
 impl Tuned for mach::Args {
     const KIND: &'static str = "mach";
     const ABOUT: &'static str = "Tune the options of MACH for a data set";
-    const SPACE: Listed = spaces::MACH;
+
+    fn space() -> Listed {
+        spaces::MACH
+    }
 }
 
 impl Tuned for dense::Args {
     const KIND: &'static str = "dense";
     const ABOUT: &'static str = "Tune the options of a network with one output per label for a data set";
-    const SPACE: Listed = spaces::DENSE;
+
+    fn space() -> Listed {
+        spaces::DENSE
+    }
 }
 
 impl Tuned for uniform::Args {
     const KIND: &'static str = "uniform";
     const ABOUT: &'static str = "Tune the options of a network with a sparse output layer for a data set";
-    const SPACE: Listed = spaces::UNIFORM;
+
+    fn space() -> Listed {
+        spaces::UNIFORM
+    }
 }
 
 impl Tuned for lns::Args {
     const KIND: &'static str = "lns";
     const ABOUT: &'static str = "Tune the options of a network with negative sampling for a data set";
-    const SPACE: Listed = spaces::LNS;
+
+    fn space() -> Listed {
+        spaces::LNS
+    }
 }
 
 impl Tuned for astra::Args {
     const KIND: &'static str = "astra";
     const ABOUT: &'static str = "Tune the options of a network with hard and uniform negatives (ASTRA) for a data set";
-    const SPACE: Listed = spaces::ASTRA;
+
+    fn space() -> Listed {
+        spaces::ASTRA
+    }
 }

@@ -63,7 +63,7 @@ pub(super) fn run<A: Tuned>(typed: &Typed<A>, context: &Context) -> Result<(), C
     let rungs = rungs(args.data().validation.is_some(), args.validation_fraction(), context.seed)?;
     let given: Vec<Given> = given.iter().filter(|given| !NOT_FOR_TRIALS.contains(&&*given.name)).cloned().collect();
     let is_text = is_text(&place.train, &args.data().input)?;
-    let (space, why) = free::<A>(A::SPACE, is_text, &with_model(&given, Path::new(MODEL)), context.seed);
+    let (space, why) = free::<A>(&A::space(), is_text, &with_model(&given, Path::new(MODEL)), context.seed);
     if place.explain {
         return print(&explain(&space, &why, &rungs));
     }

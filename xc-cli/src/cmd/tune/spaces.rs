@@ -1,9 +1,10 @@
 //! The options that are searched, for each kind of model.
 //!
-//! Values of trees were chosen so that each has been the best one for some set of data, or is a step
-//! on the way there. Those of networks are around the defaults. What only changes speed or size is
-//! not listed.
+//! Those of trees stand in the table of their settings. Values of networks are around the defaults. What only changes
+//! speed or size is not listed.
 
+use std::borrow::Cow;
+use xc_train::settings::{self, Table, USUAL};
 use xc_train::tune::Scale;
 
 /// An option with its values.
@@ -30,130 +31,21 @@ pub(super) enum Of {
 }
 
 /// Everything that is searched for a kind.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Listed {
-    pub(super) options: &'static [Searched],
+    pub(super) options: Cow<'static, [Searched]>,
     /// Changes that often help, each a trial of its own before others are drawn.
     pub(super) starts: &'static [&'static [(&'static str, &'static str)]],
 }
 
-/// How the default of an option is called whose value depends on others.
-const USUAL: &str = "usual";
-
-pub(super) const TREE: Listed = Listed {
-    options: &[
-        Searched {
-            option: "linear.loss",
-            values: &["squared-hinge", "logistic"],
-            default: 0,
-            scale: Scale::Named,
-            of: Of::All,
-            why: "the logistic loss ranks rare labels better where rows have many labels",
-        },
-        Searched {
-            option: "linear.cost",
-            values: &["0.1", "0.3", "0.5", USUAL, "2", "3", "10", "30"],
-            default: 3,
-            scale: Scale::Ordered,
-            of: Of::All,
-            why: "few rows and noisy labels want less, many rows of short text want more",
-        },
-        Searched {
-            option: "linear.prune-below",
-            values: &["0.01", "0.03", USUAL, "0.2"],
-            default: 2,
-            scale: Scale::Ordered,
-            of: Of::All,
-            why: "small weights are what a small cost or the logistic loss consists of",
-        },
-        Searched {
-            option: "linear.positive-cost",
-            values: &["0.5", "1", "2", "4"],
-            default: 1,
-            scale: Scale::Ordered,
-            of: Of::All,
-            why: "rankers of rare labels see few positives among many negatives",
-        },
-        Searched {
-            option: "linear.bias",
-            values: &["0", "1"],
-            default: 1,
-            scale: Scale::Ordered,
-            of: Of::All,
-            why: "without it rankers go by the features alone",
-        },
-        Searched {
-            option: "trees",
-            values: &["3", "5", "10"],
-            default: 0,
-            scale: Scale::Ordered,
-            of: Of::All,
-            why: "averages more clusterings",
-        },
-        Searched {
-            option: "cluster.max-leaf",
-            values: &["20", "50", "100", "300", "1000"],
-            default: 2,
-            scale: Scale::Ordered,
-            of: Of::All,
-            why: "more labels are set against one another; with few labels there is one level, without a search",
-        },
-        Searched {
-            option: "tree.branching",
-            values: &["2", "8", "16", "32", "100"],
-            default: 2,
-            scale: Scale::Ordered,
-            of: Of::All,
-            why: "fewer levels lose fewer labels, more levels share more rows",
-        },
-        Searched {
-            option: "cluster.method",
-            values: &["balanced", "unbalanced"],
-            default: 0,
-            scale: Scale::Named,
-            of: Of::All,
-            why: "groups of labels may have very different sizes",
-        },
-        Searched {
-            option: "negatives",
-            values: &["teacher-forced", "matcher-aware"],
-            default: 0,
-            scale: Scale::Named,
-            of: Of::All,
-            why: "rankers see rows that the levels above send to them by mistake",
-        },
-        Searched {
-            option: "beam",
-            values: &["10", "20", "50"],
-            default: 0,
-            scale: Scale::Ordered,
-            of: Of::All,
-            why: "fewer labels are lost on the way down",
-        },
-        Searched {
-            option: "post-processor",
-            values: &[USUAL, "sigmoid", "l1-hinge", "l2-hinge", "l4-hinge", "l6-hinge"],
-            default: 0,
-            scale: Scale::Named,
-            of: Of::All,
-            why: "how much an upper level counts compared with the label's own ranker",
-        },
-        NGRAMS,
-        CHARS,
-        MIN_DF,
-        TFIDF,
-    ],
-    starts: &[
-        &[("linear.cost", "0.3")],
-        &[("linear.cost", "3")],
-        &[("text.ngrams", "2")],
-        &[("linear.loss", "logistic")],
-        &[("tfidf", "true")],
-        &[("linear.cost", "0.3"), ("cluster.max-leaf", "1000"), ("trees", "5")],
-        &[("linear.loss", "logistic"), ("text.ngrams", "2"), ("tfidf", "true"), ("trees", "5")],
-        &[("linear.cost", "3"), ("trees", "5"), ("beam", "20")],
-    ],
-};
+/// The rows of a table that are searched, and what is searched of text and features.
+pub(super) fn of_table(table: &Table) -> Listed {
+    let own = table.rows.iter().filter_map(|row| {
+        let settings::Searched { values, default, scale, why } = row.searched?;
+        Some(Searched { option: row.name, values, default, scale, of: Of::All, why })
+    });
+    Listed { options: own.chain([NGRAMS, CHARS, MIN_DF, TFIDF]).collect(), starts: table.starts }
+}
 
 /// An option of any instances whose default follows from the data, and comes first.
 const fn usual(option: &'static str, values: &'static [&'static str], why: &'static str) -> Searched {
@@ -288,7 +180,7 @@ const NETWORK_STARTS: [&[(&str, &str)]; 6] = [
 ];
 
 pub(super) const MACH: Listed = Listed {
-    options: &[
+    options: Cow::Borrowed(&[
         REPETITIONS,
         BUCKETS,
         DECODER,
@@ -304,17 +196,19 @@ pub(super) const MACH: Listed = Listed {
         CHARS,
         MIN_DF,
         TFIDF,
-    ],
+    ]),
     starts: &NETWORK_STARTS,
 };
 
 pub(super) const DENSE: Listed = Listed {
-    options: &[WIDTHS, INIT, ACTIVATION, DROPOUT, LOSS, EPOCHS, RATE, BATCH, NGRAMS, CHARS, MIN_DF, TFIDF],
+    options: Cow::Borrowed(&[
+        WIDTHS, INIT, ACTIVATION, DROPOUT, LOSS, EPOCHS, RATE, BATCH, NGRAMS, CHARS, MIN_DF, TFIDF,
+    ]),
     starts: &NETWORK_STARTS,
 };
 
 pub(super) const UNIFORM: Listed = Listed {
-    options: &[
+    options: Cow::Borrowed(&[
         INTERMEDIATE,
         FAN_IN,
         WIDTHS,
@@ -329,12 +223,12 @@ pub(super) const UNIFORM: Listed = Listed {
         CHARS,
         MIN_DF,
         TFIDF,
-    ],
+    ]),
     starts: &NETWORK_STARTS,
 };
 
 pub(super) const LNS: Listed = Listed {
-    options: &[
+    options: Cow::Borrowed(&[
         SAMPLER,
         UNIFORM_LABELS,
         WIDTHS,
@@ -349,12 +243,12 @@ pub(super) const LNS: Listed = Listed {
         CHARS,
         MIN_DF,
         TFIDF,
-    ],
+    ]),
     starts: &NETWORK_STARTS,
 };
 
 pub(super) const ASTRA: Listed = Listed {
-    options: &[
+    options: Cow::Borrowed(&[
         HARD,
         UNIFORM_LABELS,
         WIDTHS,
@@ -369,6 +263,6 @@ pub(super) const ASTRA: Listed = Listed {
         CHARS,
         MIN_DF,
         TFIDF,
-    ],
+    ]),
     starts: &NETWORK_STARTS,
 };

@@ -1,0 +1,80 @@
+//! A table of settings as options: how they are typed and shown.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, FromArgMatches};
+use serde_json::Value;
+use std::marker::PhantomData;
+use xc_train::settings::{Choices, Setting, SettingError, Table};
+
+/// A kind of model whose options are the rows of a table.
+pub(crate) trait OfTable {
+    /// The rows.
+    const TABLE: Table;
+
+    /// What help says of the usual value of a row.
+    fn usual(row: &Setting) -> Option<String>;
+}
+
+/// What was typed of the settings of a kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen<T> {
+    pub(crate) choices: Choices,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: OfTable> FromArgMatches for Chosen<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut choices = Choices::default();
+        for row in T::TABLE.rows {
+            if matches.value_source(row.name) == Some(ValueSource::CommandLine)
+                && let Some(value) = matches.get_one::<Value>(row.name)
+            {
+                choices.push(row, value.clone());
+            }
+        }
+        Ok(Self { choices, of: PhantomData })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<T: OfTable> clap::Args for Chosen<T> {
+    fn augment_args(command: Command) -> Command {
+        T::TABLE.rows.iter().fold(command, |command, row| command.arg(option(row, T::usual(row))))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// The option of a row.
+fn option(row: &'static Setting, usual: Option<String>) -> Arg {
+    let help = match usual {
+        Some(usual) => format!("{} [default: {usual}]", row.help),
+        None => row.help.to_owned(),
+    };
+    let option = Arg::new(row.name).long(row.name).value_name(row.unit).help(help);
+    let option = match row.heading {
+        Some(heading) => option.help_heading(heading),
+        None => option,
+    };
+    match row.names() {
+        Some(names) => {
+            // One of the names is one of the values.
+            let parser = PossibleValuesParser::new(names).map(|name| row.parse(&name).unwrap_or_default());
+            option.value_parser(parser)
+        }
+        None => option.value_parser(|text: &str| row.parse(text)),
+    }
+}
+
+impl From<SettingError> for crate::error::CliError {
+    fn from(error: SettingError) -> Self {
+        Self::usage(error)
+    }
+}

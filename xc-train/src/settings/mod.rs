@@ -1,0 +1,334 @@
+//! The settings of training, each a row of a table.
+//!
+//! ```text
+//!   name             field                values                 shown           belongs to
+//!   tree.branching   cluster.branching    Size                   Tree options
+//!   cluster.slack    cluster.slack        F32                    Tree options    cluster.method = balanced
+//! ```
+//!
+//! A row says all there is to know of a setting: how options and files call it, where it stands among the parameters
+//! (a dotted path into their serialised form), which values it takes, what it means, which other setting gives it a
+//! meaning, and which values a search tries. What is typed, explained, refused, searched and documented follows from
+//! the rows ([`Table`]); so a new setting is a field, its use, and a row.
+//!
+//! ```
+//! use xc_train::settings::{Choices, Table, tree};
+//!
+//! let mut choices = Choices::default();
+//! choices.set(tree::TABLE.row("tree.branching").unwrap(), "8")?;
+//! assert_eq!(tree::params(xc_tree::Preset::Default, &choices)?.cluster.branching, 8);
+//! choices.set(tree::TABLE.row("cluster.max-depth").unwrap(), "4")?;
+//! let refused = tree::params(xc_tree::Preset::Default, &choices).unwrap_err();
+//! assert_eq!(refused.to_string(), "--cluster.max-depth: changes nothing here; --cluster.method unbalanced is expected with it");
+//! # Ok::<(), xc_train::settings::SettingError>(())
+//! ```
+
+pub mod tree;
+
+use crate::tune::Scale;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+/// Everything about one setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// As options call it, without the dashes: `tree.branching`.
+    pub name: &'static str,
+    /// Where it stands among the parameters: a dotted path.
+    pub field: &'static str,
+    /// What it may be.
+    pub values: Values,
+    /// What a value is called in help: `N`.
+    pub unit: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    /// The settings that it is shown with.
+    pub heading: Option<&'static str>,
+    /// Another setting that gives it a meaning, and its values that do.
+    pub belongs_to: Option<(&'static str, &'static [&'static str])>,
+    /// The setting that its usual value follows from.
+    pub follows: Option<&'static str>,
+    /// What is said where it has no value.
+    pub none: &'static str,
+    /// What a search tries.
+    pub searched: Option<Searched>,
+}
+
+/// What a setting may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Values {
+    /// A number from 0 on, without a fraction.
+    Size,
+    /// A number in single precision.
+    F32,
+    /// True or false.
+    Bool,
+    /// One of some names.
+    Names(&'static [&'static str]),
+    /// One of some names, each with its serialised form.
+    Forms(&'static [(&'static str, &'static str)]),
+    /// Text that is checked.
+    Text(fn(&str) -> Result<(), String>),
+}
+
+/// What a search tries of a setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Searched {
+    /// Values; that of the default is only a name.
+    pub values: &'static [&'static str],
+    /// Position of the default, which is not given to the training.
+    pub default: usize,
+    /// Whether neighbours are alike.
+    pub scale: Scale,
+    /// Why it is worth a trial.
+    pub why: &'static str,
+}
+
+/// How the default of a setting is called in a search if its value depends on others.
+pub const USUAL: &str = "usual";
+
+/// A setting that cannot be.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("--{setting}{what}")]
+pub struct SettingError {
+    /// The setting, as options call it.
+    pub setting: String,
+    /// What is wrong, from the separator on: `: ...`, or ` 0: ...`.
+    what: String,
+}
+
+impl SettingError {
+    /// What is wrong with a setting, whatever its value is.
+    pub fn of(setting: &str, what: impl std::fmt::Display) -> Self {
+        Self { setting: setting.to_owned(), what: format!(": {what}") }
+    }
+
+    /// What is wrong with a value of it.
+    pub fn of_value(setting: &str, got: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
+        Self { setting: setting.to_owned(), what: format!(" {got}: {what}") }
+    }
+}
+
+impl Setting {
+    /// A row without further properties.
+    pub const fn new(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Self {
+        let none = "none";
+        Self {
+            name,
+            field,
+            values,
+            unit,
+            help: "",
+            heading: None,
+            belongs_to: None,
+            follows: None,
+            none,
+            searched: None,
+        }
+    }
+
+    /// With what it means.
+    pub const fn help(mut self, help: &'static str) -> Self {
+        self.help = help;
+        self
+    }
+
+    /// Shown with others.
+    pub const fn heading(mut self, heading: &'static str) -> Self {
+        self.heading = Some(heading);
+        self
+    }
+
+    /// Of no effect unless `other` has one of some values.
+    pub const fn belongs_to(mut self, other: &'static str, values: &'static [&'static str]) -> Self {
+        self.belongs_to = Some((other, values));
+        self
+    }
+
+    /// With a usual value that follows from another setting.
+    pub const fn follows(mut self, other: &'static str) -> Self {
+        self.follows = Some(other);
+        self
+    }
+
+    /// With what is said where it has no value.
+    pub const fn none(mut self, said: &'static str) -> Self {
+        self.none = said;
+        self
+    }
+
+    /// With values that a search tries; `default` is the position of the usual one.
+    pub const fn searched(
+        mut self,
+        values: &'static [&'static str],
+        default: usize,
+        scale: Scale,
+        why: &'static str,
+    ) -> Self {
+        self.searched = Some(Searched { values, default, scale, why });
+        self
+    }
+
+    /// A value from its text, in serialised form.
+    ///
+    /// # Errors
+    /// What was expected in its place.
+    pub fn parse(&self, text: &str) -> Result<Value, String> {
+        match self.values {
+            Values::Size => text.parse::<u64>().map(Value::from).map_err(|e| e.to_string()),
+            // Two numbers that are one in single precision are one value.
+            Values::F32 => match text.parse::<f32>() {
+                Ok(value) => number(f64::from(value)).ok_or_else(|| "expected a finite number".to_owned()),
+                Err(e) => Err(e.to_string()),
+            },
+            Values::Bool => text.parse::<bool>().map(Value::from).map_err(|e| e.to_string()),
+            Values::Names(names) if names.contains(&text) => Ok(Value::from(text)),
+            Values::Names(names) => Err(format!("expected {}", names.join(", "))),
+            Values::Forms(forms) => match forms.iter().find(|(name, _)| *name == text) {
+                Some((_, form)) => Ok(serde_json::from_str(form).unwrap_or_default()),
+                None => Err(format!("expected {}", forms.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "))),
+            },
+            Values::Text(check) => check(text).map(|()| Value::from(text)),
+        }
+    }
+
+    /// Names of the values, where these are few.
+    pub fn names(&self) -> Option<Vec<&'static str>> {
+        match self.values {
+            Values::Names(names) => Some(names.to_vec()),
+            Values::Forms(forms) => Some(forms.iter().map(|(name, _)| *name).collect()),
+            Values::Size | Values::F32 | Values::Bool | Values::Text(_) => None,
+        }
+    }
+
+    /// Its value among parameters in serialised form, as it is typed; nothing where there is none.
+    pub fn shown(&self, params: &Value) -> Option<String> {
+        let value = self.field.split('.').try_fold(params, |at, name| at.get(name))?;
+        Some(match value {
+            Value::Null => return None,
+            // A choice that has numbers of its own is an object with its name.
+            Value::Object(fields) => fields.keys().next()?.clone(),
+            Value::String(form) => match self.values {
+                Values::Forms(forms) => {
+                    let is_it =
+                        |(_, of): &&(&str, &str)| serde_json::from_str::<Value>(of).ok().as_ref() == Some(value);
+                    forms.iter().find(is_it).map_or_else(|| form.clone(), |(name, _)| (*name).to_owned())
+                }
+                _ => form.clone(),
+            },
+            Value::Number(number) => match self.values {
+                // The shortest digits of the single precision.
+                Values::F32 => number.as_f64().map_or_else(String::new, |v| (v as f32).to_string()),
+                _ => number.to_string(),
+            },
+            other => other.to_string(),
+        })
+    }
+}
+
+fn number(value: f64) -> Option<Value> {
+    serde_json::Number::from_f64(value).map(Value::Number)
+}
+
+/// What was chosen, setting by setting.
+#[derive(Clone, Debug, Default)]
+pub struct Choices(Vec<(&'static Setting, Value)>);
+
+impl Choices {
+    /// Chooses a value by its text.
+    ///
+    /// # Errors
+    /// It is none of the setting.
+    pub fn set(&mut self, row: &'static Setting, text: &str) -> Result<(), SettingError> {
+        let value = row.parse(text).map_err(|e| SettingError::of_value(row.name, text, e))?;
+        self.push(row, value);
+        Ok(())
+    }
+
+    /// Chooses a value in serialised form; the last one counts.
+    pub fn push(&mut self, row: &'static Setting, value: Value) {
+        self.0.retain(|(other, _)| other.name != row.name);
+        self.0.push((row, value));
+    }
+
+    /// What was chosen for a setting.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(row, _)| row.name == name).map(|(_, value)| value)
+    }
+
+    /// All of it.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Setting, &Value)> {
+        self.0.iter().map(|(row, value)| (*row, value))
+    }
+}
+
+/// The rows of a kind of model.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// In the order of the help.
+    pub rows: &'static [Setting],
+    /// Settings that often help, each a trial of its own in a search before others are drawn.
+    pub starts: &'static [&'static [(&'static str, &'static str)]],
+}
+
+impl Table {
+    /// The row of a setting.
+    pub fn row(&self, name: &str) -> Option<&'static Setting> {
+        self.rows.iter().find(|row| row.name == name)
+    }
+
+    /// The setting that stands at a place among the parameters.
+    pub fn at(&self, field: &str) -> Option<&'static Setting> {
+        self.rows.iter().find(|row| row.field == field)
+    }
+
+    /// Parameters with what was chosen in their places.
+    ///
+    /// # Errors
+    /// A choice that changes nothing, since it belongs to another one that was not made.
+    ///
+    /// # Panics
+    /// If a row leads to no field of the parameters.
+    pub fn apply<P: Serialize + DeserializeOwned>(&self, params: &P, choices: &Choices) -> Result<P, SettingError> {
+        let mut all = serialised(params);
+        // Choices before the numbers that belong to them.
+        let mut chosen: Vec<_> = choices.iter().collect();
+        chosen.sort_by_key(|(row, _)| row.belongs_to.is_some());
+        for (row, value) in chosen {
+            self.check_idle(row, &all)?;
+            put(&mut all, row.field, value.clone());
+        }
+        Ok(serde_json::from_value(all).unwrap_or_else(|e| panic!("a row of no field: {e}")))
+    }
+
+    /// Refuses a setting that belongs to a choice that is not made.
+    fn check_idle(&self, row: &Setting, all: &Value) -> Result<(), SettingError> {
+        let Some((other, values)) = row.belongs_to else { return Ok(()) };
+        let made = self.row(other).and_then(|other| other.shown(all));
+        if made.is_some_and(|made| values.contains(&&*made)) {
+            return Ok(());
+        }
+        let values = values.join(" or ");
+        let what = format_args!("changes nothing here; --{other} {values} is expected with it");
+        Err(SettingError::of(row.name, what))
+    }
+}
+
+/// Parameters in the form that rows lead into.
+pub fn serialised(params: &impl Serialize) -> Value {
+    serde_json::to_value(params).unwrap_or_default()
+}
+
+/// Puts a value at a dotted path; objects on the way are made.
+fn put(all: &mut Value, field: &str, value: Value) {
+    let mut at = all;
+    for name in field.split('.') {
+        if !at.is_object() {
+            *at = Value::Object(Map::new());
+        }
+        at = &mut at[name];
+    }
+    *at = value;
+}
