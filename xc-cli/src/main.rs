@@ -30,6 +30,7 @@ mod output;
 mod plot;
 mod progress;
 mod settings;
+mod short_help;
 mod similar;
 mod stdin;
 mod synth;

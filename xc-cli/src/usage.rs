@@ -2,6 +2,8 @@
 
 use crate::config::Arguments;
 use crate::error::CliError;
+use crate::output;
+use crate::short_help;
 use crate::similar::{nearest, nearest_option};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::io;
@@ -9,6 +11,9 @@ use std::io;
 /// Help and version go to stdout; everything else clap has to say becomes one error line.
 pub(crate) fn report(error: &clap::Error, root: &clap::Command, arguments: &Arguments) -> Result<(), CliError> {
     match error.kind() {
+        ErrorKind::DisplayHelp if is_short(arguments) && !arguments.command(root).has_subcommands() => {
+            return output::print(&short_help::screen(arguments.command(root), &arguments.command_path()));
+        }
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             return match error.print() {
                 Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::write("standard output", &e)),
@@ -51,6 +56,12 @@ pub(crate) fn report(error: &clap::Error, root: &clap::Command, arguments: &Argu
     };
     let place = arguments.config_file_of(error).map(|file| format!("{}: ", file.display())).unwrap_or_default();
     Err(CliError::usage(format!("{place}{sentence} (see '{path} --help')")))
+}
+
+/// Whether `-h` was typed rather than `--help`.
+fn is_short(arguments: &Arguments) -> bool {
+    let asked = arguments.all.iter().find(|word| *word == "-h" || *word == "--help" || *word == "help");
+    asked.is_some_and(|word| word == "-h")
 }
 
 /// What clap says, without its tips and the usage block, which is for `--help`.

@@ -1,0 +1,170 @@
+//! `-h`: one line an option, the command's own first; `--help` says everything.
+
+use clap::{Arg, Command};
+
+/// Columns of the screen.
+const WIDTH: usize = 100;
+
+/// Options that few need: `--help` alone lists them.
+const RARE: [&str; 33] = [
+    "train-labels",
+    "validation-labels",
+    "validation-features",
+    "label-names-column",
+    "label-names-field",
+    "checkpoint",
+    "restart",
+    "refit",
+    "instance-weights",
+    "label-costs",
+    "cluster.max-iterations",
+    "cluster.max-sample",
+    "cluster.normalise-labels",
+    "cluster.max-label-nnz",
+    "cluster.unseen",
+    "linear.positive-cost",
+    "linear.negative-cost",
+    "linear.tolerance",
+    "network.embedding-rate",
+    "head.no-screening",
+    "optimizer.weight-decay",
+    "schedule.warmup",
+    "schedule.lowest",
+    "clip-norm",
+    "patience-from",
+    "checkpoint-every",
+    "log-every",
+    "propensity-a",
+    "propensity-b",
+    "trusted",
+    "in-memory",
+    "max-age",
+    "no-model",
+];
+
+/// Headings whose options are many and belong to one choice.
+const RARE_HEADINGS: [&str; 1] = ["Options of tables (--sampler lsh-embedding, lsh-label)"];
+
+/// The screen of a command that takes options; `path` is how it is called.
+pub(crate) fn screen(command: &Command, path: &str) -> String {
+    let is_listed = |arg: &&Arg| !arg.is_hide_set() && arg.get_long().is_some_and(|name| name != "help");
+    let all: Vec<&Arg> = command.get_arguments().filter(is_listed).collect();
+    let is_shown = |arg: &&&Arg| {
+        !arg.is_hide_short_help_set()
+            && !RARE.contains(&arg.get_long().unwrap_or_default())
+            && !arg.get_help_heading().is_some_and(|heading| RARE_HEADINGS.contains(&heading))
+    };
+    let mut shown: Vec<&Arg> = all.iter().filter(is_shown).copied().collect();
+    shown.sort_by_key(|arg| arg.get_display_order());
+    let headings: Vec<Option<&str>> = shown.iter().map(|arg| arg.get_help_heading()).collect();
+    // A heading may come back behind others.
+    shown.sort_by_key(|arg| headings.iter().position(|heading| *heading == arg.get_help_heading()));
+    let names: Vec<String> = shown.iter().map(|arg| typed(arg)).collect();
+    let column = names.iter().map(|name| name.chars().count() + 4).max().unwrap_or(4);
+
+    let mut out = format!("{}\n\n", command.get_about().map(ToString::to_string).unwrap_or_default());
+    out += &format!("{}\n", usage(command, path));
+    let mut heading = None;
+    for (arg, name) in shown.iter().zip(&names) {
+        let of = arg.get_help_heading().unwrap_or("Options");
+        if heading != Some(of) {
+            heading = Some(of);
+            out += &format!("\n{of}:\n");
+        }
+        for (at, line) in wrapped(&gist(arg), WIDTH - column).iter().enumerate() {
+            let name = if at == 0 { name } else { "" };
+            out += &format!("  {name:<width$}{line}\n", width = column - 2);
+        }
+    }
+    let explain = match all.iter().any(|arg| arg.get_long() == Some("explain")) {
+        true => "; --explain shows their values",
+        false => "",
+    };
+    out + &format!("\n'{path} --help' has examples and all {} options{explain}.", all.len())
+}
+
+/// `Usage: xc train tree [OPTIONS] --train <FILE>`.
+fn usage(command: &Command, path: &str) -> String {
+    let mut out = format!("Usage: {path} [OPTIONS]");
+    for arg in command.get_arguments().filter(|arg| arg.is_required_set()) {
+        out += &match arg.get_long() {
+            Some(_) => format!(" {}", typed(arg)),
+            None => format!(" <{}>", value(arg)),
+        };
+    }
+    out
+}
+
+fn value(arg: &Arg) -> String {
+    arg.get_value_names().and_then(|names| names.first()).map_or_else(String::new, ToString::to_string)
+}
+
+/// `--train <FILE>`.
+fn typed(arg: &Arg) -> String {
+    let name = arg.get_long().unwrap_or_default();
+    match arg.get_action().takes_values() {
+        true => format!("--{name} <{}>", value(arg)),
+        false => format!("--{name}"),
+    }
+}
+
+/// What ends the first clause of a text, that which ends it soonest counts.
+const ENDS: [&str; 5] = [": ", "; ", ". ", " (", ", e.g."];
+
+/// The first clause of what help says of an option, and the usual value where it is short.
+fn gist(arg: &Arg) -> String {
+    let text = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (said, usual) = text.split_once(" [default: ").unwrap_or((&text, ""));
+    let usual = match arg.get_default_values() {
+        [value] if !arg.is_hide_default_value_set() && arg.get_action().takes_values() => value.to_string_lossy(),
+        _ => usual.split([';', ']']).next().unwrap_or_default().into(),
+    };
+    let clause = first_clause(said);
+    if usual.is_empty() || usual.len() > 16 { clause.to_owned() } else { format!("{clause} [{usual}]") }
+}
+
+fn first_clause(text: &str) -> &str {
+    // What is shorter than this says too little.
+    let from = text.char_indices().nth(14).map_or(text.len(), |(at, _)| at);
+    let end = ENDS.iter().filter_map(|end| text[from..].find(end)).min().map_or(text.len(), |at| from + at);
+    text[..end].trim_end_matches('.')
+}
+
+/// Words in lines of at most so many columns.
+fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().map_or(0, |line| line.chars().count());
+        if last > 0 && last + 1 + word.chars().count() > most {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.extend((!line.is_empty()).then_some(' '));
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_clause_is_shown_with_a_short_default() {
+        let of = |help: &'static str| gist(&Arg::new("x").long("x").help(help));
+        assert_eq!(of("Children of a cluster [default: 16; 2 with bonsai]"), "Children of a cluster [16]");
+        let both = "softmax (one true label), bce or squared-hinge (each label true)";
+        assert_eq!(of(both), "softmax (one true label), bce or squared-hinge");
+        assert_eq!(
+            of("Hidden layer sizes, input side first, e.g. 512,512: more"),
+            "Hidden layer sizes, input side first"
+        );
+        assert_eq!(of("Learning rate [default: 0.01 (adam and adamw)]"), "Learning rate");
+        assert_eq!(of("Format [default: npz, jsonl or csv if the name ends so]"), "Format");
+        assert_eq!(gist(&Arg::new("x").long("x").help("Schedule").default_value("cosine")), "Schedule [cosine]");
+        assert_eq!(wrapped("a bb ccc dddd", 4), ["a bb", "ccc", "dddd"]);
+        assert_eq!(wrapped("", 4), [""]);
+    }
+}
