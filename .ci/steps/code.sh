@@ -49,7 +49,6 @@ alone() {
   done < <(crates)
 }
 
-# tested: tests of the optional features that need no device.
 bounded() { # bounded CRATE MOST: what somebody compiles who depends on CRATE without its default features.
   local n
   n=$(cargo tree --locked -p "$1" --no-default-features --edges normal --prefix none | awk '{ print $1, $2 }' | sort -u | wc -l)
@@ -94,7 +93,9 @@ step_architecture() { check architecture cargo test --locked --quiet -p xc-cli -
 step_alone() { check alone alone; }
 
 step_packages() {
+  check packages-xc-metrics bounded xc-metrics 45
   check packages-xc-tree bounded xc-tree 45
+  check packages-xc-nn bounded xc-nn 50
   check packages-xc-train bounded xc-train 60
 }
 

@@ -80,7 +80,8 @@ pub(crate) fn screen(command: &Command, path: &str) -> String {
         true => "; --explain shows their values",
         false => "",
     };
-    out + &format!("\n'{path} --help' has examples and all {} options{explain}.", all.len())
+    let options = if all.is_empty() { String::new() } else { format!(" and all {} options", all.len()) };
+    out + &format!("\n'{path} --help' has examples{options}{explain}.")
 }
 
 /// `Usage: xc train tree [OPTIONS] --train <FILE>`.
@@ -89,6 +90,7 @@ fn usage(command: &Command, path: &str) -> String {
     for arg in command.get_arguments().filter(|arg| arg.is_required_set()) {
         out += &match arg.get_long() {
             Some(_) => format!(" {}", typed(arg)),
+            None if arg.get_num_args().is_some_and(|n| n.max_values() > 1) => format!(" <{}>...", value(arg)),
             None => format!(" <{}>", value(arg)),
         };
     }
