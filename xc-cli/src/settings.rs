@@ -52,6 +52,11 @@ impl<T: OfTable> clap::Args for Chosen<T> {
     }
 }
 
+/// Some names as values, where a kind of model takes others than the row says.
+pub(crate) fn names<const N: usize>(names: [&'static str; N]) -> impl TypedValueParser<Value = Value> {
+    PossibleValuesParser::new(names).map(Value::from)
+}
+
 /// The option of a row.
 fn option(row: &'static Setting, usual: Option<String>) -> Arg {
     let help = match usual {
@@ -59,6 +64,10 @@ fn option(row: &'static Setting, usual: Option<String>) -> Arg {
         None => row.help.to_owned(),
     };
     let option = Arg::new(row.name).long(row.name).value_name(row.unit).help(help);
+    let option = match row.alias {
+        Some(alias) => option.visible_alias(alias),
+        None => option,
+    };
     let option = match row.heading {
         Some(heading) => option.help_heading(heading),
         None => option,

@@ -123,6 +123,16 @@ impl TrainingRows {
         Self { hashes: own, label_counts, n_instances: kept.len() as u64, held_out }
     }
 
+    /// A number that tells training sets apart: it follows from the instances and how often each label is true of them,
+    /// whatever their order.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = Xxh3Default::new();
+        hash.update(&self.n_instances.to_le_bytes());
+        self.hashes.iter().for_each(|row| hash.update(&row.to_le_bytes()));
+        self.label_counts.iter().for_each(|count| hash.update(&count.to_le_bytes()));
+        hash.digest()
+    }
+
     /// The rows that a folder keeps; nothing where it keeps none.
     ///
     /// # Errors

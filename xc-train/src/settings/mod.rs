@@ -23,6 +23,7 @@
 //! # Ok::<(), xc_train::settings::SettingError>(())
 //! ```
 
+pub mod network;
 pub mod tree;
 
 use crate::tune::Scale;
@@ -44,9 +45,11 @@ pub struct Setting {
     pub unit: &'static str,
     /// What it means.
     pub help: &'static str,
+    /// Another name that options take.
+    pub alias: Option<&'static str>,
     /// The settings that it is shown with.
     pub heading: Option<&'static str>,
-    /// Another setting that gives it a meaning, and its values that do.
+    /// Another setting that gives it a meaning, and its values that do; none: any.
     pub belongs_to: Option<(&'static str, &'static [&'static str])>,
     /// The setting that its usual value follows from.
     pub follows: Option<&'static str>,
@@ -61,8 +64,12 @@ pub struct Setting {
 pub enum Values {
     /// A number from 0 on, without a fraction.
     Size,
+    /// Some of them, separated by commas.
+    Sizes,
     /// A number in single precision.
     F32,
+    /// A number in double precision.
+    F64,
     /// True or false.
     Bool,
     /// One of some names.
@@ -121,6 +128,7 @@ impl Setting {
             values,
             unit,
             help: "",
+            alias: None,
             heading: None,
             belongs_to: None,
             follows: None,
@@ -132,6 +140,12 @@ impl Setting {
     /// With what it means.
     pub const fn help(mut self, help: &'static str) -> Self {
         self.help = help;
+        self
+    }
+
+    /// Also taken by another name.
+    pub const fn alias(mut self, alias: &'static str) -> Self {
+        self.alias = Some(alias);
         self
     }
 
@@ -178,6 +192,14 @@ impl Setting {
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         match self.values {
             Values::Size => text.parse::<u64>().map(Value::from).map_err(|e| e.to_string()),
+            Values::Sizes => {
+                let sizes: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse::<u64>()).collect();
+                sizes.map(Value::from).map_err(|e| e.to_string())
+            }
+            Values::F64 => match text.parse::<f64>() {
+                Ok(value) => number(value).ok_or_else(|| "expected a finite number".to_owned()),
+                Err(e) => Err(e.to_string()),
+            },
             // Two numbers that are one in single precision are one value.
             Values::F32 => match text.parse::<f32>() {
                 Ok(value) => number(f64::from(value)).ok_or_else(|| "expected a finite number".to_owned()),
@@ -199,7 +221,7 @@ impl Setting {
         match self.values {
             Values::Names(names) => Some(names.to_vec()),
             Values::Forms(forms) => Some(forms.iter().map(|(name, _)| *name).collect()),
-            Values::Size | Values::F32 | Values::Bool | Values::Text(_) => None,
+            _ => None,
         }
     }
 
@@ -223,7 +245,8 @@ impl Setting {
                 Values::F32 => number.as_f64().map_or_else(String::new, |v| (v as f32).to_string()),
                 _ => number.to_string(),
             },
-            other => other.to_string(),
+            Value::Array(items) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(","),
+            Value::Bool(value) => value.to_string(),
         })
     }
 }
@@ -253,7 +276,17 @@ impl Choices {
         self.0.push((row, value));
     }
 
-    /// What was chosen for a setting.
+    /// Takes a choice back.
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|(row, _)| row.name != name);
+    }
+
+    /// What was chosen for a setting, as a value of a type.
+    pub fn value<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        self.get(name).and_then(|value| serde_json::from_value(value.clone()).ok())
+    }
+
+    /// The same in serialised form.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(row, _)| row.name == name).map(|(_, value)| value)
     }
@@ -287,31 +320,37 @@ impl Table {
     /// Parameters with what was chosen in their places.
     ///
     /// # Errors
-    /// A choice that changes nothing, since it belongs to another one that was not made.
-    ///
-    /// # Panics
-    /// If a row leads to no field of the parameters.
+    /// A choice that changes nothing, since it belongs to another one that was not made; a value that the field cannot
+    /// hold.
     pub fn apply<P: Serialize + DeserializeOwned>(&self, params: &P, choices: &Choices) -> Result<P, SettingError> {
         let mut all = serialised(params);
         // Choices before the numbers that belong to them.
         let mut chosen: Vec<_> = choices.iter().collect();
         chosen.sort_by_key(|(row, _)| row.belongs_to.is_some());
+        let mut made = None;
         for (row, value) in chosen {
             self.check_idle(row, &all)?;
             put(&mut all, row.field, value.clone());
+            let shown = || row.shown(&all).unwrap_or_default();
+            let so_far = serde_json::from_value(all.clone());
+            made = Some(so_far.map_err(|e| SettingError::of_value(row.name, shown(), e))?);
         }
-        Ok(serde_json::from_value(all).unwrap_or_else(|e| panic!("a row of no field: {e}")))
+        made.map_or_else(
+            || Ok(serde_json::from_value(all).unwrap_or_else(|e| panic!("parameters as they were: {e}"))),
+            Ok,
+        )
     }
 
     /// Refuses a setting that belongs to a choice that is not made.
     fn check_idle(&self, row: &Setting, all: &Value) -> Result<(), SettingError> {
         let Some((other, values)) = row.belongs_to else { return Ok(()) };
         let made = self.row(other).and_then(|other| other.shown(all));
-        if made.is_some_and(|made| values.contains(&&*made)) {
+        // Without values: any.
+        if made.is_some_and(|made| values.is_empty() || values.contains(&&*made)) {
             return Ok(());
         }
-        let values = values.join(" or ");
-        let what = format_args!("changes nothing here; --{other} {values} is expected with it");
+        let with = if values.is_empty() { String::new() } else { format!(" {}", values.join(" or ")) };
+        let what = format_args!("changes nothing here; --{other}{with} is expected with it");
         Err(SettingError::of(row.name, what))
     }
 }

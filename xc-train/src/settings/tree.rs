@@ -192,8 +192,7 @@ fn check_post(text: &str) -> Result<(), String> {
 /// A choice that changes nothing, or a number out of range, by the name of its setting.
 pub fn params(preset: Preset, choices: &Choices) -> Result<TreeParams, SettingError> {
     let mut params = preset.params();
-    let loss = choices.get("linear.loss").and_then(|loss| serde_json::from_value::<Loss>(loss.clone()).ok());
-    params.set_loss(loss.unwrap_or(params.linear.loss));
+    params.set_loss(choices.value::<Loss>("linear.loss").unwrap_or(params.linear.loss));
     let params = TABLE.apply(&params, choices)?;
     params.check().map_err(|e| {
         let setting = TABLE.at(e.name).map_or(e.name, |row| row.name);
@@ -251,10 +250,10 @@ mod tests {
             assert!(!row.help.is_empty() && TABLE.rows.iter().filter(|other| other.field == row.field).count() == 1);
             let value = match row.values {
                 Size => "7".to_owned(),
-                F32 => "0.625".to_owned(),
                 Bool => "true".to_owned(),
                 Names(_) | Forms(_) => (*row.names().unwrap().last().unwrap()).to_owned(),
                 Text(_) => "noop".to_owned(),
+                _ => "0.625".to_owned(),
             };
             let mut options = vec![(row.name, &*value)];
             let gives = row.belongs_to.map(|(other, values)| (other, values[0]));

@@ -7,10 +7,11 @@ use super::inputs::PlaceArgs;
 use super::instances::{FileArgs, Instances, Source};
 use super::lns::{few_or_long, of_data_or_preset, show_default_of_data};
 use super::network::{self, Session, Shape, System};
-use super::network_args::NetworkArgs;
+use super::network_args::{LOSSES, NetworkArgs};
 use crate::context::Context;
 use crate::data::add_label_rows;
 use crate::error::{CliError, chain};
+use crate::settings::names;
 use std::path::{Path, PathBuf};
 use xc_train::classifier::{ClassifierParams, InputKind, Preset, preset};
 use xc_train::model::HoldOut;
@@ -39,7 +40,7 @@ use xc_train::model::HoldOut;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[command(mut_args(|arg| show_default_of_data(&preset::astra_for, arg)))]
-#[command(mut_arg("loss", |arg| arg.help(
+#[command(mut_arg("loss", |arg| arg.value_parser(names(LOSSES)).help(
     "softmax (one true label), bce or squared-hinge (each label true or false) \
      [default: softmax if no training instance has more than one label, else bce; squared-hinge for long instances]"
 )))]

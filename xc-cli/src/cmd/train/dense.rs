@@ -3,9 +3,10 @@
 use super::explain::Origin;
 use super::instances::FileArgs;
 use super::network::{self, Shape, System, params_error};
-use super::network_args::{NetworkArgs, show_default};
+use super::network_args::{LOSSES, NetworkArgs, show_default};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::settings::names;
 use xc_nn::Loss;
 use xc_train::classifier::{ClassifierParams, Preset, preset};
 
@@ -26,7 +27,7 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[command(mut_args(|arg| show_default(&preset::dense(), arg)))]
-#[command(mut_arg("loss", |arg| arg.help(
+#[command(mut_arg("loss", |arg| arg.value_parser(names(LOSSES)).help(
     "softmax (one true label), bce or squared-hinge (each label true or false) \
      [default: softmax if no training instance has more than one label, else bce]"
 )))]

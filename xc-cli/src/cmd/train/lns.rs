@@ -9,8 +9,6 @@ use super::network_args::{NetworkArgs, show_defaults};
 use super::network_explain::resolve_candidates;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::named::named;
-use xc_nn::Loss;
 use xc_train::classifier::preset::{DataShape, FEW, LONG, MANY};
 use xc_train::classifier::{ClassifierParams, Preset, preset};
 
@@ -38,9 +36,7 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[command(mut_args(|arg| show_default_of_data(&preset::lns_for, arg)))]
-#[command(mut_arg("loss", |arg| arg
-    .value_parser(named::<Loss, _>(["softmax", "bce", "nce", "squared-hinge"]))
-    .help("softmax (one true label), bce or squared-hinge (each label true or false), nce (true labels against drawn \
+#[command(mut_arg("loss", |arg| arg.help("softmax (one true label), bce or squared-hinge (each label true or false), nce (true labels against drawn \
            ones; with --sampler uniform, log-uniform, frequency or midx) \
            [default: softmax if no training instance has more than one label, else bce; squared-hinge for long instances]")
 ))]

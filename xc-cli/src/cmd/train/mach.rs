@@ -6,12 +6,13 @@ use super::explain::{Origin, Plan, counted};
 use super::inputs::checkpoint_error;
 use super::instances::{FileArgs, Source};
 use super::network::{self, Keep, Session, Shape, System, Trained, params_error};
-use super::network_args::{NetworkArgs, show_default};
+use super::network_args::{LOSSES, NetworkArgs, show_default};
 use super::network_watch::NetworkWatch;
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::model::{self, beside};
 use crate::named::named;
+use crate::settings::names;
 use serde_json::{Value, json};
 use std::ops::Range;
 use xc_hash::universal::Family;
@@ -40,7 +41,7 @@ use xc_train::mach::{self, CHECKPOINT, KIND, MachContainer, MachParams, Repetiti
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[command(mut_args(|arg| show_default(&mach::preset(), arg)))]
-#[command(mut_arg("loss", |arg| arg.help(
+#[command(mut_arg("loss", |arg| arg.value_parser(names(LOSSES)).help(
     "softmax (one true bucket), bce or squared-hinge (each bucket true or false) \
      [default: softmax if no training instance has more than one label, else bce]"
 )))]

@@ -20,6 +20,7 @@ mod network_announce;
 mod network_args;
 mod network_explain;
 mod network_watch;
+mod record;
 mod refit;
 pub(super) mod report;
 mod skipgram;

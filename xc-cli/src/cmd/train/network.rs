@@ -7,6 +7,7 @@ use super::instances::{Instances, Source};
 use super::log::Log;
 use super::network_args::NetworkArgs;
 use super::network_watch::NetworkWatch;
+use super::record::record;
 use super::refit::{Refit, epochs_of};
 use super::report::{Judging, Report, score_against};
 use crate::context::Context;
@@ -325,7 +326,7 @@ pub(super) fn train(
         metrics,
         what,
         further,
-        logged: Map::from_iter([("training".to_owned(), kept)]),
+        logged: Map::from_iter([("training".to_owned(), kept), ("run".to_owned(), record(rows.as_ref()))]),
     };
     Ok(Some(report))
 }
@@ -478,7 +479,7 @@ impl Session<'_> {
         };
         let steps = train.rows().len().div_ceil(self.training.batch_size) as u64 * u64::from(self.training.epochs);
         let mut schedule = self.args.schedule(steps);
-        let open = |keep: &Keep| Log::open(&keep.log, self.args.log_every, self.training.monitor, self.context);
+        let open = |keep: &Keep| Log::open(&keep.log, self.args.log_every(), self.training.monitor, self.context);
         let log = keep.as_ref().map(open).transpose()?;
         let both = log.as_ref().map(|log| (watch, log));
         let observer: &dyn Observer = match &both {
@@ -493,7 +494,7 @@ impl Session<'_> {
             checkpoint: self.checkpoint.zip(keep.as_ref()).map(|(checkpoint, keep)| CheckpointAt {
                 checkpoint,
                 part: keep.part.clone(),
-                every: self.args.checkpoint_every,
+                every: self.args.checkpoint_every(),
                 after: CHECKPOINT_AFTER,
             }),
             observer,

@@ -88,7 +88,7 @@ impl Session<'_> {
         out.set_some("patience", patience, "never stops early", Origin::Default);
         let by = if self.has_judges() { Origin::Default } else { Origin::Follows("validation") };
         out.set("monitor", training.monitor, by);
-        let every = self.args.checkpoint_every;
+        let every = self.args.checkpoint_every();
         out.set_some("checkpoint-every", every, "after epochs, at most one a minute", Origin::Default);
         out.set("normalise", is_sparse, Origin::Default);
         out.set("checkpoint", self.place.checkpoint().display(), Origin::Follows("model"));

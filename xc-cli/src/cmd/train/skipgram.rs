@@ -11,11 +11,9 @@ use super::network_explain::resolve_candidates;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::model::{self, Extras, beside};
-use crate::named::named;
 use crate::output;
 use std::path::PathBuf;
 use xc_hash::text::Featurizer;
-use xc_nn::Loss;
 use xc_sparse::atomic::write_file;
 use xc_sparse::store::to_parameter;
 use xc_train::classifier::{ClassifierParams, LearningParams, Preset, preset};
@@ -50,16 +48,15 @@ use xc_train::skipgram::SkipgramModel;
     .value_parser(["text8"])
     .help("Settings that a paper used for a text: batch, rate, tables; other options override them")
 ))]
-#[command(mut_arg("widths", |arg| arg.help("Width of a vector [default: 200]")))]
-#[command(mut_arg("init", |arg| arg.hide(true)))]
-#[command(mut_arg("activation", |arg| arg.hide(true)))]
-#[command(mut_arg("embedding_rate", |arg| arg.help(
+#[command(mut_arg("network.widths", |arg| arg.help("Width of a vector [default: 200]")))]
+#[command(mut_arg("network.init", |arg| arg.hide(true)))]
+#[command(mut_arg("network.activation", |arg| arg.hide(true)))]
+#[command(mut_arg("network.embedding-rate", |arg| arg.help(
     "Learning rate of the vectors, as a share of the learning rate; 0: they stay fixed [default: 1]"
 )))]
-#[command(mut_arg("dropout", |arg| arg.hide(true)))]
-#[command(mut_arg("input_dropout", |arg| arg.help("Dropout probability of the values of a vector [default: 0]")))]
+#[command(mut_arg("network.dropout", |arg| arg.hide(true)))]
+#[command(mut_arg("network.input-dropout", |arg| arg.help("Dropout probability of the values of a vector [default: 0]")))]
 #[command(mut_arg("loss", |arg| arg
-    .value_parser(named::<Loss, _>(["softmax", "bce", "nce", "squared-hinge"]))
     .help("softmax, bce or squared-hinge (each word is near it or not), nce (true words against drawn ones; with \
            --sampler uniform, log-uniform, frequency or midx) [default: softmax]")
 ))]

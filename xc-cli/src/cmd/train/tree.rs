@@ -2,6 +2,7 @@
 
 use super::explain::counted;
 use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint, hold_out};
+use super::record::record;
 use super::refit::Refit;
 use super::report::{Judging, Report};
 use super::tree_args::{Args, kept_parameters};
@@ -150,6 +151,7 @@ pub(in crate::cmd) fn train(
         logged: Map::from_iter([
             ("preset".to_owned(), json!(args.preset)),
             ("parameters".to_owned(), kept_parameters(&params)),
+            ("run".to_owned(), record(Some(&inputs.rows))),
         ]),
     }))
 }

@@ -3,10 +3,11 @@
 use super::explain::{Origin, Plan, counted};
 use super::instances::FileArgs;
 use super::network::{self, Session, Shape, System, params_error};
-use super::network_args::{NetworkArgs, refuse_idle, show_defaults, with_default};
+use super::network_args::{LOSSES, NetworkArgs, refuse_idle, show_defaults, with_default};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::named::{label_of, number_type};
+use crate::settings::names;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use xc_nn::Loss;
 use xc_nn::sampler::SamplerParams;
@@ -42,15 +43,15 @@ use xc_train::classifier::{
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[command(mut_args(show_default_of_data))]
-#[command(mut_arg("widths", |arg| arg.help(
+#[command(mut_arg("network.widths", |arg| arg.help(
     "Hidden layer sizes below the intermediate one, input side first, e.g. 512,512: for sparse features the first is the width of \
      their embeddings [default: 512 for sparse features, none for vectors]"
 )))]
-#[command(mut_arg("init", |arg| arg.help(
+#[command(mut_arg("network.init", |arg| arg.help(
     "Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows) [default: lsa; \
      random without an intermediate layer]"
 )))]
-#[command(mut_arg("loss", |arg| arg.help(
+#[command(mut_arg("loss", |arg| arg.value_parser(names(LOSSES)).help(
     "squared-hinge or bce (each label true or false), softmax (one true label) [default: squared-hinge]"
 )))]
 pub(crate) struct Args {
@@ -70,7 +71,7 @@ fn show_default_of_data(arg: clap::Arg) -> clap::Arg {
         "rewire_fraction" => {
             return with_default(arg, &ConnectionLearning::default().rewire_fraction.to_string());
         }
-        "activation" => return with_default(arg, "identity after lsa, else relu"),
+        "network.activation" => return with_default(arg, "identity after lsa, else relu"),
         _ => {}
     }
     let of = |n_instances| preset::uniform_for(DataShape { n_instances, n_entries: 0, n_labels: 0 });

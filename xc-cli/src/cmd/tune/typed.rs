@@ -88,12 +88,15 @@ impl<A: Tuned> clap::Args for Typed<A> {
             let id = command.get_arguments().find(|arg| arg.get_long() == Some(name)).map(|arg| arg.get_id().clone());
             id.into_iter().fold(command, |command, id| command.mut_arg(id, |arg| arg.hide(true)))
         });
+        let fraction = command.get_arguments().find(|arg| arg.get_long() == Some("validation-fraction"));
+        let fraction = fraction.map(|arg| arg.get_id().clone());
+        let command =
+            fraction.into_iter().fold(command, |command, id| command.mut_arg(id, |arg| arg.help(super::FRACTION_HELP)));
         command
             .mut_arg("model", |arg| arg.long("output").help(super::OUTPUT_HELP))
             .mut_arg("resume", |arg| arg.help("Continue the search in --output, with the same data and options"))
             .mut_arg("restart", |arg| arg.help("Discard the search in --output, and start over"))
             .mut_arg("validation", |arg| arg.help("Evaluation instances [default: parts of the training instances]"))
-            .mut_arg("validation_fraction", |arg| arg.help(super::FRACTION_HELP))
             .about(A::ABOUT)
             .long_about(super::long_about::<A>())
     }
