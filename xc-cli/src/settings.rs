@@ -5,7 +5,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, FromArgMatches};
 use serde_json::Value;
 use std::marker::PhantomData;
-use xc_train::settings::{Choices, Setting, SettingError, Table};
+use xc_train::settings::{Choices, Setting, SettingError, Table, Values};
 
 /// A kind of model whose options are the rows of a table.
 pub(crate) trait OfTable {
@@ -63,7 +63,8 @@ fn option(row: &'static Setting, usual: Option<String>) -> Arg {
         Some(usual) => format!("{} [default: {usual}]", row.help),
         None => row.help.to_owned(),
     };
-    let option = Arg::new(row.name).long(row.name).value_name(row.unit).help(help);
+    let is_number = matches!(row.values, Values::F32 | Values::F64);
+    let option = Arg::new(row.name).long(row.name).value_name(row.unit).help(help).allow_negative_numbers(is_number);
     let option = match row.alias {
         Some(alias) => option.visible_alias(alias),
         None => option,

@@ -112,7 +112,7 @@ fn what_is_impossible_about_candidates_is_refused_in_one_line() {
     refused("--candidates 5 --uniform 0 --weighting inverse", "--weighting: the chance that wta tables find a label");
     refused("--candidates 5 --uniform 9 --tables 0", "--tables: ");
     refused("--candidates 5 --uniform 9 --codes 200", "--tables: ");
-    refused("--candidates 5 --uniform 9 --upkeep.share nan", "--upkeep.share: ");
+    refused("--candidates 5 --uniform 9 --upkeep.share nan", "invalid value 'nan' for '--upkeep.share <X>'");
     refused("--sampler tables", "invalid value 'tables' for '--sampler <SAMPLER>'");
     assert!(!folder.path("m").exists());
 }

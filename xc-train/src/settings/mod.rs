@@ -23,6 +23,8 @@
 //! # Ok::<(), xc_train::settings::SettingError>(())
 //! ```
 
+pub mod astra;
+pub mod candidates;
 pub mod network;
 pub mod tree;
 

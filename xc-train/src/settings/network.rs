@@ -1,9 +1,12 @@
 //! The settings that all networks share: how they look, and how they learn.
 
 use super::{Choices, Setting, SettingError, Table, Values};
-use crate::classifier::{ClassifierParams, EmbeddingInit, EncoderParams, InputKind, LearningParams, Preset};
+use crate::classifier::{
+    ClassifierParams, ClassifierParamsError, EmbeddingInit, EncoderParams, InputKind, LearningParams, Preset,
+};
 use Values::{F32, F64, Names, Size, Sizes, Text};
 use serde::{Deserialize, Serialize};
+use xc_nn::sampler::SamplerParamsError;
 use xc_nn::trainer::{EarlyStopping, Keep, Monitor, ParamsError, PatienceFrom};
 use xc_nn::{Activation, Loss, Optimizer, TrainParams};
 use xc_sparse::dense::MatmulPrecision;
@@ -351,6 +354,43 @@ impl NetworkSettings {
             OptimizerName::RowAdagrad => Optimizer::row_adagrad(),
         }
         .with_weight_decay(self.weight_decay)
+    }
+}
+
+/// What is impossible about a classifier, by the setting that says it.
+pub fn params_error(error: &ClassifierParamsError) -> SettingError {
+    use ClassifierParamsError as E;
+    let setting = match error {
+        E::Widths { .. } => "network.widths",
+        E::Number { name: "embedding_rate", .. } => "network.embedding-rate",
+        E::Number { name: "input_dropout", .. } => "network.input-dropout",
+        E::Number { name: "dropout", .. } => "network.dropout",
+        E::Number { name: "rewire_fraction", .. } => "head.rewire-fraction",
+        E::Sampler(SamplerParamsError::Number { name: "power", .. }) => "sampler.power",
+        E::Nce { .. } => "loss",
+        E::Rows { .. } => "head.precision",
+        E::Sampler(_) => "negatives",
+        E::Connections(_) | E::TooMany { .. } => "head.fan-in",
+        E::Moments { .. } => "head.moments",
+        _ => "train",
+    };
+    SettingError::of(setting, chain(error))
+}
+
+/// An error with what it comes from.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let all = std::iter::successors(Some(error), |error| error.source());
+    all.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Refuses the first setting that was given and changes nothing: each with whether it is such a one, and what it goes
+/// with.
+pub(super) fn refuse_idle(settings: &[(&str, bool, &str)]) -> Result<(), SettingError> {
+    match settings.iter().find(|(_, is_idle, _)| *is_idle) {
+        Some((setting, _, needs)) => {
+            Err(SettingError::of(setting, format_args!("changes nothing here; {needs} is expected with it")))
+        }
+        None => Ok(()),
     }
 }
 

@@ -117,7 +117,10 @@ pub const TABLE: Table = Table {
         ),
         ranker("linear.tolerance", "linear.tolerance", F32, "X")
             .help("Stop a ranker when its gradients differ by at most this (liblinear's eps)"),
-        ranker("linear.max-passes", "linear.max_passes", Size, "N").help("Maximum number of passes over the instances"),
+        ranker("linear.max-passes", "linear.max_passes", Size, "N")
+            .help(
+                "Maximum number of passes over the instances",
+            ),
         ranker("linear.prune-below", "linear.prune_below", F32, "X")
             .help(
                 "Drop weights of smaller magnitude, for rows of about length 1: a larger value makes models smaller and \
@@ -139,7 +142,11 @@ pub const TABLE: Table = Table {
             Forms(&[("teacher-forced", "\"teacher-forced\""), ("matcher-aware", "{\"matcher-aware\":{\"beam\":10}}")]),
             "WHICH",
         )
-        .help("Negatives of a ranker: from its parent (teacher-forced), or also what the beam routes there (matcher-aware)")
+
+            .help(
+                "Negatives of a ranker: from its parent (teacher-forced), or also what the beam routes there \
+                 (matcher-aware)",
+            )
         .searched(
             &["teacher-forced", "matcher-aware"],
             0,

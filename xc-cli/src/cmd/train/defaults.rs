@@ -5,7 +5,7 @@ use super::{astra, dense, lns, mach, skipgram, tree_args, uniform};
 use crate::data::TextArgs;
 use clap::Parser;
 use xc_hash::text::PipelineParams;
-use xc_nn::{Loss, Optimizer, TrainParams};
+use xc_nn::{Optimizer, TrainParams};
 use xc_train::classifier::preset::{self, DataShape};
 use xc_train::classifier::{ClassifierParams, InputKind, Preset};
 use xc_tree::TreeParams;
@@ -84,6 +84,5 @@ fn what_the_program_does_without_options_is_what_the_library_does() {
         }
     }
     // Presets that follow from no data are those of the library as well.
-    super::candidate_args::same_as_the_library(&preset::lns().params.learning.negatives, Loss::Bce);
     assert_eq!(parsed::<TextArgs>("").params().unwrap(), PipelineParams::default());
 }

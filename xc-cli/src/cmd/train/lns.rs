@@ -105,11 +105,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
 impl System for Args {
     fn preset(&self) -> Preset {
-        self.head.preset.as_deref().and_then(preset::lns_of).unwrap_or_else(preset::lns)
+        self.head.preset().as_deref().and_then(preset::lns_of).unwrap_or_else(preset::lns)
     }
 
     fn preset_for(&self, shape: &Shape) -> Preset {
-        match (&self.head.preset, shape.sparse_data()) {
+        match (self.head.preset(), shape.sparse_data()) {
             (None, Some(data)) => preset::lns_for(data),
             _ => self.preset(),
         }
@@ -117,7 +117,7 @@ impl System for Args {
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
         let mut params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
-        if !self.network.has_loss() && self.head.preset.is_none() && shape.most_labels < 2 {
+        if !self.network.has_loss() && self.head.preset().is_none() && shape.most_labels < 2 {
             params.loss = loss_for(shape);
         }
         self.head.apply(shape, &mut params)?;
@@ -125,11 +125,11 @@ impl System for Args {
     }
 
     fn origin(&self, option: &str, shape: &Shape) -> Origin {
-        of_data_or_preset(option, shape, self.head.preset.as_deref())
+        of_data_or_preset(option, shape, self.head.preset().as_deref())
     }
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
-        plan.lines.extend(self.head.preset.is_none().then(|| few_or_long(&session.shape)));
+        plan.lines.extend(self.head.preset().is_none().then(|| few_or_long(&session.shape)));
         resolve_candidates(&self.head, session, &mut plan.resolved);
     }
 

@@ -555,21 +555,5 @@ fn training_error(train: &Path, error: &TrainError) -> CliError {
 
 /// What is impossible about a classifier, by the option that says it.
 pub(super) fn params_error(error: &xc_train::classifier::ClassifierParamsError) -> CliError {
-    use xc_nn::sampler::SamplerParamsError;
-    use xc_train::classifier::ClassifierParamsError as E;
-    let option = match error {
-        E::Widths { .. } => "network.widths",
-        E::Number { name: "embedding_rate", .. } => "network.embedding-rate",
-        E::Number { name: "input_dropout", .. } => "network.input-dropout",
-        E::Number { name: "dropout", .. } => "network.dropout",
-        E::Number { name: "rewire_fraction", .. } => "head.rewire-fraction",
-        E::Sampler(SamplerParamsError::Number { name: "power", .. }) => "sampler.power",
-        E::Nce { .. } => "loss",
-        E::Rows { .. } => "head.precision",
-        E::Sampler(_) => "negatives",
-        E::Connections(_) | E::TooMany { .. } => "head.fan-in",
-        E::Moments { .. } => "head.moments",
-        _ => "train",
-    };
-    CliError::usage(format_args!("--{option}: {}", chain(error)))
+    xc_train::settings::network::params_error(error).into()
 }

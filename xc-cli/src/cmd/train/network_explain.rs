@@ -99,7 +99,7 @@ impl Session<'_> {
 pub(super) fn resolve_candidates(args: &CandidateArgs, session: &Session<'_>, out: &mut Resolved) {
     let negatives = &session.params.learning.negatives;
     let n_labels = session.shape.n_labels;
-    let by_preset = |changed: bool| match &args.preset {
+    let by_preset = |changed: bool| match &args.preset() {
         Some(name) if changed => Origin::Preset(name.clone()),
         _ => Origin::Default,
     };

@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::model::{self, Extras, beside};
 use crate::output;
+use crate::settings::names;
 use std::path::PathBuf;
 use xc_hash::text::Featurizer;
 use xc_sparse::atomic::write_file;
@@ -45,7 +46,7 @@ use xc_train::skipgram::SkipgramModel;
 #[command(mut_arg("train", |arg| arg.help("The text, one passage per line, or JSONL (field \"text\") by its file name")))]
 #[command(mut_arg("min_chars", |arg| arg.default_value("1")))]
 #[command(mut_arg("preset", |arg| arg
-    .value_parser(["text8"])
+    .value_parser(names(["text8"]))
     .help("Settings that a paper used for a text: batch, rate, tables; other options override them")
 ))]
 #[command(mut_arg("network.widths", |arg| arg.help("Width of a vector [default: 200]")))]
@@ -105,7 +106,7 @@ impl Source for Args {
 
 impl System for Args {
     fn preset(&self) -> Preset {
-        self.head.preset.as_deref().and_then(preset::skipgram_of).unwrap_or_else(preset::skipgram)
+        self.head.preset().as_deref().and_then(preset::skipgram_of).unwrap_or_else(preset::skipgram)
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
@@ -124,7 +125,7 @@ impl System for Args {
     }
 
     fn origin(&self, option: &str, _: &Shape) -> Origin {
-        match &self.head.preset {
+        match &self.head.preset() {
             Some(name) if ["batch", "optimizer.rate"].contains(&option) => Origin::Preset(name.clone()),
             _ => Origin::Default,
         }

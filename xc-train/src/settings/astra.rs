@@ -1,0 +1,259 @@
+//! The settings of ASTRA: which labels a step scores.
+
+use super::network::{chain, params_error};
+use super::{Choices, Setting, SettingError, Table, Values};
+use crate::astra::{AstraParams, Retrieval, Strategy};
+use crate::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams};
+use Values::{F32, F64, Forms, Names, Size};
+use serde::{Deserialize, Serialize};
+use xc_nn::sampler::{AnnParams, Lists, SamplerParamsError, Weighting};
+use xc_sparse::dtype::DType;
+
+const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, field, values, unit).heading("Options of negatives")
+}
+
+/// Fields are those of [`AstraSettings`].
+pub const TABLE: Table = Table {
+    rows: &[
+        row("negatives", "negatives", Names(&["weights", "label-text", "random", "in-batch", "all"]), "WHICH").help(
+            "Labels that a step scores in addition to the true ones: those whose weights score highest and \
+             uniform ones (weights), those whose texts have similar encodings and uniform ones (label-text), \
+             uniform ones alone (random), true labels of the batch (in-batch), or all",
+        ),
+        row("retrieval", "retrieval", Names(&["in-step", "exact", "schedule"]), "HOW").help(
+            "How the labels that score highest are found: in each step, by an index that follows the weights \
+             (in-step) or by comparing all labels (exact); or for all instances every few epochs, in \
+             parallel with training (schedule, algorithm 1 of the paper)",
+        ),
+        row("retrieval.every", "every_epochs", Size, "EPOCHS")
+            .help("Epochs between retrievals (--retrieval schedule) [default: 5]"),
+        row("lists", "lists", Names(&["shared", "own"]), "WHOSE")
+            .help("One list of negatives per batch, or one per instance as in the paper [default: shared]"),
+        row("hard", "hard", Size, "N").help("Hard labels per instance [default: 10]"),
+        row("uniform", "uniform", Size, "N").help(
+            "Uniform labels per list [default: 500 for up to 20,000 labels, rising to 2,000 for 70,000; 0 \
+             with --negatives in-batch]",
+        ),
+        row("weighting", "weighting", Names(&["capped", "unbiased", "none"]), "WHAT").help(
+            "Weight of a uniform label: the number of labels that it stands for, at most --weight-cap \
+             (capped), or without a limit (unbiased, lemma 4.1 of the paper), or 1 (none) [default: capped]",
+        ),
+        row("weight-cap", "weight_cap", F32, "X").help("Largest weight (--weighting capped); 0: no limit [default: 4]"),
+        row("hard-from-epoch", "hard_from_epoch", Size, "EPOCH").help(
+            "First epoch with hard labels, from 1; earlier epochs have uniform labels in their place \
+             [default: 1; 3 with --retrieval schedule, which needs two epochs]",
+        ),
+        row("index.every", "every", Size, "STEPS").help(
+            "Steps between repairs of the index [default: whenever the number of steps has doubled, and once \
+             per epoch, but only after the steps since the last repair have changed four times as many \
+             labels as there are]",
+        ),
+        row("index.exact-below", "exact_below", Size, "LABELS")
+            .help("Up to this many labels, compare all instead of searching [default: 5000]"),
+        row("index.recall", "recall", F64, "SHARE")
+            .help("Share of the hardest labels that a search should find [default: 0.9]"),
+        row("head.precision", "rows", Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
+            .help("Type of the rows of label weights, in training and in the model"),
+    ],
+    starts: &[],
+};
+
+/// What was chosen; what was not follows from the rest and the labels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AstraSettings {
+    /// Which labels.
+    pub negatives: Strategy,
+    /// How hard ones are found.
+    pub retrieval: Retrieval,
+    /// Epochs between retrievals.
+    pub every_epochs: Option<u32>,
+    /// For whom.
+    pub lists: Option<Lists>,
+    /// Hard labels of an instance.
+    pub hard: Option<usize>,
+    /// Uniform labels of a list.
+    pub uniform: Option<usize>,
+    /// What a uniform label counts.
+    pub weighting: Option<String>,
+    /// Largest weight; 0: no limit.
+    pub weight_cap: Option<f32>,
+    /// First epoch with hard labels, from 1.
+    pub hard_from_epoch: Option<u32>,
+    /// Steps between repairs of the index.
+    pub every: Option<u64>,
+    /// Labels up to which all are compared.
+    pub exact_below: Option<usize>,
+    /// Share of the hardest labels to find.
+    pub recall: Option<f64>,
+    /// Type of the labels' rows.
+    pub rows: DType,
+}
+
+impl Default for AstraSettings {
+    /// Nothing chosen.
+    fn default() -> Self {
+        let AstraParams { strategy: negatives, retrieval, .. } = AstraParams::default();
+        Self {
+            negatives,
+            retrieval,
+            every_epochs: None,
+            lists: None,
+            hard: None,
+            uniform: None,
+            weighting: None,
+            weight_cap: None,
+            hard_from_epoch: None,
+            every: None,
+            exact_below: None,
+            recall: None,
+            rows: DType::F32,
+        }
+    }
+}
+
+impl AstraSettings {
+    /// What was chosen.
+    ///
+    /// # Errors
+    /// A value that is none.
+    pub fn new(choices: &Choices) -> Result<Self, SettingError> {
+        TABLE.apply(&Self::default(), choices)
+    }
+
+    /// Gives a classifier of so many features and labels (0: not known yet) this head.
+    ///
+    /// # Errors
+    /// One that is impossible, or a choice that changes nothing, by the name of the setting.
+    pub fn put(&self, n_features: usize, n_labels: usize, params: &mut ClassifierParams) -> Result<(), SettingError> {
+        let negatives = self.params(n_labels)?.negatives(n_labels);
+        params.head = HeadParams::Candidates(CandidateHeadParams { rows: self.rows });
+        params.learning.negatives = negatives;
+        params.check(n_features, n_labels).map_err(|e| error(&e))
+    }
+
+    /// What was asked for, where there are `n_labels` (0: not known yet).
+    ///
+    /// # Errors
+    /// A choice that changes nothing, or a number out of range, by the name of its setting.
+    pub fn params(&self, n_labels: usize) -> Result<AstraParams, SettingError> {
+        let refused = |option: &str, why: &str| Err(SettingError::of(option, why));
+        let of = AnnParams::default();
+        let hard = AnnParams {
+            per_instance: self.hard.unwrap_or(of.per_instance),
+            every: self.every.unwrap_or(of.every),
+            exact_below: self.exact_below.unwrap_or(of.exact_below),
+            recall: self.recall.unwrap_or(of.recall),
+            ..of
+        };
+        let weighting = match self.weighting.as_deref() {
+            Some("none") => Weighting::None,
+            Some("unbiased") => Weighting::Inverse { cap: None },
+            _ => Weighting::Inverse { cap: Some(self.weight_cap.unwrap_or(4.0)).filter(|cap| *cap != 0.0) },
+        };
+        let params = AstraParams {
+            strategy: self.negatives,
+            retrieval: self.retrieval,
+            lists: self.lists.unwrap_or_default(),
+            hard,
+            uniform: self.uniform,
+            weighting,
+            hard_from_epoch: self.hard_from_epoch.map_or(0, |epoch| epoch.saturating_sub(1)),
+            every_epochs: self.every_epochs.unwrap_or(AstraParams::default().every_epochs),
+        };
+        if self.negatives == Strategy::All && self.uniform.is_some() {
+            return refused("uniform", "--negatives all scores every label");
+        }
+        if let Some((option, expected)) = self.idle() {
+            return refused(option, &format!("{expected} is expected with it"));
+        }
+        if self.retrieval == Retrieval::Schedule && self.hard_from_epoch.is_some_and(|epoch| epoch < 3) {
+            return refused(
+                "hard-from-epoch",
+                "a schedule keeps vectors in one epoch and asks in the next: 3 is the first",
+            );
+        }
+        for (option, is_zero) in [
+            ("hard", self.hard == Some(0)),
+            ("hard-from-epoch", self.hard_from_epoch == Some(0)),
+            ("retrieval.every", self.every_epochs == Some(0)),
+            ("index.every", self.every == Some(0)),
+            ("uniform", self.uniform == Some(0) && self.negatives == Strategy::Random),
+        ] {
+            if is_zero {
+                return refused(option, "0, expected at least 1");
+            }
+        }
+        if n_labels > 0 {
+            self.check_labels(n_labels)?;
+        }
+        Ok(params)
+    }
+
+    /// An option that was given and changes nothing, and what it goes with.
+    fn idle(&self) -> Option<(&'static str, &'static str)> {
+        let has_hard = matches!(self.negatives, Strategy::Weights | Strategy::LabelText);
+        let follows = has_hard && self.retrieval == Retrieval::InStep;
+        let has_index = has_hard && self.retrieval != Retrieval::Exact;
+        let hard = "--negatives weights or label-text";
+        let index = "--negatives weights or label-text, and an index (--retrieval in-step)";
+        let is_all = self.negatives == Strategy::All;
+        let has_uniform = match self.negatives {
+            Strategy::All => false,
+            Strategy::InBatch => self.uniform.is_some_and(|n| n > 0),
+            _ => self.uniform != Some(0),
+        };
+        let caps = self.weighting.as_deref().is_none_or(|weighting| weighting == "capped");
+        let given = [
+            ("lists", "--negatives other than all", self.lists.is_some() && is_all),
+            ("weighting", "a number of --uniform labels", self.weighting.is_some() && !has_uniform),
+            ("weight-cap", "a number of --uniform labels", self.weight_cap.is_some() && !has_uniform),
+            ("weight-cap", "--weighting capped", self.weight_cap.is_some() && !caps),
+            ("hard", hard, self.hard.is_some() && !has_hard),
+            ("hard-from-epoch", hard, self.hard_from_epoch.is_some() && !has_hard),
+            ("retrieval", hard, self.retrieval != Retrieval::InStep && !has_hard),
+            (
+                "retrieval",
+                "--negatives weights",
+                self.retrieval == Retrieval::Schedule && self.negatives == Strategy::LabelText,
+            ),
+            (
+                "retrieval.every",
+                "--retrieval schedule",
+                self.every_epochs.is_some() && self.retrieval != Retrieval::Schedule,
+            ),
+            ("index.every", index, self.every.is_some() && !follows),
+            ("index.exact-below", index, self.exact_below.is_some() && !follows),
+            ("index.recall", index, self.recall.is_some() && !has_index),
+        ];
+        given.into_iter().find(|(_, _, is_idle)| *is_idle).map(|(option, expected, _)| (option, expected))
+    }
+
+    /// Refuses more negatives than there are labels.
+    fn check_labels(&self, n_labels: usize) -> Result<(), SettingError> {
+        let refused = |option: &str, got: usize| {
+            let what = format_args!("{got} of {n_labels} labels; fewer are expected, or --negatives all");
+            Err(SettingError::of(option, what))
+        };
+        match (self.hard, self.uniform) {
+            (Some(hard), _) if hard >= n_labels => refused("hard", hard),
+            (_, Some(uniform)) if uniform >= n_labels => refused("uniform", uniform),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is impossible, by the option that says it.
+fn error(error: &ClassifierParamsError) -> SettingError {
+    use SamplerParamsError as E;
+    let ClassifierParamsError::Sampler(cause) = error else { return params_error(error) };
+    let option = match cause {
+        E::Number { name: "cap", .. } => "weight-cap",
+        E::Number { name: "recall", .. } => "index.recall",
+        E::Number { name: "per_list", .. } => "uniform",
+        E::Number { name: "first_epoch", .. } => "hard-from-epoch",
+        E::LabelTexts => "negatives",
+        _ => "hard",
+    };
+    SettingError::of(option, chain(error))
+}

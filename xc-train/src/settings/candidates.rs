@@ -1,0 +1,522 @@
+//! The settings of a head whose steps score some labels, which kinds of networks share.
+
+use super::network::{chain, params_error, refuse_idle};
+use super::{Choices, Setting, SettingError, Table, Values};
+use crate::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams, preset};
+use Values::{F32, F64, Forms, Names, Size};
+use serde::{Deserialize, Serialize};
+use xc_lsh::upkeep::Schedule;
+use xc_lsh::{Kind, Projection};
+use xc_nn::Loss;
+use xc_nn::sampler::{
+    AnnParams, Lists, LshParams, MidxParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting,
+};
+use xc_sparse::dtype::DType;
+
+const CANDIDATES: &str = "Candidate options";
+/// Tables of labels.
+pub const TABLES: &str = "Options of tables (--sampler lsh-embedding, lsh-label)";
+
+const SAMPLERS: [&str; 10] =
+    ["all", "uniform", "log-uniform", "frequency", "in-batch", "top-k", "ann", "lsh-embedding", "lsh-label", "midx"];
+/// The sampler unless one is asked for.
+const DEFAULT: &str = "lsh-embedding";
+
+const fn candidates(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, field, values, unit).heading(CANDIDATES)
+}
+
+const fn tables(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, field, values, unit).heading(TABLES)
+}
+
+/// Fields are those of [`CandidateSettings`].
+pub const TABLE: Table = Table {
+    rows: &[
+        candidates("preset", "preset", Names(&["amazon-670k", "wikilshtc-325k", "text8"]), "NAME").help(
+            "Settings that a paper used for a data set: widths, batch, rate, loss, tables; other options \
+             override them",
+        ),
+        candidates("sampler", "sampler", Names(&SAMPLERS), "SAMPLER").help(
+            "Labels that a step scores in addition to the true ones: all; drawn (uniform, log-uniform by \
+             rank of frequency, frequency); true labels of the batch (in-batch); those with the largest \
+             logits (top-k), or approximately those by an index (ann); those that hash tables find by the \
+             instance's vector (lsh-embedding) or by the true labels (lsh-label); drawn from an inverted \
+             multi-index (midx) [default: lsh-embedding; all where labels are few]",
+        ),
+        candidates("lists", "lists", Names(&["shared", "own"]), "WHOSE")
+            .help("One list of candidates per batch, or one per instance [default: shared]"),
+        candidates("candidates", "candidates", Size, "N").help(
+            "Sampled labels: per list for samplers that do not look at the instances [default: 2000], else \
+             per instance [default: 10 for a shared list, 500 for separate lists]",
+        ),
+        candidates("uniform", "uniform", Size, "N").help(
+            "Uniform labels per list in addition to those of the sampler, weighted to represent all \
+             remaining labels [default: 2000 in a shared list of a sampler that looks at the instances, else \
+             0]",
+        ),
+        candidates("weighting", "weighting", Names(&["none", "log-q", "inverse"]), "WHAT").help(
+            "Importance weight of sampled negatives. none: 1. log-q: the log of its probability is \
+             subtracted from its logit (softmax, nce). inverse: 1 / its probability, at most --weight-cap \
+             [default: inverse with uniform labels; else none with tables and top-k, log-q with softmax and \
+             nce, inverse with other losses]",
+        ),
+        candidates("weight-cap", "weight_cap", F32, "X")
+            .help("Largest weight (--weighting inverse); 0: no limit [default: 4]"),
+        candidates("sampler.power", "power", F64, "X").help(
+            "The chance of a label is proportional to this power of its frequency (--sampler frequency) \
+             [default: 0.75]",
+        ),
+        candidates("head.precision", "rows", Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
+            .help("Type of the rows of label weights, in training and in the model"),
+        tables("tables", "tables", Size, "N")
+            .help("Number of tables, L; without --codes, the largest number [default: 50]"),
+        tables("codes", "codes", Size, "N")
+            .help("Codes per key, K [default: chosen so that few unrelated labels collide]"),
+        tables("tables.family", "family", Names(&["wta", "sim-hash"]), "NAME").help(
+            "Hash functions: winner-take-all over 8 coordinates, or signs of projections, for which the \
+             chance that a label is found is known (--weighting log-q, inverse) [default: wta]",
+        ),
+        tables("tables.probes", "probes", Size, "N").help("Probes per table, above 1 multi-probe [default: 1]"),
+        tables("tables.per-bucket", "per_bucket", Size, "N").help("Maximum number of labels per bucket [default: 128]"),
+        tables("upkeep", "upkeep", Names(&["drift", "rebuild", "immediate"]), "WHEN").help(
+            "Rehash policy: as labels drift (drift), all at intervals (rebuild), or in every step that \
+             changes them (immediate) [default: drift]",
+        ),
+        tables("upkeep.every", "every", Size, "STEPS").help(
+            "Steps until the first rebuild; each further interval is a tenth longer (--upkeep rebuild) \
+             [default: 50]",
+        ),
+        tables("upkeep.share", "share", F32, "X").help(
+            "How far a label's row may move before it is rehashed, as a share of its length (--upkeep drift) \
+             [default: 0.05]",
+        ),
+        tables("upkeep.per-step", "per_step", Size, "N")
+            .help("Maximum number of labels rehashed per step (--upkeep drift) [default: 512]"),
+        tables("upkeep.sort-every", "sort_every", Size, "STEPS")
+            .help("Steps between the sorting of one table and the next (--upkeep drift, immediate) [default: 20]"),
+    ],
+    starts: &[],
+};
+
+/// What was chosen; what was not follows from the rest, the labels and the loss.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CandidateSettings {
+    /// Settings that a paper used.
+    pub preset: Option<String>,
+    /// Where labels come from.
+    pub sampler: Option<String>,
+    /// For whom.
+    pub lists: Option<Lists>,
+    /// Labels of a list, or of an instance.
+    pub candidates: Option<usize>,
+    /// Uniform labels in addition.
+    pub uniform: Option<usize>,
+    /// How they are weighted.
+    pub weighting: Option<String>,
+    /// Largest weight; 0: no limit.
+    pub weight_cap: Option<f32>,
+    /// Power of the frequency.
+    pub power: Option<f64>,
+    /// Type of the labels' rows.
+    pub rows: DType,
+    /// Number of tables.
+    pub tables: Option<u32>,
+    /// Codes per key.
+    pub codes: Option<u32>,
+    /// Hash functions.
+    pub family: Option<String>,
+    /// Probes per table.
+    pub probes: Option<u32>,
+    /// Labels per bucket.
+    pub per_bucket: Option<usize>,
+    /// When labels are rehashed.
+    pub upkeep: Option<String>,
+    /// Steps until the first rebuild.
+    pub every: Option<u64>,
+    /// How far a row may move.
+    pub share: Option<f32>,
+    /// Labels rehashed per step.
+    pub per_step: Option<usize>,
+    /// Steps between sorts.
+    pub sort_every: Option<u64>,
+}
+
+impl Default for CandidateSettings {
+    /// Nothing chosen.
+    fn default() -> Self {
+        Self {
+            preset: None,
+            sampler: None,
+            lists: None,
+            candidates: None,
+            uniform: None,
+            weighting: None,
+            weight_cap: None,
+            power: None,
+            rows: DType::F32,
+            tables: None,
+            codes: None,
+            family: None,
+            probes: None,
+            per_bucket: None,
+            upkeep: None,
+            every: None,
+            share: None,
+            per_step: None,
+            sort_every: None,
+        }
+    }
+}
+
+impl CandidateSettings {
+    /// What was chosen.
+    ///
+    /// # Errors
+    /// A value that is none.
+    pub fn new(choices: &Choices) -> Result<Self, SettingError> {
+        TABLE.apply(&Self::default(), choices)
+    }
+
+    /// Gives a classifier of so many features and labels (0: not known yet) this head.
+    ///
+    /// # Errors
+    /// One that is impossible, or a choice that changes nothing, by the name of the setting.
+    pub fn put(&self, n_features: usize, n_labels: usize, params: &mut ClassifierParams) -> Result<(), SettingError> {
+        let negatives = self.negatives(n_labels, params.loss)?;
+        params.head = HeadParams::Candidates(CandidateHeadParams { rows: self.rows });
+        params.learning.negatives = negatives;
+        params.check(n_features, n_labels).map_err(|e| error(&e))
+    }
+
+    /// What the preset says, if one was asked for.
+    fn of_preset(&self) -> Option<NegativeParams> {
+        self.preset.as_deref().and_then(preset::lns_of).map(|preset| preset.params.learning.negatives)
+    }
+
+    fn sampler(&self) -> &str {
+        self.sampler.as_deref().unwrap_or(DEFAULT)
+    }
+
+    /// Whether labels are drawn for a list by themselves, whatever the instances are.
+    fn is_drawn(&self) -> bool {
+        matches!(self.sampler(), "uniform" | "log-uniform" | "frequency")
+    }
+
+    fn lists(&self) -> Lists {
+        self.lists.or(self.of_preset().map(|of| of.lists)).unwrap_or_default()
+    }
+
+    /// Uniform labels of a list.
+    fn uniform(&self) -> usize {
+        let usual = || NegativeParams::usual_uniform(&self.named(self.sampler()), self.lists());
+        self.uniform.unwrap_or_else(|| if self.preset.is_some() { 0 } else { usual() })
+    }
+
+    /// Labels of a list, or of an instance.
+    fn candidates(&self) -> usize {
+        let chosen = NegativeParams::usual_chosen(self.lists());
+        self.candidates.unwrap_or(if self.is_drawn() { NegativeParams::USUAL_DRAWN } else { chosen })
+    }
+
+    /// Labels that a list is to hold at least.
+    fn wanted(&self) -> usize {
+        let chosen = if matches!(self.sampler(), "all" | "in-batch") { 0 } else { self.candidates() };
+        chosen.saturating_add(self.uniform())
+    }
+
+    /// Whether labels are so few that what a list is to hold by default would be all of them.
+    pub fn scores_all(&self, n_labels: usize) -> bool {
+        let asked = [self.candidates, self.uniform].iter().any(Option::is_some);
+        let is_default = !asked && self.sampler.is_none() && self.preset.is_none();
+        is_default && (1..=self.wanted()).contains(&n_labels)
+    }
+
+    /// Which labels a step scores where there are `n_labels` (0: not known yet).
+    fn negatives(&self, n_labels: usize, loss: Loss) -> Result<NegativeParams, SettingError> {
+        let refused = |option: &str, why: &str| Err(SettingError::of(option, why));
+        let (name, wanted) = (self.sampler(), self.wanted());
+        if matches!(name, "all" | "in-batch") && self.candidates.is_some() {
+            return refused("candidates", &format!("--sampler {name} takes no number of them"));
+        }
+        if self.candidates == Some(0) {
+            return refused("candidates", "0 labels, expected at least 1");
+        }
+        if name == "all" && self.uniform.is_some() {
+            return refused("uniform", "--sampler all scores every label");
+        }
+        if let (Some(option), false) = (self.of_tables(), name.starts_with("lsh")) {
+            return refused(option, &format!("--sampler {name} has no tables"));
+        }
+        if self.scores_all(n_labels) {
+            if let Some(option) = self.of_lists() {
+                let wanted = self.wanted();
+                return refused(
+                    option,
+                    &format!(
+                        "changes nothing here: {n_labels} labels are no more than the {wanted} that a step would choose, so \
+                         it scores all of them; --candidates and --uniform choose fewer"
+                    ),
+                );
+            }
+            return Ok(SamplerParams::All.into());
+        }
+        if n_labels > 0 && wanted >= n_labels && self.candidates.is_none() && self.uniform.is_none() {
+            let fewer = match name {
+                _ if self.is_drawn() => "--candidates",
+                "in-batch" => "--uniform",
+                _ => "--candidates and --uniform",
+            };
+            let why =
+                format!("{name} takes {wanted} labels unless told otherwise, of {n_labels} here; {fewer} for fewer");
+            return refused("sampler", &format!("{why}, or --sampler all"));
+        }
+        if n_labels > 0 && wanted >= n_labels {
+            let option = if self.candidates.is_some_and(|n| n >= n_labels) { "candidates" } else { "uniform" };
+            let option = if self.uniform() == 0 { "candidates" } else { option };
+            return refused(option, &format!("{wanted} of {n_labels} labels; fewer are expected, or --sampler all"));
+        }
+        let sampler = match (self.of_preset(), &self.sampler) {
+            (Some(preset), None) => match preset.sampler {
+                SamplerParams::LshEmbedding(tables) => SamplerParams::LshEmbedding(self.with_tables(tables)),
+                other => other,
+            },
+            _ => self.named(name),
+        };
+        let usual = NegativeParams::new(sampler, self.uniform(), loss);
+        let weighting = self.weighting(usual.weighting);
+        self.refuse_idle(&sampler, weighting)?;
+        Ok(NegativeParams { lists: self.lists(), weighting, ..usual })
+    }
+
+    /// Refuses options that were given and belong to a choice that is not made.
+    fn refuse_idle(&self, sampler: &SamplerParams, weighting: Weighting) -> Result<(), SettingError> {
+        let is_all = *sampler == SamplerParams::All;
+        let is_frequency = matches!(sampler, SamplerParams::Frequency { .. });
+        let is_inverse = matches!(weighting, Weighting::Inverse { .. });
+        let (is_rebuild, is_drift) = match sampler {
+            SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => {
+                (matches!(tables.schedule, Schedule::Rebuild { .. }), matches!(tables.schedule, Schedule::Drift { .. }))
+            }
+            _ => (false, false),
+        };
+        let Self { every, share, per_step, sort_every, .. } = self;
+        refuse_idle(&[
+            ("lists", self.lists.is_some() && is_all, "a --sampler that chooses labels"),
+            ("weighting", self.weighting.is_some() && is_all, "a --sampler that chooses labels"),
+            ("weight-cap", self.weight_cap.is_some() && (is_all || !is_inverse), "--weighting inverse"),
+            ("sampler.power", self.power.is_some() && !is_frequency, "--sampler frequency"),
+            ("upkeep.every", every.is_some() && !is_rebuild, "--upkeep rebuild"),
+            ("upkeep.share", share.is_some() && !is_drift, "--upkeep drift"),
+            ("upkeep.per-step", per_step.is_some() && !is_drift, "--upkeep drift"),
+            ("upkeep.sort-every", sort_every.is_some() && is_rebuild, "--upkeep drift or immediate"),
+        ])
+    }
+
+    /// An option that was given and says how labels of lists are chosen.
+    fn of_lists(&self) -> Option<&'static str> {
+        let given = [
+            ("lists", self.lists.is_some()),
+            ("weighting", self.weighting.is_some()),
+            ("weight-cap", self.weight_cap.is_some()),
+            ("sampler.power", self.power.is_some()),
+        ];
+        let given = given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
+        given.or_else(|| self.of_tables())
+    }
+
+    fn named(&self, name: &str) -> SamplerParams {
+        let (n, power) = (self.candidates(), self.power.unwrap_or(0.75));
+        let tables = || self.with_tables(LshParams { candidates: n, ..LshParams::default() });
+        match name {
+            "all" => SamplerParams::All,
+            "uniform" => SamplerParams::Uniform { per_list: n },
+            "log-uniform" => SamplerParams::LogUniform { per_list: n },
+            "frequency" => SamplerParams::Frequency { per_list: n, power },
+            "in-batch" => SamplerParams::InBatch,
+            "top-k" => SamplerParams::TopK { per_instance: n },
+            "ann" => SamplerParams::Ann(AnnParams { per_instance: n, ..AnnParams::default() }),
+            "midx" => SamplerParams::Midx(MidxParams { per_instance: n, ..MidxParams::default() }),
+            "lsh-label" => SamplerParams::LshLabel(tables()),
+            _ => SamplerParams::LshEmbedding(tables()),
+        }
+    }
+
+    /// Tables with what was asked for.
+    fn with_tables(&self, of: LshParams) -> LshParams {
+        let Self { tables, codes, probes, per_bucket, every, share, per_step, sort_every, .. } = *self;
+        LshParams {
+            kind: match self.family.as_deref() {
+                Some("sim-hash") => Kind::SimHash { projection: Projection::Sparse },
+                Some(_) => Kind::Wta { bin: 8 },
+                None => of.kind,
+            },
+            n_tables: tables.unwrap_or(of.n_tables),
+            n_codes: codes.or(of.n_codes),
+            probes: probes.unwrap_or(of.probes),
+            candidates: self.candidates.unwrap_or(of.candidates),
+            per_bucket: per_bucket.unwrap_or(of.per_bucket),
+            schedule: match self.upkeep(of.schedule) {
+                Schedule::Rebuild { every: of, growth } => Schedule::Rebuild { every: every.unwrap_or(of), growth },
+                Schedule::Immediate { sort_every: of } => Schedule::Immediate { sort_every: sort_every.unwrap_or(of) },
+                Schedule::Drift { share: of_share, per_step: of_step, sort_every: of } => Schedule::Drift {
+                    share: share.unwrap_or(of_share),
+                    per_step: per_step.unwrap_or(of_step),
+                    sort_every: sort_every.unwrap_or(of),
+                },
+            },
+        }
+    }
+
+    /// The upkeep that was asked for, with the values that it usually has, or else this one.
+    fn upkeep(&self, of: Schedule) -> Schedule {
+        match self.upkeep.as_deref() {
+            Some("rebuild") => Schedule::Rebuild { every: 50, growth: 1.1 },
+            Some("immediate") => Schedule::Immediate { sort_every: 20 },
+            Some(_) => Schedule::Drift { share: 0.05, per_step: 512, sort_every: 20 },
+            None => of,
+        }
+    }
+
+    /// The weighting that was asked for, in the place of the usual.
+    fn weighting(&self, usual: Weighting) -> Weighting {
+        let cap = self.weight_cap.unwrap_or(4.0);
+        let inverse = Weighting::Inverse { cap: (cap != 0.0).then_some(cap) };
+        match self.weighting.as_deref() {
+            Some("none") => Weighting::None,
+            Some("log-q") => Weighting::LogQ,
+            Some(_) => inverse,
+            None if matches!(usual, Weighting::Inverse { .. }) => inverse,
+            None => usual,
+        }
+    }
+
+    /// A setting of tables that was given.
+    fn of_tables(&self) -> Option<&'static str> {
+        let given = [
+            ("tables", self.tables.is_some()),
+            ("codes", self.codes.is_some()),
+            ("tables.family", self.family.is_some()),
+            ("tables.probes", self.probes.is_some()),
+            ("tables.per-bucket", self.per_bucket.is_some()),
+            ("upkeep", self.upkeep.is_some()),
+            ("upkeep.every", self.every.is_some()),
+            ("upkeep.share", self.share.is_some()),
+            ("upkeep.per-step", self.per_step.is_some()),
+            ("upkeep.sort-every", self.sort_every.is_some()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+}
+
+/// What is impossible, by the setting that says it.
+fn error(error: &ClassifierParamsError) -> SettingError {
+    use SamplerParamsError as E;
+    let ClassifierParamsError::Sampler(cause) = error else { return params_error(error) };
+    let setting = match cause {
+        E::Number { name: "power", .. } => "sampler.power",
+        E::Number { name: "cap", .. } => "weight-cap",
+        E::Number { name: "probes", .. } => "tables.probes",
+        E::Number { name: "per_bucket", .. } => "tables.per-bucket",
+        E::Number { name: "every", .. } => "upkeep.every",
+        E::Number { name: "share", .. } => "upkeep.share",
+        E::Number { name: "per_step", .. } => "upkeep.per-step",
+        E::Chances { .. } => "weighting",
+        E::Sizing(_) | E::Family(_) => "tables",
+        _ => "candidates",
+    };
+    SettingError::of(setting, chain(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn negatives(line: &str, n_labels: usize, loss: Loss) -> Result<NegativeParams, SettingError> {
+        let mut choices = Choices::default();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        for pair in words.chunks(2) {
+            choices.set(TABLE.row(pair[0].trim_start_matches('-')).unwrap(), pair[1])?;
+        }
+        CandidateSettings::new(&choices)?.negatives(n_labels, loss)
+    }
+
+    fn whose(lists: Lists) -> &'static str {
+        if lists == Lists::Own { "own" } else { "shared" }
+    }
+
+    #[test]
+    fn nothing_chosen_but_sampler_and_lists_is_what_the_parameters_have_by_default() {
+        let (usual, loss) = (preset::lns().params.learning.negatives, Loss::Bce);
+        assert_eq!(negatives("", 1 << 20, loss).ok(), Some(usual));
+        let (drawn, chosen) = (NegativeParams::USUAL_DRAWN, NegativeParams::usual_chosen);
+        for lists in [Lists::Shared, Lists::Own] {
+            let n = chosen(lists);
+            let tables = LshParams { candidates: n, ..LshParams::default() };
+            for (name, sampler) in [
+                ("all", SamplerParams::All),
+                ("uniform", SamplerParams::Uniform { per_list: drawn }),
+                ("log-uniform", SamplerParams::LogUniform { per_list: drawn }),
+                ("frequency", SamplerParams::Frequency { per_list: drawn, power: 0.75 }),
+                ("in-batch", SamplerParams::InBatch),
+                ("top-k", SamplerParams::TopK { per_instance: n }),
+                ("ann", SamplerParams::Ann(AnnParams { per_instance: n, ..AnnParams::default() })),
+                ("midx", SamplerParams::Midx(MidxParams { per_instance: n, ..MidxParams::default() })),
+                ("lsh-embedding", SamplerParams::LshEmbedding(tables)),
+                ("lsh-label", SamplerParams::LshLabel(tables)),
+            ] {
+                // All labels stand in no lists.
+                let (line, lists) = match sampler {
+                    SamplerParams::All => ("--sampler all".to_owned(), Lists::default()),
+                    _ => (format!("--sampler {name} --lists {}", whose(lists)), lists),
+                };
+                for loss in [Loss::Bce, Loss::SquaredHinge, Loss::Softmax, Loss::Nce] {
+                    let uniform = NegativeParams::usual_uniform(&sampler, lists);
+                    let expected = NegativeParams { lists, ..NegativeParams::new(sampler, uniform, loss) };
+                    assert_eq!(negatives(&line, 1 << 20, loss).ok(), Some(expected), "{line}, {loss:?}");
+                }
+            }
+        }
+        // The numbers of the library's samplers are those for a list of a batch.
+        assert_eq!(LshParams::default().candidates, chosen(Lists::Shared));
+        assert_eq!(MidxParams::default().per_instance, chosen(Lists::Shared));
+        assert_eq!(AnnParams::default().per_instance, chosen(Lists::Shared));
+    }
+
+    #[test]
+    fn few_labels_are_all_scored_unless_a_number_was_asked_for() {
+        let sampler = |line, n_labels| negatives(line, n_labels, Loss::Bce).map(|params| params.sampler).ok();
+        assert_eq!(sampler("", 2010), Some(SamplerParams::All));
+        assert!(matches!(sampler("", 2011), Some(SamplerParams::LshEmbedding(LshParams { candidates: 10, .. }))));
+        let uniform = Some(SamplerParams::Uniform { per_list: 300 });
+        assert_eq!(sampler("--sampler uniform --candidates 300", 301), uniform);
+        assert_eq!(sampler("--sampler uniform --candidates 300", 300), None);
+        assert_eq!(sampler("--sampler all", 10), Some(SamplerParams::All));
+    }
+
+    #[test]
+    fn what_a_false_candidate_counts_follows_from_sampler_and_loss() {
+        let weighting = |line, loss| negatives(line, 1 << 20, loss).unwrap().weighting;
+        assert_eq!(weighting("", Loss::Softmax), Weighting::CAPPED);
+        assert_eq!(weighting("--lists own", Loss::Softmax), Weighting::None);
+        assert_eq!(weighting("--sampler uniform", Loss::Softmax), Weighting::LogQ);
+        assert_eq!(weighting("--sampler uniform", Loss::Bce), Weighting::CAPPED);
+        assert_eq!(weighting("--sampler uniform --weight-cap 0", Loss::Bce), Weighting::Inverse { cap: None });
+        assert_eq!(weighting("--weighting log-q", Loss::Bce), Weighting::LogQ);
+    }
+
+    #[test]
+    fn a_paper_s_settings_may_be_changed_one_by_one() {
+        let tables = |line| match negatives(line, 1 << 20, Loss::Softmax).unwrap() {
+            NegativeParams { sampler: SamplerParams::LshEmbedding(tables), lists: Lists::Own, uniform: 0, .. } => {
+                tables
+            }
+            other => panic!("{other:?}"),
+        };
+        let paper = tables("--preset amazon-670k");
+        assert_eq!((paper.n_codes, paper.n_tables), (Some(6), 400));
+        assert!(matches!(paper.schedule, Schedule::Rebuild { every: 50, .. }));
+        assert_eq!(tables("--preset amazon-670k --tables 50"), LshParams { n_tables: 50, ..paper });
+        assert_eq!(tables("--preset text8 --candidates 7").candidates, 7);
+    }
+}
