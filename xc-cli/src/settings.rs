@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use serde_json::Value;
 use std::marker::PhantomData;
 use xc_train::settings::{Choices, Setting, SettingError, Table, Values};
@@ -27,10 +27,12 @@ impl<T: OfTable> FromArgMatches for Chosen<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut choices = Choices::default();
         for row in T::TABLE.rows {
-            if matches.value_source(row.name) == Some(ValueSource::CommandLine)
-                && let Some(value) = matches.get_one::<Value>(row.name)
-            {
-                choices.push(row, value.clone());
+            if matches.value_source(row.name) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            match row.values {
+                Values::Switch => choices.push(row, true.into()),
+                _ => matches.get_one::<Value>(row.name).into_iter().for_each(|value| choices.push(row, value.clone())),
             }
         }
         Ok(Self { choices, of: PhantomData })
@@ -73,6 +75,9 @@ fn option(row: &'static Setting, usual: Option<String>) -> Arg {
         Some(heading) => option.help_heading(heading),
         None => option,
     };
+    if matches!(row.values, Values::Switch) {
+        return option.action(ArgAction::SetTrue);
+    }
     match row.names() {
         Some(names) => {
             // One of the names is one of the values.

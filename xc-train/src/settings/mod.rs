@@ -27,6 +27,7 @@ pub mod astra;
 pub mod candidates;
 pub mod network;
 pub mod tree;
+pub mod uniform;
 
 use crate::tune::Scale;
 use serde::Serialize;
@@ -74,6 +75,8 @@ pub enum Values {
     F64,
     /// True or false.
     Bool,
+    /// True where it is named.
+    Switch,
     /// One of some names.
     Names(&'static [&'static str]),
     /// One of some names, each with its serialised form.
@@ -112,6 +115,11 @@ impl SettingError {
     /// What is wrong with a setting, whatever its value is.
     pub fn of(setting: &str, what: impl std::fmt::Display) -> Self {
         Self { setting: setting.to_owned(), what: format!(": {what}") }
+    }
+
+    /// What is wrong, as the end of a sentence that begins with the setting.
+    pub fn plain(setting: &str, what: impl std::fmt::Display) -> Self {
+        Self { setting: setting.to_owned(), what: format!(" {what}") }
     }
 
     /// What is wrong with a value of it.
@@ -207,7 +215,7 @@ impl Setting {
                 Ok(value) => number(f64::from(value)).ok_or_else(|| "expected a finite number".to_owned()),
                 Err(e) => Err(e.to_string()),
             },
-            Values::Bool => text.parse::<bool>().map(Value::from).map_err(|e| e.to_string()),
+            Values::Bool | Values::Switch => text.parse::<bool>().map(Value::from).map_err(|e| e.to_string()),
             Values::Names(names) if names.contains(&text) => Ok(Value::from(text)),
             Values::Names(names) => Err(format!("expected {}", names.join(", "))),
             Values::Forms(forms) => match forms.iter().find(|(name, _)| *name == text) {
