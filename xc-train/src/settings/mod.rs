@@ -25,6 +25,7 @@
 
 pub mod astra;
 pub mod candidates;
+pub mod mach;
 pub mod network;
 pub mod tree;
 pub mod uniform;

@@ -70,7 +70,6 @@ fn what_the_program_does_without_options_is_what_the_library_does() {
         if data.n_labels > 2010 {
             same("skipgram", &of_words, data, &preset::skipgram().params);
         }
-        of_mach.same_as_the_library(data.n_labels);
         let trained: [(&str, &super::network_args::NetworkArgs, Preset); 4] = [
             ("dense", &of_dense.network, preset::dense()),
             ("uniform", &of_uniform.network, preset::uniform_for(data)),

@@ -11,15 +11,14 @@ use super::network_watch::NetworkWatch;
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::model::{self, beside};
-use crate::named::named;
-use crate::settings::names;
+use crate::settings::{Chosen, OfTable, names};
 use serde_json::{Value, json};
-use std::ops::Range;
-use xc_hash::universal::Family;
-use xc_mach::{Decoder, Sizing, UsualSize};
+use xc_mach::Sizing;
 use xc_sparse::store::{ContainerWriter, Layout, OpenMode, to_parameter};
 use xc_train::classifier::{ClassifierParams, Preset};
 use xc_train::mach::{self, CHECKPOINT, KIND, MachContainer, MachParams, Repetition, bucket_rows, repetition_seed};
+use xc_train::settings::mach::{self as settings, MachSettings};
+use xc_train::settings::{Setting, Table, serialised};
 
 /// Train MACH: networks over hashed labels
 ///
@@ -46,37 +45,24 @@ use xc_train::mach::{self, CHECKPOINT, KIND, MachContainer, MachParams, Repetiti
      [default: softmax if no training instance has more than one label, else bce]"
 )))]
 pub(crate) struct Args {
-    /// Repetitions: more distinguish labels better, at proportional cost [default: 8 for up to 160000 labels, rising to
-    /// 32 for 640000]
-    #[arg(long, value_name = "R", conflicts_with = "repetitions_range", help_heading = "MACH options")]
-    repetitions: Option<u32>,
-    /// Train only the repetitions with these numbers, excluding TO, to be merged with others
-    #[arg(long, value_name = "FROM..TO", value_parser = parse_range, help_heading = "MACH options")]
-    repetitions_range: Option<Range<u32>>,
-    /// Buckets of a repetition, fewer than labels [default: such that all repetitions together have half as many
-    /// buckets as there are labels; from 128, or half of the labels, to 10000]
-    #[arg(long, value_name = "B", help_heading = "MACH options")]
-    buckets: Option<u32>,
-    /// Family of the hash functions; prime needs no memory for labels, but has room for few further labels (xc merge
-    /// --labels) [default: multiply-shift; prime for more than a million labels]
-    #[arg(long = "hash.family", value_name = "FAMILY", value_parser = named::<Family, _>(["prime", "mersenne61", "multiply-shift", "tabulation"]), help_heading = "MACH options")]
-    family: Option<Family>,
-    /// How bucket scores are combined into a label's score, unless a query asks for another decoder. The median was
-    /// best, or within 0.1 points of P@1, on every data set measured; with tens of millions of labels the mean decodes
-    /// ten times as fast
-    #[arg(long, value_name = "NAME", value_parser = named::<Decoder, _>(["mean", "min", "median"]), default_value = "median", help_heading = "MACH options")]
-    decoder: Decoder,
+    #[command(flatten)]
+    own: Chosen<OfMach>,
     #[command(flatten)]
     pub(super) network: NetworkArgs,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
 }
 
-fn parse_range(text: &str) -> Result<Range<u32>, String> {
-    let wrong = || format!("got {text:?}, expected FROM..TO such as 4..8, with at least one repetition");
-    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
-    let range = from.trim().parse().map_err(|_| wrong())?..to.trim().parse().map_err(|_| wrong())?;
-    if range.is_empty() { Err(wrong()) } else { Ok(range) }
+/// MACH models.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfMach;
+
+impl OfTable for OfMach {
+    const TABLE: Table = settings::TABLE;
+
+    fn usual(row: &Setting) -> Option<String> {
+        row.shown(&serialised(&MachSettings::default()))
+    }
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -84,36 +70,24 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 }
 
 impl Args {
+    fn own(&self) -> MachSettings {
+        // Those that cannot be are refused by `params`, which comes first.
+        MachSettings::new(&self.own.choices).unwrap_or_default()
+    }
+
     /// Numbers of the repetitions to train, for so many labels.
     fn numbers(&self, n_labels: usize) -> Vec<u32> {
-        let repetitions = self.repetitions.unwrap_or(UsualSize::of(n_labels).n_repetitions);
-        self.repetitions_range.clone().unwrap_or(0..repetitions).collect()
+        self.own().numbers(n_labels)
     }
 
     /// Buckets of a repetition.
     fn buckets(&self, n_labels: usize) -> u32 {
-        self.buckets.unwrap_or(UsualSize::of(n_labels).n_buckets)
+        self.own().buckets(n_labels)
     }
 
     /// The model over so many labels whose repetitions are such classifiers.
     fn mach_params(&self, n_labels: usize, classifier: &ClassifierParams) -> MachParams {
-        let usual = MachParams::usual(n_labels, classifier.clone());
-        MachParams {
-            n_buckets: self.buckets(n_labels),
-            family: self.family.unwrap_or(usual.family),
-            decoder: self.decoder,
-            ..usual
-        }
-    }
-}
-
-#[cfg(test)]
-impl Args {
-    /// Whether a model without options is the usual one of the library.
-    pub(super) fn same_as_the_library(&self, n_labels: usize) {
-        let classifier = mach::preset().params;
-        assert_eq!(self.mach_params(n_labels, &classifier), MachParams::usual(n_labels, classifier));
-        assert_eq!(self.numbers(n_labels).len(), UsualSize::of(n_labels).n_repetitions as usize);
+        self.own().params(n_labels, classifier)
     }
 }
 
@@ -123,9 +97,7 @@ impl System for Args {
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
-        if self.repetitions == Some(0) {
-            return Err(CliError::usage("--repetitions 0: at least 1 is expected"));
-        }
+        MachSettings::new(&self.own.choices)?;
         let mut params = self.network.apply(&self.preset(), shape.input, seed)?;
         if !self.network.has_loss() {
             params.loss = loss_for(shape);
@@ -160,7 +132,7 @@ impl System for Args {
             ));
         }
         let out = &mut plan.resolved;
-        let by_range = self.repetitions_range.is_some();
+        let by_range = self.own().repetitions_range.is_some();
         let of_number = if by_range { Origin::Follows("repetitions-range") } else { Origin::Data };
         out.set("repetitions", numbers.len(), of_number);
         let range = format!("{}..{}", numbers[0], numbers[0] as usize + numbers.len());
@@ -184,7 +156,7 @@ impl System for Args {
         ));
         // Some of a range are not all: whether labels are told apart shows when they are merged.
         let risk = sizing.indistinguishable_probability();
-        if self.repetitions_range.is_none() && risk > 0.5 {
+        if self.own().repetitions_range.is_none() && risk > 0.5 {
             context.warn(format_args!(
                 "so few repetitions of so few buckets leave labels that share all their buckets; {} repetitions would \
                  tell all labels apart with probability 0.99",
@@ -331,18 +303,5 @@ impl Repetitions<'_> {
         session.checkpoint().save(&Self::finished(number), KIND, write).map_err(|e| model::write_error(&e))?;
         session.checkpoint().remove(&part).map_err(|e| checkpoint_error(&e))?;
         Ok(summary.steps)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_range;
-
-    #[test]
-    fn ranges_have_at_least_one_number() {
-        assert_eq!(parse_range("4..8"), Ok(4..8));
-        for text in ["4", "4..4", "8..4", "a..b", "-1..3", "..3"] {
-            assert!(parse_range(text).unwrap_err().contains("expected FROM..TO"), "{text}");
-        }
     }
 }

@@ -1,0 +1,91 @@
+//! docs/options.md is what the tables of settings say. XC_WRITE_DOCS=1 writes it anew.
+
+use std::fmt::Write as _;
+use xc_train::settings::{Setting, Table, Values, astra, candidates, mach, network, tree, uniform};
+
+fn values(row: &Setting) -> String {
+    match (row.names(), row.values) {
+        (Some(names), _) => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+        (None, Values::Switch) => "a switch".to_owned(),
+        (None, Values::Bool) => "`true`, `false`".to_owned(),
+        (None, Values::Size) => "a whole number".to_owned(),
+        (None, Values::Sizes) => "whole numbers".to_owned(),
+        (None, Values::F32 | Values::F64) => "a number".to_owned(),
+        (None, _) => format!("{}", row.unit),
+    }
+}
+
+/// The text of a setting without its default, and the default.
+fn said(row: &Setting, usual: Option<String>) -> (String, String) {
+    let (text, in_text) = match row.help.rsplit_once(" [default: ") {
+        Some((text, rest)) => (text, Some(rest.trim_end_matches(']').to_owned())),
+        None => (row.help, None),
+    };
+    (text.replace('|', "\\|"), usual.or(in_text).unwrap_or_else(|| "that of the kind".to_owned()))
+}
+
+fn section(out: &mut String, title: &str, of: &str, table: &Table, usual: impl Fn(&Setting) -> Option<String>) {
+    writeln!(out, "\n## {title}\n\n{of}\n").unwrap();
+    writeln!(out, "| option | values | default | meaning | belongs to | `xc tune` tries |\n|---|---|---|---|---|---|")
+        .unwrap();
+    for row in table.rows {
+        let (text, usual) = said(row, usual(row));
+        let belongs = row.belongs_to.map_or_else(String::new, |(other, values)| match values {
+            [] => format!("`--{other}`"),
+            values => format!("`--{other} {}`", values.join("|").replace('|', "\\|")),
+        });
+        let tried = row.searched.map_or_else(String::new, |searched| searched.values.join(", "));
+        let values = values(row).replace('|', "\\|");
+        writeln!(out, "| `--{}` | {values} | {usual} | {text} | {belongs} | {tried} |", row.name).unwrap();
+    }
+}
+
+fn page() -> String {
+    let mut out =
+        "# Options of training\n\nWritten from the tables of `xc_train::settings`. Options of files, of text and of \
+                   the machine: `xc train KIND --help`.\n"
+            .to_owned();
+    let none = |_: &Setting| None;
+    section(&mut out, "Label trees", "`xc train tree`, `xc tune tree`.", &tree::TABLE, tree::usual);
+    let of = "`xc train mach`, `dense`, `uniform`, `lns`, `astra`, `skipgram`; the usual values are those of the kind.";
+    section(&mut out, "All networks", of, &network::TABLE, none);
+    section(&mut out, "MACH", "`xc train mach`.", &mach::TABLE, none);
+    section(&mut out, "Sparse output layers", "`xc train uniform`.", &uniform::TABLE, none);
+    section(&mut out, "Sampled output layers", "`xc train lns`, `xc train skipgram`.", &candidates::TABLE, none);
+    section(&mut out, "ASTRA", "`xc train astra`.", &astra::TABLE, none);
+    out
+}
+
+#[test]
+fn the_page_of_options_is_that_of_the_tables() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/options.md");
+    let page = page();
+    if std::env::var_os("XC_WRITE_DOCS").is_some() {
+        std::fs::write(path, &page).unwrap();
+    }
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(page == kept, "docs/options.md is not what the tables say: XC_WRITE_DOCS=1 writes it anew");
+}
+
+#[test]
+fn names_are_unique_in_a_table_and_every_row_says_what_it_means() {
+    for table in [tree::TABLE, network::TABLE, mach::TABLE, uniform::TABLE, candidates::TABLE, astra::TABLE] {
+        for row in table.rows {
+            let same = table.rows.iter().filter(|other| other.name == row.name || other.field == row.field).count();
+            assert!(same == 1 && !row.help.is_empty(), "{}", row.name);
+            if let Some((other, values)) = row.belongs_to {
+                let names = table.row(other).unwrap_or_else(|| panic!("{}: {other}", row.name)).names();
+                assert!(values.iter().all(|value| names.as_ref().unwrap().contains(value)), "{}", row.name);
+            }
+            if let Some(searched) = row.searched {
+                assert!(searched.default < searched.values.len(), "{}", row.name);
+                let usual = xc_train::settings::USUAL;
+                assert!(
+                    searched.values.iter().all(|value| *value == usual || row.parse(value).is_ok()),
+                    "{}",
+                    row.name
+                );
+            }
+        }
+    }
+}
