@@ -58,7 +58,7 @@ def ours(a, labels, what, precision, threads):
         with open(path) as of, open(part, "w") as to:
             to.write(of.readline().replace(str(ROWS), str(n), 1))
             to.writelines(line for _, line in zip(range(n), of))
-    sampler = ["--sampler", "all"] if what == "all" else ["--sampler", "uniform", "--candidates", str(LIST), "--weighting", "log-q"]
+    sampler = ["--sampler", "all"] if what == "all" else ["--sampler", "uniform", "--negatives.sampled", str(LIST), "--weighting", "log-q"]
     model = os.path.join(a.work, "model")
     command = [a.xc, "train", "lns", "--train", part, "--model", model, "--network.widths", str(WIDTH), "--batch", str(BATCH),
                "--loss", "softmax", "--epochs", "1", "--network.dropout", "0", "--network.precision", precision, *sampler,

@@ -21,20 +21,20 @@ import sys
 RUNS = {
     "all": ["--sampler", "all"],
     "all-bf16": ["--sampler", "all", "--network.precision", "bf16", "--head.precision", "bf16"],
-    "uniform": ["--sampler", "uniform", "--candidates", "2000"],
-    "log-uniform": ["--sampler", "log-uniform", "--candidates", "2000"],
-    "frequency": ["--sampler", "frequency", "--candidates", "2000"],
+    "uniform": ["--sampler", "uniform", "--negatives.sampled", "2000"],
+    "log-uniform": ["--sampler", "log-uniform", "--negatives.sampled", "2000"],
+    "frequency": ["--sampler", "frequency", "--negatives.sampled", "2000"],
     "in-batch": ["--sampler", "in-batch"],
-    "top-k": ["--sampler", "top-k", "--candidates", "10", "--uniform", "0"],
-    "lsh-embedding": ["--sampler", "lsh-embedding", "--candidates", "10", "--uniform", "0"],
-    "lsh-label": ["--sampler", "lsh-label", "--candidates", "10", "--uniform", "0"],
-    "midx": ["--sampler", "midx", "--candidates", "10", "--uniform", "0"],
-    "lsh-embedding+uniform": ["--sampler", "lsh-embedding", "--candidates", "5", "--uniform", "1000"],
-    "midx+uniform": ["--sampler", "midx", "--candidates", "5", "--uniform", "1000"],
+    "top-k": ["--sampler", "top-k", "--negatives.sampled", "10", "--negatives.uniform", "0"],
+    "lsh-embedding": ["--sampler", "lsh-embedding", "--negatives.sampled", "10", "--negatives.uniform", "0"],
+    "lsh-label": ["--sampler", "lsh-label", "--negatives.sampled", "10", "--negatives.uniform", "0"],
+    "midx": ["--sampler", "midx", "--negatives.sampled", "10", "--negatives.uniform", "0"],
+    "lsh-embedding+uniform": ["--sampler", "lsh-embedding", "--negatives.sampled", "5", "--negatives.uniform", "1000"],
+    "midx+uniform": ["--sampler", "midx", "--negatives.sampled", "5", "--negatives.uniform", "1000"],
 }
 
 # Hash tables alone, so that what they find decides; the paper has 400 of them, hashed anew every 50 steps, then rarer.
-TABLES = ["--sampler", "lsh-embedding", "--candidates", "10", "--uniform", "0"]
+TABLES = ["--sampler", "lsh-embedding", "--negatives.sampled", "10", "--negatives.uniform", "0"]
 RUNS |= {
     "upkeep-never": [*TABLES, "--upkeep", "rebuild", "--upkeep.every", "1000000"],
     "upkeep-rebuild": [*TABLES, "--upkeep", "rebuild"],

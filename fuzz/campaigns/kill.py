@@ -43,7 +43,7 @@ COMMANDS = {
     "mach": (TRAIN.format("mach") + f" --repetitions 4 --buckets 16 {STEPS}", ["out"]),
     "dense": (TRAIN.format("dense") + f" {STEPS}", ["out"]),
     "uniform": (TRAIN.format("uniform") + f" {STEPS} --network.intermediate 64", ["out"]),
-    "lns": (TRAIN.format("lns") + f" {STEPS} --candidates 5 --uniform 20", ["out"]),
+    "lns": (TRAIN.format("lns") + f" {STEPS} --negatives.sampled 5 --negatives.uniform 20", ["out"]),
     "astra": (TRAIN.format("astra") + f" {STEPS}", ["out"]),
     "skipgram": ("train skipgram --train d/train.jsonl --network.widths 16 --epochs 4 --batch-size 64"
                  " --checkpoint-every 10 --model out", ["out", "out.vectors.txt"]),

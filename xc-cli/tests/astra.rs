@@ -9,7 +9,7 @@ const DATA: &str =
     "generate --instances 800 --test-instances 200 --features 2000 --labels 150 --words 50 --output data";
 const QUICK: &str = "--network.widths 24 --epochs 12 --optimizer.rate 0.02 --batch-size 64";
 /// An index over as few labels as there are.
-const INDEX: &str = "--index.exact-below 0 --hard 5 --uniform 30";
+const INDEX: &str = "--index.exact-below 0 --negatives.hard 5 --negatives.uniform 30";
 
 fn precision(folder: &Folder, model: &str, input: &str) -> f64 {
     folder.ok(&format!("predict --model {model} --input {input} --output {model}.txt"));
@@ -30,16 +30,16 @@ fn every_strategy_learns_and_says_what_its_steps_took() {
     folder.ok(DATA);
     label_rows(&folder);
     for more in [
-        "--hard 5 --uniform 30",
+        "--negatives.hard 5 --negatives.uniform 30",
         INDEX,
-        "--index.exact-below 0 --hard 5 --uniform 30 --lists own --index.every 7 --index.recall 0.8",
-        "--retrieval exact --hard 5 --uniform 30 --weighting unbiased",
-        "--retrieval schedule --retrieval.every 2 --hard 5 --uniform 30",
-        "--hard 5 --uniform 30 --hard-from-epoch 4 --weighting none",
-        "--negatives random --uniform 60 --loss softmax",
-        "--negatives in-batch --head.precision bf16",
-        "--negatives all",
-        "--negatives label-text --hard 5 --uniform 30 --label-features labels.xc --format xc",
+        "--index.exact-below 0 --negatives.hard 5 --negatives.uniform 30 --negatives.shared false --index.every 7 --index.recall 0.8",
+        "--retrieval exact --negatives.hard 5 --negatives.uniform 30 --weighting unbiased",
+        "--retrieval schedule --retrieval.every 2 --negatives.hard 5 --negatives.uniform 30",
+        "--negatives.hard 5 --negatives.uniform 30 --hard-from-epoch 4 --weighting none",
+        "--sampler random --negatives.uniform 60 --loss softmax",
+        "--sampler in-batch --head.precision bf16",
+        "--sampler all",
+        "--sampler label-text --negatives.hard 5 --negatives.uniform 30 --label-features labels.xc --format xc",
     ] {
         let train =
             format!("train astra --train data/train.txt --validation data/test.txt --model m {QUICK} --json {more}");
@@ -47,7 +47,8 @@ fn every_strategy_learns_and_says_what_its_steps_took() {
         let (seen, held_out) = (precision(&folder, "m", "data/train.txt"), precision(&folder, "m", "data/test.txt"));
         assert!(seen > 0.5 && held_out > 0.2, "{more}: P@1 {seen} of what it learned, {held_out} of others");
         let (ms, read) = (&report["cost"]["ms"], report["cost"]["per_step"]["rows_read"].as_f64().unwrap());
-        let searches = ["--hard", "--index"].iter().any(|word| more.contains(word)) && !more.contains("schedule");
+        let searches =
+            ["--negatives.hard", "--index"].iter().any(|word| more.contains(word)) && !more.contains("schedule");
         assert_eq!(ms["search"].as_f64().unwrap() > 0.0, searches, "{more}: {ms}");
         assert!(read > 1.0 && read <= 150.0, "{more}: {read} rows");
     }
@@ -57,7 +58,7 @@ fn every_strategy_learns_and_says_what_its_steps_took() {
     for stage in ["stage ", "encode ", "retrieve ", "list ", "head ", "refresh ", "wait ", "step "] {
         assert!(told.contains(stage), "{stage}: {told}");
     }
-    assert!(told.contains("150 labels: steps over all of them take little more time (--negatives all)"), "{told}");
+    assert!(told.contains("150 labels: steps over all of them take little more time (--sampler all)"), "{told}");
     assert_eq!(json(&folder.ok("inspect m --verify --json"))["kind"], "astra");
 }
 
@@ -65,7 +66,11 @@ fn every_strategy_learns_and_says_what_its_steps_took() {
 fn a_model_is_the_same_at_any_number_of_threads() {
     let folder = Folder::new();
     folder.ok(DATA);
-    for more in [INDEX, "--retrieval schedule --retrieval.every 1 --hard 5 --uniform 30", "--hard 5 --lists own"] {
+    for more in [
+        INDEX,
+        "--retrieval schedule --retrieval.every 1 --negatives.hard 5 --negatives.uniform 30",
+        "--negatives.hard 5 --negatives.shared false",
+    ] {
         for threads in [1, 2, 3] {
             let train = format!("train astra --train data/train.txt --model m{threads} --seed 4 --threads {threads}");
             folder.ok(&format!("{train} {QUICK} {more}"));
@@ -81,7 +86,7 @@ fn killed_within_an_epoch_it_resumes_to_the_same_bytes_index_included() {
     folder.ok(DATA);
     for (at, more) in [
         format!("{INDEX} --index.every 5"),
-        "--retrieval schedule --retrieval.every 2 --hard 5 --uniform 30".to_owned(),
+        "--retrieval schedule --retrieval.every 2 --negatives.hard 5 --negatives.uniform 30".to_owned(),
     ]
     .iter()
     .enumerate()
@@ -103,13 +108,13 @@ fn killed_within_an_epoch_it_resumes_to_the_same_bytes_index_included() {
 fn a_plan_is_told_and_nothing_is_trained() {
     let folder = Folder::new();
     folder.ok(DATA);
-    let plan = folder.ok("train astra --train data/train.txt --model m --explain --hard 7");
+    let plan = folder.ok("train astra --train data/train.txt --model m --explain --negatives.hard 7");
     for said in
-        ["7 hard labels per instance by comparing all", "150 uniform ones per list", "at most 4", "--negatives all:"]
+        ["7 hard labels per instance by comparing all", "150 uniform ones per list", "at most 4", "--sampler all:"]
     {
         assert!(plan.contains(said), "{said}: {plan}");
     }
-    let plan = json(&folder.ok("train astra --train data/train.txt --model m --explain --json --negatives random"));
+    let plan = json(&folder.ok("train astra --train data/train.txt --model m --explain --json --sampler random"));
     assert_eq!(plan["plan"][0]["about"], "data");
     assert!(!folder.path("m").exists() && !folder.path("m.checkpoint").exists() && !folder.path("m.log").exists());
 }
@@ -124,22 +129,22 @@ fn what_is_impossible_about_negatives_is_refused_in_one_line() {
         assert!(outcome.code == 2 && outcome.stderr.contains(why), "{more}: {outcome:?}");
         assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
     };
-    refused("--hard 150", "--hard: 150 of 150 labels; fewer are expected, or --negatives all");
-    refused("--uniform 200", "--uniform: 200 of 150 labels; fewer are expected, or --negatives all");
-    refused("--hard 0", "--hard: 0, expected at least 1");
-    refused("--negatives random --uniform 0", "--uniform: 0, expected at least 1");
-    refused("--negatives all --uniform 5", "--uniform: --negatives all scores every label");
-    refused("--negatives random --hard 5", "--hard: --negatives weights or label-text is expected with it");
+    refused("--negatives.hard 150", "--negatives.hard: 150 of 150 labels; fewer are expected, or --sampler all");
+    refused("--negatives.uniform 200", "--negatives.uniform: 200 of 150 labels; fewer are expected, or --sampler all");
+    refused("--negatives.hard 0", "--negatives.hard: 0, expected at least 1");
+    refused("--sampler random --negatives.uniform 0", "--negatives.uniform: 0, expected at least 1");
+    refused("--sampler all --negatives.uniform 5", "--negatives.uniform: --sampler all scores every label");
+    refused(
+        "--sampler random --negatives.hard 5",
+        "--negatives.hard: --sampler weights or label-text is expected with it",
+    );
     refused("--retrieval.every 2", "--retrieval.every: --retrieval schedule is expected with it");
     refused("--retrieval exact --index.every 5", "--index.every: ");
     refused("--retrieval schedule --hard-from-epoch 2", "--hard-from-epoch: a schedule keeps vectors in one epoch");
     refused("--hard-from-epoch 0", "--hard-from-epoch: 0, expected at least 1");
     refused("--index.recall 2", "--index.recall: recall is 2, expected a share above 0, at most 1");
     refused("--weight-cap -1", "--weight-cap: cap is -1, expected a finite number above 0");
-    refused(
-        "--negatives label-text",
-        "--negatives label-text: texts of the labels are expected (--label-features FILE)",
-    );
+    refused("--sampler label-text", "--sampler label-text: texts of the labels are expected (--label-features FILE)");
     refused("--label-features absent.xc", "absent.xc: No such file or directory");
     folder.write("few.xc", "2 2000 150\n0 0:1\n1 1:1\n");
     refused("--label-features few.xc", "few.xc: 2 rows; one for each of the 150 labels is expected");

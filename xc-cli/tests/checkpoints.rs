@@ -16,8 +16,8 @@ const KINDS: [&str; 6] = [
     "tree --trees 40",
     "mach --repetitions 40 --buckets 20 --network.widths 24 --epochs 8 --batch-size 64 --checkpoint-every 2",
     "dense --network.widths 24 --epochs 400 --batch-size 64 --checkpoint-every 2",
-    "lns --network.widths 24 --epochs 400 --batch-size 64 --checkpoint-every 2 --candidates 5 --uniform 40",
-    "lns --network.widths 24 --epochs 400 --batch-size 64 --checkpoint-every 2 --candidates 9 --lists own --head.precision bf16",
+    "lns --network.widths 24 --epochs 400 --batch-size 64 --checkpoint-every 2 --negatives.sampled 5 --negatives.uniform 40",
+    "lns --network.widths 24 --epochs 400 --batch-size 64 --checkpoint-every 2 --negatives.sampled 9 --negatives.shared false --head.precision bf16",
     "uniform --network.widths 24 --epochs 400 --batch-size 64 --checkpoint-every 2",
 ];
 
@@ -173,7 +173,7 @@ fn a_refit_that_is_killed_in_either_training_goes_on_to_the_same_bytes() {
     folder.ok(DATA);
     for (i, kind) in [
         "tree --trees 8",
-        "lns --network.widths 24 --epochs 20 --batch-size 64 --checkpoint-every 2 --candidates 5 --uniform 40",
+        "lns --network.widths 24 --epochs 20 --batch-size 64 --checkpoint-every 2 --negatives.sampled 5 --negatives.uniform 40",
     ]
     .iter()
     .enumerate()

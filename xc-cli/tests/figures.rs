@@ -37,21 +37,21 @@ fn no_network_speaks_of_more_labels_than_there_are() {
             ("mach", "--repetitions 2"),
             ("dense", ""),
             ("uniform", "--network.intermediate 16 --head.fan-in 4"),
-            ("uniform", "--network.intermediate 16 --head.fan-in 4 --negatives 3"),
+            ("uniform", "--network.intermediate 16 --head.fan-in 4 --negatives.sampled 3"),
             ("lns", ""),
             ("lns", "--sampler all"),
-            ("lns", "--sampler in-batch --uniform 2"),
-            ("lns", "--sampler uniform --candidates 3"),
-            ("lns", "--sampler top-k --candidates 3 --uniform 2"),
-            ("lns", "--sampler ann --candidates 3 --uniform 2"),
-            ("lns", "--sampler lsh-embedding --candidates 3 --uniform 2 --lists own"),
+            ("lns", "--sampler in-batch --negatives.uniform 2"),
+            ("lns", "--sampler uniform --negatives.sampled 3"),
+            ("lns", "--sampler top-k --negatives.sampled 3 --negatives.uniform 2"),
+            ("lns", "--sampler ann --negatives.sampled 3 --negatives.uniform 2"),
+            ("lns", "--sampler lsh-embedding --negatives.sampled 3 --negatives.uniform 2 --negatives.shared false"),
             ("astra", ""),
-            ("astra", "--lists own"),
-            ("astra", "--negatives random"),
-            ("astra", "--negatives in-batch"),
-            ("astra", "--negatives all"),
+            ("astra", "--negatives.shared false"),
+            ("astra", "--sampler random"),
+            ("astra", "--sampler in-batch"),
+            ("astra", "--sampler all"),
             ("astra", "--retrieval exact"),
-            ("astra", "--hard 2 --uniform 3"),
+            ("astra", "--negatives.hard 2 --negatives.uniform 3"),
         ] {
             let train = format!("train {kind} --train d/train.txt --model m {OF_EVERY_NETWORK} {options}");
             let trained = run(&mut folder.command(&train));
@@ -79,7 +79,7 @@ fn stages_that_did_not_happen_are_not_reported() {
     for (train, absent) in [
         ("train lns --sampler all", &["hash", "search", "check"][..]),
         ("train lns", &["hash", "search", "check"]),
-        ("train astra --negatives all", &["retrieve", "refresh", "wait"]),
+        ("train astra --sampler all", &["retrieve", "refresh", "wait"]),
     ] {
         let trained = run(&mut folder.command(&format!("{train} --train d/train.txt --model m {OF_EVERY_NETWORK}")));
         let of_steps = trained.stderr.lines().filter(|line| line.contains("a step") || line.starts_with("xc: "));

@@ -20,19 +20,34 @@ fn an_option_of_a_choice_that_is_not_made_is_refused_with_that_choice() {
         ("train tree --cluster.method unbalanced", "cluster.slack", "0.3", "--cluster.method balanced"),
         ("train tree", "negatives.beam", "77", "--negatives matcher-aware"),
         ("train tree --preset bonsai", "cluster.slack", "0.1", "--cluster.method balanced"),
-        ("train lns --sampler uniform --candidates 3", "sampler.power", "0.3", "--sampler frequency"),
-        ("train lns --sampler uniform --candidates 3 --weighting none", "weight-cap", "7", "--weighting inverse"),
+        ("train lns --sampler uniform --negatives.sampled 3", "sampler.power", "0.3", "--sampler frequency"),
         (
-            "train lns --sampler lsh-label --candidates 2 --uniform 2 --upkeep immediate",
+            "train lns --sampler uniform --negatives.sampled 3 --weighting none",
+            "weight-cap",
+            "7",
+            "--weighting inverse",
+        ),
+        (
+            "train lns --sampler lsh-label --negatives.sampled 2 --negatives.uniform 2 --upkeep immediate",
             "upkeep.share",
             "0.9",
             "--upkeep drift",
         ),
-        ("train lns --sampler lsh-label --candidates 2 --uniform 2", "upkeep.every", "9", "--upkeep rebuild"),
+        (
+            "train lns --sampler lsh-label --negatives.sampled 2 --negatives.uniform 2",
+            "upkeep.every",
+            "9",
+            "--upkeep rebuild",
+        ),
         ("train dense --schedule constant", "schedule.warmup", "0.5", "--schedule cosine"),
         ("train dense --network.widths 8 --network.input-dropout 0.1", "network.dropout", "0.2", "a hidden layer"),
         ("train uniform --head.rewire-every 0", "head.rewire-fraction", "0.2", "a --head.rewire-every above 0"),
-        ("train astra --hard 2 --uniform 3 --weighting none", "weight-cap", "7", "--weighting capped"),
+        (
+            "train astra --negatives.hard 2 --negatives.uniform 3 --weighting none",
+            "weight-cap",
+            "7",
+            "--weighting capped",
+        ),
     ] {
         let train = format!("{command} --train d/train.txt --model m");
         let expected = format!("xc: error: --{option}: changes nothing here; {needs}");
@@ -58,8 +73,8 @@ fn an_option_of_a_choice_that_is_not_made_is_refused_with_that_choice() {
     folder
         .xc("train uniform --train d/train.txt --model m --head.wiring dense --head.fan-in 7")
         .refused(2, "--head.fan-in belongs to sparse output layers; --head.wiring dense has none");
-    let told = folder.xc("train lns --train d/train.txt --model m --lists own --tables 4");
-    assert!(told.code == 2 && told.stderr.contains("--lists: "), "{told:?}");
+    let told = folder.xc("train lns --train d/train.txt --model m --negatives.shared false --tables 4");
+    assert!(told.code == 2 && told.stderr.contains("--negatives.shared: "), "{told:?}");
     let told = folder.xc("train lns --train d/train.txt --model m --tables 4");
     assert!(
         told.code == 2 && told.stderr.contains("--tables: changes nothing here: 15 labels are no more"),
@@ -160,8 +175,9 @@ fn absurd_values_of_one_option_are_judged_alike_by_all_commands() {
         "predict --model m --input d/test.txt --threshold",
         "evaluate --truth d/test.txt --predictions p.txt --threshold",
     ];
-    let lns = "train lns --train d/train.txt --model x --epochs 1 --network.widths 4 --sampler uniform --candidates 3";
-    let astra = "train astra --train d/train.txt --model x --epochs 1 --network.widths 4 --hard 2 --uniform 3";
+    let lns =
+        "train lns --train d/train.txt --model x --epochs 1 --network.widths 4 --sampler uniform --negatives.sampled 3";
+    let astra = "train astra --train d/train.txt --model x --epochs 1 --network.widths 4 --negatives.hard 2 --negatives.uniform 3";
     let caps = [format!("{lns} --weighting inverse --weight-cap"), format!("{astra} --weight-cap")];
     let caps: Vec<&str> = caps.iter().map(String::as_str).collect();
     for (commands, refused, taken) in [

@@ -9,8 +9,8 @@ const KINDS: [(&str, &str); 6] = [
     ("tree", "--tree.branching 4"),
     ("dense", "--network.widths 16 --epochs 2"),
     ("uniform", "--network.widths 16 --network.intermediate 48 --head.fan-in 6 --epochs 2"),
-    ("lns", "--network.widths 17 --epochs 2 --candidates 5 --uniform 20"),
-    ("lns", "--network.widths 17 --epochs 2 --candidates 20 --lists own --head.precision bf16"),
+    ("lns", "--network.widths 17 --epochs 2 --negatives.sampled 5 --negatives.uniform 20"),
+    ("lns", "--network.widths 17 --epochs 2 --negatives.sampled 20 --negatives.shared false --head.precision bf16"),
     ("mach", "--buckets 20 --repetitions 2 --network.widths 16 --epochs 2"),
 ];
 

@@ -21,20 +21,23 @@ fn every_sampler_loss_and_list_learns_and_says_what_its_steps_took() {
     for (more, rows) in [
         ("", 150.0),
         ("--sampler all --head.precision bf16 --loss softmax", 150.0),
-        ("--sampler uniform --candidates 40", 140.0),
-        ("--sampler uniform --candidates 40 --lists own --loss softmax", 150.0),
-        ("--sampler log-uniform --candidates 60 --loss nce", 150.0),
-        ("--sampler frequency --candidates 60 --loss nce --lists own --head.precision bf16", 150.0),
-        ("--sampler in-batch --uniform 0", 150.0),
-        ("--sampler top-k --candidates 5 --uniform 30 --weight-cap 0", 150.0),
-        ("--sampler lsh-embedding --candidates 5 --uniform 30 --tables 8 --codes 2", 150.0),
+        ("--sampler uniform --negatives.sampled 40", 140.0),
+        ("--sampler uniform --negatives.sampled 40 --negatives.shared false --loss softmax", 150.0),
+        ("--sampler log-uniform --negatives.sampled 60 --loss nce", 150.0),
+        ("--sampler frequency --negatives.sampled 60 --loss nce --negatives.shared false --head.precision bf16", 150.0),
+        ("--sampler in-batch --negatives.uniform 0", 150.0),
+        ("--sampler top-k --negatives.sampled 5 --negatives.uniform 30 --weight-cap 0", 150.0),
+        ("--sampler lsh-embedding --negatives.sampled 5 --negatives.uniform 30 --tables 8 --codes 2", 150.0),
         (
-            "--sampler lsh-label --candidates 20 --lists own --loss softmax --tables.family sim-hash --upkeep immediate",
+            "--sampler lsh-label --negatives.sampled 20 --negatives.shared false --loss softmax --tables.family sim-hash --upkeep immediate",
             150.0,
         ),
-        ("--sampler midx --candidates 5 --uniform 30", 150.0),
-        ("--sampler midx --candidates 30 --lists own --uniform 0 --loss nce", 150.0),
-        ("--lists own --candidates 20 --uniform 20 --upkeep rebuild --upkeep.every 10", 150.0),
+        ("--sampler midx --negatives.sampled 5 --negatives.uniform 30", 150.0),
+        ("--sampler midx --negatives.sampled 30 --negatives.shared false --negatives.uniform 0 --loss nce", 150.0),
+        (
+            "--negatives.shared false --negatives.sampled 20 --negatives.uniform 20 --upkeep rebuild --upkeep.every 10",
+            150.0,
+        ),
     ] {
         let train =
             format!("train lns --train data/train.txt --validation data/test.txt --model m {QUICK} --json {more}");
@@ -55,8 +58,9 @@ fn every_sampler_loss_and_list_learns_and_says_what_its_steps_took() {
         let log = folder.read("m.log/log.jsonl");
         assert!(json(log.lines().next().unwrap())["cost"]["ms"]["score"].is_number(), "{more}: {log}");
     }
-    let mut again =
-        folder.command(&format!("train lns --train data/train.txt --model m {QUICK} --candidates 5 --uniform 40"));
+    let mut again = folder.command(&format!(
+        "train lns --train data/train.txt --model m {QUICK} --negatives.sampled 5 --negatives.uniform 40"
+    ));
     let told = again.output().unwrap();
     let told = String::from_utf8_lossy(&told.stderr);
     assert!(told.contains("a step: encode ") && told.contains("rows read"), "{told}");
@@ -66,7 +70,10 @@ fn every_sampler_loss_and_list_learns_and_says_what_its_steps_took() {
 fn a_model_is_the_same_at_any_number_of_threads_and_is_inspected_and_measured() {
     let folder = Folder::new();
     folder.ok(DATA);
-    for more in ["--candidates 5 --uniform 40", "--candidates 20 --lists own --head.precision bf16"] {
+    for more in [
+        "--negatives.sampled 5 --negatives.uniform 40",
+        "--negatives.sampled 20 --negatives.shared false --head.precision bf16",
+    ] {
         for threads in [1, 2, 3] {
             let train = format!("train lns --train data/train.txt --model m{threads} --seed 4 --threads {threads}");
             folder.ok(&format!("{train} {QUICK} {more}"));
@@ -89,30 +96,48 @@ fn what_is_impossible_about_candidates_is_refused_in_one_line() {
         assert!(outcome.code == 2 && outcome.stderr.contains(why), "{more}: {outcome:?}");
     };
     refused(
-        "--sampler uniform --candidates 150",
-        "--candidates: 150 of 150 labels; fewer are expected, or --sampler all",
+        "--sampler uniform --negatives.sampled 150",
+        "--negatives.sampled: 150 of 150 labels; fewer are expected, or --sampler all",
     );
-    refused("--candidates 100 --uniform 60", "--uniform: 160 of 150 labels; fewer are expected");
+    refused(
+        "--negatives.sampled 100 --negatives.uniform 60",
+        "--negatives.uniform: 160 of 150 labels; fewer are expected",
+    );
     refused(
         "--sampler in-batch",
-        "--sampler: in-batch takes 2000 labels unless told otherwise, of 150 here; --uniform for fewer, or --sampler all",
+        "--sampler: in-batch takes 2000 labels unless told otherwise, of 150 here; --negatives.uniform for fewer, or --sampler all",
     );
-    refused("--candidates 0", "--candidates: 0 labels, expected at least 1");
-    refused("--sampler all --candidates 5", "--candidates: --sampler all takes no number of them");
-    refused("--sampler in-batch --candidates 5", "--candidates: --sampler in-batch takes no number of them");
-    refused("--sampler all --uniform 5", "--uniform: --sampler all scores every label");
-    refused("--candidates 5 --uniform 9 --weight-cap -1", "--weight-cap: cap is -1, expected a finite number above 0");
+    refused("--negatives.sampled 0", "--negatives.sampled: 0 labels, expected at least 1");
+    refused("--sampler all --negatives.sampled 5", "--negatives.sampled: --sampler all takes no number of them");
+    refused(
+        "--sampler in-batch --negatives.sampled 5",
+        "--negatives.sampled: --sampler in-batch takes no number of them",
+    );
+    refused("--sampler all --negatives.uniform 5", "--negatives.uniform: --sampler all scores every label");
+    refused(
+        "--negatives.sampled 5 --negatives.uniform 9 --weight-cap -1",
+        "--weight-cap: cap is -1, expected a finite number above 0",
+    );
     let nce = "--loss: loss nce with a sampler that does not know the chance of every label";
-    refused("--sampler top-k --candidates 5 --uniform 0 --loss nce", nce);
-    let drawn = "--sampler uniform --candidates 40 --loss nce";
+    refused("--sampler top-k --negatives.sampled 5 --negatives.uniform 0 --loss nce", nce);
+    let drawn = "--sampler uniform --negatives.sampled 40 --loss nce";
     refused(&format!("{drawn} --weighting none"), "loss nce with another weighting than log-q");
-    refused(&format!("{drawn} --uniform 5 --weighting log-q"), "loss nce with uniform labels in addition");
-    refused("--sampler uniform --candidates 40 --tables 5", "--tables: --sampler uniform has no tables");
-    refused("--candidates 5 --uniform 9 --tables.probes 0", "--tables.probes: probes is 0, expected at least 1");
-    refused("--candidates 5 --uniform 0 --weighting inverse", "--weighting: the chance that wta tables find a label");
-    refused("--candidates 5 --uniform 9 --tables 0", "--tables: ");
-    refused("--candidates 5 --uniform 9 --codes 200", "--tables: ");
-    refused("--candidates 5 --uniform 9 --upkeep.share nan", "invalid value 'nan' for '--upkeep.share <X>'");
+    refused(&format!("{drawn} --negatives.uniform 5 --weighting log-q"), "loss nce with uniform labels in addition");
+    refused("--sampler uniform --negatives.sampled 40 --tables 5", "--tables: --sampler uniform has no tables");
+    refused(
+        "--negatives.sampled 5 --negatives.uniform 9 --tables.probes 0",
+        "--tables.probes: probes is 0, expected at least 1",
+    );
+    refused(
+        "--negatives.sampled 5 --negatives.uniform 0 --weighting inverse",
+        "--weighting: the chance that wta tables find a label",
+    );
+    refused("--negatives.sampled 5 --negatives.uniform 9 --tables 0", "--tables: ");
+    refused("--negatives.sampled 5 --negatives.uniform 9 --codes 200", "--tables: ");
+    refused(
+        "--negatives.sampled 5 --negatives.uniform 9 --upkeep.share nan",
+        "invalid value 'nan' for '--upkeep.share <X>'",
+    );
     refused("--sampler tables", "invalid value 'tables' for '--sampler <SAMPLER>'");
     assert!(!folder.path("m").exists());
 }
@@ -121,12 +146,13 @@ fn what_is_impossible_about_candidates_is_refused_in_one_line() {
 fn killed_within_an_epoch_it_resumes_to_the_same_bytes_tables_included() {
     let folder = Folder::new();
     folder.ok(DATA);
-    let tables = "--candidates 5 --uniform 30 --tables 8 --codes 2";
+    let tables = "--negatives.sampled 5 --negatives.uniform 30 --tables 8 --codes 2";
     for (at, more) in [
         format!("{tables} --upkeep drift --upkeep.per-step 9"),
         format!("{tables} --upkeep rebuild --upkeep.every 7"),
-        "--candidates 20 --lists own --tables 8 --codes 2 --upkeep immediate --head.precision bf16".to_owned(),
-        "--sampler midx --candidates 20 --lists own --optimizer row-adagrad".to_owned(),
+        "--negatives.sampled 20 --negatives.shared false --tables 8 --codes 2 --upkeep immediate --head.precision bf16"
+            .to_owned(),
+        "--sampler midx --negatives.sampled 20 --negatives.shared false --optimizer row-adagrad".to_owned(),
     ]
     .iter()
     .enumerate()
@@ -149,7 +175,7 @@ fn killed_within_an_epoch_it_resumes_to_the_same_bytes_tables_included() {
 fn tables_beyond_memory_are_refused_with_a_number_that_fits() {
     let folder = Folder::new();
     folder.ok("generate --instances 400 --features 500 --labels 20000 --no-text --no-names --output d");
-    let train = "train lns --train d/train.txt --network.widths 16 --epochs 1 --codes 3 --candidates 2 --uniform 9";
+    let train = "train lns --train d/train.txt --network.widths 16 --epochs 1 --codes 3 --negatives.sampled 2 --negatives.uniform 9";
     let outcome = folder.xc(&format!("{train} --tables 400 --model m --max-memory 100M"));
     assert!(outcome.code == 3 && outcome.stderr.contains("needs about"), "{outcome:?}");
     let (_, rest) = outcome.stderr.split_once("with --tables ").unwrap_or_else(|| panic!("{outcome:?}"));
@@ -166,8 +192,10 @@ fn a_checkpoint_of_other_settings_is_refused() {
     let folder = Folder::new();
     folder.ok(DATA);
     let train = "train lns --train data/train.txt --model m --network.widths 8 --batch-size 64 --checkpoint-every 1";
-    let mut child =
-        folder.command(&format!("{train} --epochs 4000 --candidates 5 --uniform 40 --quiet")).spawn().unwrap();
+    let mut child = folder
+        .command(&format!("{train} --epochs 4000 --negatives.sampled 5 --negatives.uniform 40 --quiet"))
+        .spawn()
+        .unwrap();
     let state = folder.path("m.checkpoint");
     // What is still being written lies in a folder whose name begins with a dot.
     let is_part = |e: std::fs::DirEntry| {
@@ -180,6 +208,6 @@ fn a_checkpoint_of_other_settings_is_refused() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    let outcome = folder.xc(&format!("{train} --epochs 4000 --candidates 5 --uniform 41 --resume"));
+    let outcome = folder.xc(&format!("{train} --epochs 4000 --negatives.sampled 5 --negatives.uniform 41 --resume"));
     assert!(outcome.code == 2 && outcome.stderr.contains("checkpoint"), "{outcome:?}");
 }

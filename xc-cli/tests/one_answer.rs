@@ -61,10 +61,15 @@ const KINDS: [Kind; 12] = [
     Kind {
         name: "lns",
         of_vectors: false,
-        train: "train lns --loss squared-hinge --candidates 20 --uniform 30",
+        train: "train lns --loss squared-hinge --negatives.sampled 20 --negatives.uniform 30",
         then: &[],
     },
-    Kind { name: "astra", of_vectors: false, train: "train astra --hard 5 --uniform 30 --loss bce", then: &[] },
+    Kind {
+        name: "astra",
+        of_vectors: false,
+        train: "train astra --negatives.hard 5 --negatives.uniform 30 --loss bce",
+        then: &[],
+    },
     Kind {
         name: "index",
         of_vectors: false,

@@ -182,8 +182,8 @@ fn what_is_explained_is_what_networks_are_trained_with() {
         ("uniform", "--network.widths 24"),
         ("mach", "--network.widths 24 --repetitions-range 2..3"),
         ("lns", "--network.widths 24"),
-        ("lns", "--preset text8 --candidates 20 --network.widths 32 --tables 5"),
-        ("astra", "--network.widths 24 --hard 5 --uniform 30"),
+        ("lns", "--preset text8 --negatives.sampled 20 --network.widths 32 --tables 5"),
+        ("astra", "--network.widths 24 --negatives.hard 5 --negatives.uniform 30"),
     ] {
         let train = format!("train {kind} --train data/train.txt --model m --epochs 1 {more}");
         let (plan, of) = explained(&folder, &train);
@@ -198,12 +198,13 @@ fn what_is_explained_is_what_networks_are_trained_with() {
         assert_eq!(of("optimizer.rate").0, settings["rate"].to_string(), "{kind} {more}");
         assert_eq!(of("loss").0, classifier["loss"].as_str().unwrap(), "{kind} {more}");
     }
-    let (_, of) = explained(&folder, "train lns --train data/train.txt --model m --preset text8 --candidates 20");
+    let (_, of) =
+        explained(&folder, "train lns --train data/train.txt --model m --preset text8 --negatives.sampled 20");
     assert_eq!((of("batch"), of("tables")), (pair("512", "preset text8"), pair("50", "preset text8")));
     assert_eq!((of("network.widths"), of("sampler").0), (pair("200", "preset text8"), "lsh-embedding".to_owned()));
     let (_, of) = explained(&folder, "train lns --train data/train.txt --model m");
     assert_eq!((of("sampler"), of("network.widths")), (pair("all", "data"), pair("1024", "data")));
-    let (_, of) = explained(&folder, "train skipgram --train text.txt --model m --preset text8 --candidates 2");
+    let (_, of) = explained(&folder, "train skipgram --train text.txt --model m --preset text8 --negatives.sampled 2");
     assert_eq!(
         (of("batch"), of("vectors")),
         (pair("512", "preset text8"), pair("m.vectors.txt", "follows from --model"))

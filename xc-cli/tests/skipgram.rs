@@ -38,8 +38,11 @@ fn words_of_a_topic_are_nearest_to_each_other_whatever_the_sampler() {
     let folder = folder();
     let words: String = (0..TOPICS).map(|topic| format!("t{topic}w0\n")).collect();
     folder.write("words.txt", &words);
-    for more in ["", "--sampler uniform --candidates 12 --loss bce", "--candidates 4 --uniform 8 --tables 4 --codes 2"]
-    {
+    for more in [
+        "",
+        "--sampler uniform --negatives.sampled 12 --loss bce",
+        "--negatives.sampled 4 --negatives.uniform 8 --tables 4 --codes 2",
+    ] {
         let report =
             json(&folder.ok(&format!(
                 "train skipgram --train text.txt --model m {QUICK} --validation-fraction 0.1 --json {more}"
@@ -109,7 +112,7 @@ fn words_that_are_not_known_have_empty_answers_and_are_counted() {
 #[test]
 fn vectors_are_the_same_at_any_number_of_threads_and_after_kills() {
     let folder = folder();
-    let more = "--subsample 0.02 --candidates 4 --uniform 8 --tables 4 --codes 2 --validation-fraction 0.1 --seed 3";
+    let more = "--subsample 0.02 --negatives.sampled 4 --negatives.uniform 8 --tables 4 --codes 2 --validation-fraction 0.1 --seed 3";
     let train = |model: &str| format!("train skipgram --train text.txt --model {model} {QUICK} {more}");
     for threads in [1, 2, 3] {
         folder.ok(&format!("{} --threads {threads}", train(&format!("m{threads}"))));
@@ -151,8 +154,8 @@ fn texts_and_options_that_are_impossible_are_refused_in_one_line() {
     refused("text.txt", "--subsample NaN", "--subsample NaN: a share from 0 on is expected");
     refused(
         "text.txt",
-        "--sampler uniform --candidates 40",
-        "--candidates: 40 of 40 labels; fewer are expected, or --sampler all",
+        "--sampler uniform --negatives.sampled 40",
+        "--negatives.sampled: 40 of 40 labels; fewer are expected, or --sampler all",
     );
     refused("text.txt", "--network.init lsa", "--network.init: vectors of words begin at random");
     let widths = folder.xc("train skipgram --train text.txt --model m --network.widths 16,8");

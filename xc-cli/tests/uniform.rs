@@ -62,8 +62,8 @@ fn it_learns_from_sparse_features_whatever_the_layer() {
         "--head.precision e4m3 --head.moments bf16",
         "--head.precision bf16 --head.wiring unstructured",
         "--head.wiring dense",
-        "--negatives 60",
-        "--sampler frequency --negatives 60",
+        "--negatives.sampled 60",
+        "--sampler frequency --negatives.sampled 60",
         "--loss bce",
         "--network.init random",
         "--network.embedding-rate 0.5",
@@ -252,7 +252,7 @@ fn a_checkpoint_of_another_layer_is_refused() {
         "--network.intermediate 64 --head.fan-in 8 --head.precision bf16",
         "--network.intermediate 64 --head.fan-in 8 --head.moments bf16",
         "--network.intermediate 64 --head.fan-in 8 --head.rewire-every 5",
-        "--network.intermediate 64 --head.fan-in 8 --negatives 20",
+        "--network.intermediate 64 --head.fan-in 8 --negatives.sampled 20",
         "--network.intermediate 64 --head.fan-in 8 --loss bce",
         "--network.intermediate 64 --head.fan-in 8 --network.init random",
         "--network.intermediate 64 --head.fan-in 8 --network.embedding-rate 0.2",
@@ -292,10 +292,13 @@ fn what_cannot_be_trained_is_refused() {
         "--head.rewire-fraction 1.5",
         "--head.rewire-fraction: rewire_fraction is 1.5, expected a share from 0 to 1",
     );
-    refused("--negatives 0", "--negatives: per_list is 0, expected at least 1");
-    refused("--sampler all --negatives 5", "--negatives: --sampler all scores every label; one of the two is expected");
+    refused("--negatives.sampled 0", "--negatives.sampled: per_list is 0, expected at least 1");
     refused(
-        "--sampler frequency --negatives 5 --sampler.power=-1",
+        "--sampler all --negatives.sampled 5",
+        "--negatives.sampled: --sampler all scores every label; one of the two is expected",
+    );
+    refused(
+        "--sampler frequency --negatives.sampled 5 --sampler.power=-1",
         "--sampler.power: power is -1, expected a finite number from 0 on",
     );
     refused(
@@ -306,7 +309,7 @@ fn what_cannot_be_trained_is_refused() {
         "--network.input-dropout 1",
         "--network.input-dropout: input_dropout is 1, expected a rate from 0 to below 1",
     );
-    for option in ["head.precision bf16", "head.moments bf16", "negatives 5"] {
+    for option in ["head.precision bf16", "head.moments bf16", "negatives.sampled 5"] {
         let name = option.split(' ').next().unwrap();
         let expected = format!("--{name} belongs to sparse output layers; --head.wiring dense has none");
         refused(&format!("--head.wiring dense --{option}"), &expected);

@@ -11,7 +11,7 @@ fn values(row: &Setting) -> String {
         (None, Values::Size) => "a whole number".to_owned(),
         (None, Values::Sizes) => "whole numbers".to_owned(),
         (None, Values::F32 | Values::F64) => "a number".to_owned(),
-        (None, _) => format!("{}", row.unit),
+        (None, _) => row.unit.to_owned(),
     }
 }
 

@@ -123,7 +123,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ),
     of(
         UNIFORM,
-        "--train ../in/train.txt --epochs 6 --network.widths 8 --network.intermediate 16 --head.fan-in 6 --batch 16 --sampler frequency --negatives 4 --head.rewire-every 3 --model m",
+        "--train ../in/train.txt --epochs 6 --network.widths 8 --network.intermediate 16 --head.fan-in 6 --batch 16 --sampler frequency --negatives.sampled 4 --head.rewire-every 3 --model m",
         &[],
     ),
     of(
@@ -139,81 +139,85 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     of(LNS, "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --model m", &[]),
     of(
         LNS,
-        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler lsh-embedding --candidates 2 --uniform 3 --tables 4 --model m",
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler lsh-embedding --negatives.sampled 2 --negatives.uniform 3 --tables 4 --model m",
         &[],
     ),
     of(
         LNS,
-        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler lsh-label --lists own --candidates 2 --tables 4 --upkeep rebuild --model m",
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler lsh-label --negatives.shared false --negatives.sampled 2 --tables 4 --upkeep rebuild --model m",
         &["network.precision"],
     ),
     of(
         LNS,
-        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler lsh-embedding --candidates 2 --uniform 3 --tables 4 --upkeep immediate --model m",
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler lsh-embedding --negatives.sampled 2 --negatives.uniform 3 --tables 4 --upkeep immediate --model m",
         &[],
     ),
     of(
         LNS,
-        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler frequency --candidates 3 --model m",
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler frequency --negatives.sampled 3 --model m",
         &[],
     ),
     of(
         LNS,
-        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler uniform --candidates 3 --weighting none --model m",
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler uniform --negatives.sampled 3 --weighting none --model m",
         &[],
     ),
     of(LNS, "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler all --model m", &[]),
     of(
         LNS,
-        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler in-batch --uniform 2 --model m",
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler in-batch --negatives.uniform 2 --model m",
         &[],
     ),
     of(
         LNS,
-        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler top-k --candidates 2 --uniform 2 --model m",
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler top-k --negatives.sampled 2 --negatives.uniform 2 --model m",
         &[],
     ),
     of(
         LNS,
-        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler ann --candidates 2 --uniform 2 --model m",
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler ann --negatives.sampled 2 --negatives.uniform 2 --model m",
         &[],
     ),
     of(
         LNS,
-        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler midx --candidates 2 --uniform 2 --model m",
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler midx --negatives.sampled 2 --negatives.uniform 2 --model m",
         &[],
     ),
     of(
         LNS,
-        "--train ../in/train.txt --features ../in/train.npy --epochs 4 --sampler uniform --candidates 3 --model m",
-        &[],
-    ),
-    of(ASTRA, "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --hard 2 --uniform 3 --model m", &[]),
-    of(
-        ASTRA,
-        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --hard 2 --uniform 3 --index.exact-below 1 --weighting unbiased --model m",
+        "--train ../in/train.txt --features ../in/train.npy --epochs 4 --sampler uniform --negatives.sampled 3 --model m",
         &[],
     ),
     of(
         ASTRA,
-        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --hard 2 --uniform 3 --retrieval exact --weighting none --model m",
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --negatives.hard 2 --negatives.uniform 3 --model m",
         &[],
     ),
     of(
         ASTRA,
-        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --hard 2 --uniform 3 --retrieval schedule --model m",
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --negatives.hard 2 --negatives.uniform 3 --index.exact-below 1 --weighting unbiased --model m",
         &[],
     ),
     of(
         ASTRA,
-        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --uniform 3 --negatives random --model m",
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --negatives.hard 2 --negatives.uniform 3 --retrieval exact --weighting none --model m",
         &[],
     ),
-    of(ASTRA, "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --negatives in-batch --model m", &[]),
-    of(ASTRA, "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --negatives all --model m", &[]),
     of(
         ASTRA,
-        "--train ../in/train.jsonl --epochs 4 --network.widths 8 --batch 16 --hard 2 --uniform 3 --negatives label-text --label-features ../in/label-texts.jsonl --model m",
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --negatives.hard 2 --negatives.uniform 3 --retrieval schedule --model m",
+        &[],
+    ),
+    of(
+        ASTRA,
+        "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --negatives.uniform 3 --sampler random --model m",
+        &[],
+    ),
+    of(ASTRA, "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler in-batch --model m", &[]),
+    of(ASTRA, "--train ../in/train.txt --epochs 4 --network.widths 8 --batch 16 --sampler all --model m", &[]),
+    of(
+        ASTRA,
+        "--train ../in/train.jsonl --epochs 4 --network.widths 8 --batch 16 --negatives.hard 2 --negatives.uniform 3 --sampler label-text --label-features ../in/label-texts.jsonl --model m",
         &[],
     ),
     of(
@@ -223,12 +227,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ),
     of(
         SKIPGRAM,
-        "--train ../in/words.txt --min-count 1 --network.widths 8 --epochs 2 --batch 64 --sampler frequency --candidates 5 --model m",
+        "--train ../in/words.txt --min-count 1 --network.widths 8 --epochs 2 --batch 64 --sampler frequency --negatives.sampled 5 --model m",
         &[],
     ),
     of(
         SKIPGRAM,
-        "--train ../in/words.txt --min-count 1 --network.widths 8 --epochs 2 --batch 64 --sampler lsh-embedding --candidates 3 --uniform 4 --tables 4 --model m",
+        "--train ../in/words.txt --min-count 1 --network.widths 8 --epochs 2 --batch 64 --sampler lsh-embedding --negatives.sampled 3 --negatives.uniform 4 --tables 4 --model m",
         &[],
     ),
     of(

@@ -1,5 +1,6 @@
 //! The settings of ASTRA: which labels a step scores.
 
+use super::candidates::SHARED;
 use super::network::{chain, params_error};
 use super::{Choices, Setting, SettingError, Table, Values};
 use crate::astra::{AstraParams, Retrieval, Strategy};
@@ -16,7 +17,7 @@ const fn row(name: &'static str, field: &'static str, values: Values, unit: &'st
 /// Fields are those of [`AstraSettings`].
 pub const TABLE: Table = Table {
     rows: &[
-        row("negatives", "negatives", Names(&["weights", "label-text", "random", "in-batch", "all"]), "WHICH").help(
+        row("sampler", "negatives", Names(&["weights", "label-text", "random", "in-batch", "all"]), "SAMPLER").help(
             "Labels that a step scores in addition to the true ones: those whose weights score highest and \
              uniform ones (weights), those whose texts have similar encodings and uniform ones (label-text), \
              uniform ones alone (random), true labels of the batch (in-batch), or all",
@@ -28,12 +29,12 @@ pub const TABLE: Table = Table {
         ),
         row("retrieval.every", "every_epochs", Size, "EPOCHS")
             .help("Epochs between retrievals (--retrieval schedule) [default: 5]"),
-        row("lists", "lists", Names(&["shared", "own"]), "WHOSE")
-            .help("One list of negatives per batch, or one per instance as in the paper [default: shared]"),
-        row("hard", "hard", Size, "N").help("Hard labels per instance [default: 10]"),
-        row("uniform", "uniform", Size, "N").help(
+        row("negatives.shared", "lists", Forms(&SHARED), "BOOL")
+            .help("One list of negatives per batch, or, if false, one per instance as in the paper [default: true]"),
+        row("negatives.hard", "hard", Size, "N").help("Hard labels per instance [default: 10]"),
+        row("negatives.uniform", "uniform", Size, "N").help(
             "Uniform labels per list [default: 500 for up to 20,000 labels, rising to 2,000 for 70,000; 0 \
-             with --negatives in-batch]",
+             with --sampler in-batch]",
         ),
         row("weighting", "weighting", Names(&["capped", "unbiased", "none"]), "WHAT").help(
             "Weight of a uniform label: the number of labels that it stands for, at most --weight-cap \
@@ -162,7 +163,7 @@ impl AstraSettings {
             every_epochs: self.every_epochs.unwrap_or(AstraParams::default().every_epochs),
         };
         if self.negatives == Strategy::All && self.uniform.is_some() {
-            return refused("uniform", "--negatives all scores every label");
+            return refused("negatives.uniform", "--sampler all scores every label");
         }
         if let Some((option, expected)) = self.idle() {
             return refused(option, &format!("{expected} is expected with it"));
@@ -174,11 +175,11 @@ impl AstraSettings {
             );
         }
         for (option, is_zero) in [
-            ("hard", self.hard == Some(0)),
+            ("negatives.hard", self.hard == Some(0)),
             ("hard-from-epoch", self.hard_from_epoch == Some(0)),
             ("retrieval.every", self.every_epochs == Some(0)),
             ("index.every", self.every == Some(0)),
-            ("uniform", self.uniform == Some(0) && self.negatives == Strategy::Random),
+            ("negatives.uniform", self.uniform == Some(0) && self.negatives == Strategy::Random),
         ] {
             if is_zero {
                 return refused(option, "0, expected at least 1");
@@ -195,8 +196,8 @@ impl AstraSettings {
         let has_hard = matches!(self.negatives, Strategy::Weights | Strategy::LabelText);
         let follows = has_hard && self.retrieval == Retrieval::InStep;
         let has_index = has_hard && self.retrieval != Retrieval::Exact;
-        let hard = "--negatives weights or label-text";
-        let index = "--negatives weights or label-text, and an index (--retrieval in-step)";
+        let hard = "--sampler weights or label-text";
+        let index = "--sampler weights or label-text, and an index (--retrieval in-step)";
         let is_all = self.negatives == Strategy::All;
         let has_uniform = match self.negatives {
             Strategy::All => false,
@@ -205,16 +206,16 @@ impl AstraSettings {
         };
         let caps = self.weighting.as_deref().is_none_or(|weighting| weighting == "capped");
         let given = [
-            ("lists", "--negatives other than all", self.lists.is_some() && is_all),
-            ("weighting", "a number of --uniform labels", self.weighting.is_some() && !has_uniform),
-            ("weight-cap", "a number of --uniform labels", self.weight_cap.is_some() && !has_uniform),
+            ("negatives.shared", "--sampler other than all", self.lists.is_some() && is_all),
+            ("weighting", "a number of --negatives.uniform labels", self.weighting.is_some() && !has_uniform),
+            ("weight-cap", "a number of --negatives.uniform labels", self.weight_cap.is_some() && !has_uniform),
             ("weight-cap", "--weighting capped", self.weight_cap.is_some() && !caps),
-            ("hard", hard, self.hard.is_some() && !has_hard),
+            ("negatives.hard", hard, self.hard.is_some() && !has_hard),
             ("hard-from-epoch", hard, self.hard_from_epoch.is_some() && !has_hard),
             ("retrieval", hard, self.retrieval != Retrieval::InStep && !has_hard),
             (
                 "retrieval",
-                "--negatives weights",
+                "--sampler weights",
                 self.retrieval == Retrieval::Schedule && self.negatives == Strategy::LabelText,
             ),
             (
@@ -232,12 +233,12 @@ impl AstraSettings {
     /// Refuses more negatives than there are labels.
     fn check_labels(&self, n_labels: usize) -> Result<(), SettingError> {
         let refused = |option: &str, got: usize| {
-            let what = format_args!("{got} of {n_labels} labels; fewer are expected, or --negatives all");
+            let what = format_args!("{got} of {n_labels} labels; fewer are expected, or --sampler all");
             Err(SettingError::of(option, what))
         };
         match (self.hard, self.uniform) {
-            (Some(hard), _) if hard >= n_labels => refused("hard", hard),
-            (_, Some(uniform)) if uniform >= n_labels => refused("uniform", uniform),
+            (Some(hard), _) if hard >= n_labels => refused("negatives.hard", hard),
+            (_, Some(uniform)) if uniform >= n_labels => refused("negatives.uniform", uniform),
             _ => Ok(()),
         }
     }
@@ -250,10 +251,10 @@ fn error(error: &ClassifierParamsError) -> SettingError {
     let option = match cause {
         E::Number { name: "cap", .. } => "weight-cap",
         E::Number { name: "recall", .. } => "index.recall",
-        E::Number { name: "per_list", .. } => "uniform",
+        E::Number { name: "per_list", .. } => "negatives.uniform",
         E::Number { name: "first_epoch", .. } => "hard-from-epoch",
-        E::LabelTexts => "negatives",
-        _ => "hard",
+        E::LabelTexts => "sampler",
+        _ => "negatives.hard",
     };
     SettingError::of(option, chain(error))
 }

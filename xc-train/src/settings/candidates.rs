@@ -14,6 +14,8 @@ use xc_nn::sampler::{
 use xc_sparse::dtype::DType;
 
 const CANDIDATES: &str = "Candidate options";
+/// Whether instances of a batch share a list.
+pub(super) const SHARED: [(&str, &str); 2] = [("true", "\"shared\""), ("false", "\"own\"")];
 /// Tables of labels.
 pub const TABLES: &str = "Options of tables (--sampler lsh-embedding, lsh-label)";
 
@@ -44,13 +46,13 @@ pub const TABLE: Table = Table {
              instance's vector (lsh-embedding) or by the true labels (lsh-label); drawn from an inverted \
              multi-index (midx) [default: lsh-embedding; all where labels are few]",
         ),
-        candidates("lists", "lists", Names(&["shared", "own"]), "WHOSE")
-            .help("One list of candidates per batch, or one per instance [default: shared]"),
-        candidates("candidates", "candidates", Size, "N").help(
+        candidates("negatives.shared", "lists", Forms(&SHARED), "BOOL")
+            .help("One list of negatives per batch, or, if false, one per instance [default: true]"),
+        candidates("negatives.sampled", "candidates", Size, "N").help(
             "Sampled labels: per list for samplers that do not look at the instances [default: 2000], else \
              per instance [default: 10 for a shared list, 500 for separate lists]",
         ),
-        candidates("uniform", "uniform", Size, "N").help(
+        candidates("negatives.uniform", "uniform", Size, "N").help(
             "Uniform labels per list in addition to those of the sampler, weighted to represent all \
              remaining labels [default: 2000 in a shared list of a sampler that looks at the instances, else \
              0]",
@@ -237,13 +239,13 @@ impl CandidateSettings {
         let refused = |option: &str, why: &str| Err(SettingError::of(option, why));
         let (name, wanted) = (self.sampler(), self.wanted());
         if matches!(name, "all" | "in-batch") && self.candidates.is_some() {
-            return refused("candidates", &format!("--sampler {name} takes no number of them"));
+            return refused("negatives.sampled", &format!("--sampler {name} takes no number of them"));
         }
         if self.candidates == Some(0) {
-            return refused("candidates", "0 labels, expected at least 1");
+            return refused("negatives.sampled", "0 labels, expected at least 1");
         }
         if name == "all" && self.uniform.is_some() {
-            return refused("uniform", "--sampler all scores every label");
+            return refused("negatives.uniform", "--sampler all scores every label");
         }
         if let (Some(option), false) = (self.of_tables(), name.starts_with("lsh")) {
             return refused(option, &format!("--sampler {name} has no tables"));
@@ -255,7 +257,7 @@ impl CandidateSettings {
                     option,
                     &format!(
                         "changes nothing here: {n_labels} labels are no more than the {wanted} that a step would choose, so \
-                         it scores all of them; --candidates and --uniform choose fewer"
+                         it scores all of them; --negatives.sampled and --negatives.uniform choose fewer"
                     ),
                 );
             }
@@ -263,17 +265,18 @@ impl CandidateSettings {
         }
         if n_labels > 0 && wanted >= n_labels && self.candidates.is_none() && self.uniform.is_none() {
             let fewer = match name {
-                _ if self.is_drawn() => "--candidates",
-                "in-batch" => "--uniform",
-                _ => "--candidates and --uniform",
+                _ if self.is_drawn() => "--negatives.sampled",
+                "in-batch" => "--negatives.uniform",
+                _ => "--negatives.sampled and --negatives.uniform",
             };
             let why =
                 format!("{name} takes {wanted} labels unless told otherwise, of {n_labels} here; {fewer} for fewer");
             return refused("sampler", &format!("{why}, or --sampler all"));
         }
         if n_labels > 0 && wanted >= n_labels {
-            let option = if self.candidates.is_some_and(|n| n >= n_labels) { "candidates" } else { "uniform" };
-            let option = if self.uniform() == 0 { "candidates" } else { option };
+            let option =
+                if self.candidates.is_some_and(|n| n >= n_labels) { "negatives.sampled" } else { "negatives.uniform" };
+            let option = if self.uniform() == 0 { "negatives.sampled" } else { option };
             return refused(option, &format!("{wanted} of {n_labels} labels; fewer are expected, or --sampler all"));
         }
         let sampler = match (self.of_preset(), &self.sampler) {
@@ -302,7 +305,7 @@ impl CandidateSettings {
         };
         let Self { every, share, per_step, sort_every, .. } = self;
         refuse_idle(&[
-            ("lists", self.lists.is_some() && is_all, "a --sampler that chooses labels"),
+            ("negatives.shared", self.lists.is_some() && is_all, "a --sampler that chooses labels"),
             ("weighting", self.weighting.is_some() && is_all, "a --sampler that chooses labels"),
             ("weight-cap", self.weight_cap.is_some() && (is_all || !is_inverse), "--weighting inverse"),
             ("sampler.power", self.power.is_some() && !is_frequency, "--sampler frequency"),
@@ -316,7 +319,7 @@ impl CandidateSettings {
     /// An option that was given and says how labels of lists are chosen.
     fn of_lists(&self) -> Option<&'static str> {
         let given = [
-            ("lists", self.lists.is_some()),
+            ("negatives.shared", self.lists.is_some()),
             ("weighting", self.weighting.is_some()),
             ("weight-cap", self.weight_cap.is_some()),
             ("sampler.power", self.power.is_some()),
@@ -423,7 +426,7 @@ fn error(error: &ClassifierParamsError) -> SettingError {
         E::Number { name: "per_step", .. } => "upkeep.per-step",
         E::Chances { .. } => "weighting",
         E::Sizing(_) | E::Family(_) => "tables",
-        _ => "candidates",
+        _ => "negatives.sampled",
     };
     SettingError::of(setting, chain(error))
 }
@@ -442,7 +445,7 @@ mod tests {
     }
 
     fn whose(lists: Lists) -> &'static str {
-        if lists == Lists::Own { "own" } else { "shared" }
+        if lists == Lists::Own { "false" } else { "true" }
     }
 
     #[test]
@@ -468,7 +471,7 @@ mod tests {
                 // All labels stand in no lists.
                 let (line, lists) = match sampler {
                     SamplerParams::All => ("--sampler all".to_owned(), Lists::default()),
-                    _ => (format!("--sampler {name} --lists {}", whose(lists)), lists),
+                    _ => (format!("--sampler {name} --negatives.shared {}", whose(lists)), lists),
                 };
                 for loss in [Loss::Bce, Loss::SquaredHinge, Loss::Softmax, Loss::Nce] {
                     let uniform = NegativeParams::usual_uniform(&sampler, lists);
@@ -489,8 +492,8 @@ mod tests {
         assert_eq!(sampler("", 2010), Some(SamplerParams::All));
         assert!(matches!(sampler("", 2011), Some(SamplerParams::LshEmbedding(LshParams { candidates: 10, .. }))));
         let uniform = Some(SamplerParams::Uniform { per_list: 300 });
-        assert_eq!(sampler("--sampler uniform --candidates 300", 301), uniform);
-        assert_eq!(sampler("--sampler uniform --candidates 300", 300), None);
+        assert_eq!(sampler("--sampler uniform --negatives.sampled 300", 301), uniform);
+        assert_eq!(sampler("--sampler uniform --negatives.sampled 300", 300), None);
         assert_eq!(sampler("--sampler all", 10), Some(SamplerParams::All));
     }
 
@@ -498,7 +501,7 @@ mod tests {
     fn what_a_false_candidate_counts_follows_from_sampler_and_loss() {
         let weighting = |line, loss| negatives(line, 1 << 20, loss).unwrap().weighting;
         assert_eq!(weighting("", Loss::Softmax), Weighting::CAPPED);
-        assert_eq!(weighting("--lists own", Loss::Softmax), Weighting::None);
+        assert_eq!(weighting("--negatives.shared false", Loss::Softmax), Weighting::None);
         assert_eq!(weighting("--sampler uniform", Loss::Softmax), Weighting::LogQ);
         assert_eq!(weighting("--sampler uniform", Loss::Bce), Weighting::CAPPED);
         assert_eq!(weighting("--sampler uniform --weight-cap 0", Loss::Bce), Weighting::Inverse { cap: None });
@@ -517,6 +520,6 @@ mod tests {
         assert_eq!((paper.n_codes, paper.n_tables), (Some(6), 400));
         assert!(matches!(paper.schedule, Schedule::Rebuild { every: 50, .. }));
         assert_eq!(tables("--preset amazon-670k --tables 50"), LshParams { n_tables: 50, ..paper });
-        assert_eq!(tables("--preset text8 --candidates 7").candidates, 7);
+        assert_eq!(tables("--preset text8 --negatives.sampled 7").candidates, 7);
     }
 }

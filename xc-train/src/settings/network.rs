@@ -369,7 +369,7 @@ pub fn params_error(error: &ClassifierParamsError) -> SettingError {
         E::Sampler(SamplerParamsError::Number { name: "power", .. }) => "sampler.power",
         E::Nce { .. } => "loss",
         E::Rows { .. } => "head.precision",
-        E::Sampler(_) => "negatives",
+        E::Sampler(_) => "negatives.sampled",
         E::Connections(_) | E::TooMany { .. } => "head.fan-in",
         E::Moments { .. } => "head.moments",
         _ => "train",

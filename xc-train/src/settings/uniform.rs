@@ -45,9 +45,9 @@ pub const TABLE: Table = Table {
         row("sampler", "sampler", Names(&["all", "uniform", "log-uniform", "frequency"]), "SAMPLER").help(
             "Labels that a step scores in addition to the true ones of its batch: all, uniform negatives, or \
              negatives drawn by the frequency of labels or by its rank [default: all; uniform with \
-             --negatives]",
+             --negatives.sampled]",
         ),
-        row("negatives", "negatives", Size, "N").help("Negatives drawn per step"),
+        row("negatives.sampled", "negatives", Size, "N").help("Negatives drawn per step"),
         row("sampler.power", "power", F64, "X").help(
             "The chance of a label is proportional to this power of its frequency (--sampler frequency) \
              [default: 0.75]",
@@ -185,13 +185,14 @@ impl UniformSettings {
         let Some(per_list) = self.negatives else {
             return match named {
                 None | Some("all") => Ok(SamplerParams::All),
-                Some(name) => Err(SettingError::of_value("sampler", name, "--negatives N is expected with it")),
+                Some(name) => Err(SettingError::of_value("sampler", name, "--negatives.sampled N is expected with it")),
             };
         };
         match named {
-            Some("all") => {
-                Err(SettingError::of("negatives", "--sampler all scores every label; one of the two is expected"))
-            }
+            Some("all") => Err(SettingError::of(
+                "negatives.sampled",
+                "--sampler all scores every label; one of the two is expected",
+            )),
             Some("log-uniform") => Ok(SamplerParams::LogUniform { per_list }),
             Some("frequency") => Ok(SamplerParams::Frequency { per_list, power: self.power.unwrap_or(0.75) }),
             _ => Ok(SamplerParams::Uniform { per_list }),
@@ -208,7 +209,7 @@ impl UniformSettings {
             ("head.rewire-every", self.rewire_every.is_some()),
             ("head.rewire-fraction", self.rewire_fraction.is_some()),
             ("sampler", self.sampler.as_deref().is_some_and(|sampler| sampler != "all")),
-            ("negatives", self.negatives.is_some()),
+            ("negatives.sampled", self.negatives.is_some()),
             ("sampler.power", self.power.is_some()),
         ];
         match given.iter().find(|(_, is_given)| *is_given) {

@@ -34,8 +34,8 @@ use xc_train::model::HoldOut;
 ///
 /// Examples:
 ///   xc train astra --train train.txt --tfidf --model astra.model
-///   xc train astra --train train.txt --hard 20 --uniform 4000 --model astra.model
-///   xc train astra --train train.txt --negatives random --model random.model
+///   xc train astra --train train.txt --negatives.hard 20 --negatives.uniform 4000 --model astra.model
+///   xc train astra --train train.txt --sampler random --model random.model
 ///   xc train astra --train train.jsonl --label-features labels.jsonl --model astra.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]

@@ -3,10 +3,9 @@
 use super::explain::{Origin, Plan, Resolved};
 use super::network::{Session, Shape};
 use crate::error::CliError;
-use crate::named::name_of;
 use crate::settings::{Chosen, OfTable};
 use xc_nn::Loss;
-use xc_nn::sampler::Weighting;
+use xc_nn::sampler::{Lists, Weighting};
 use xc_train::astra::{AstraParams, Retrieval, Strategy};
 use xc_train::classifier::ClassifierParams;
 use xc_train::settings::astra::{self, AstraSettings};
@@ -44,7 +43,7 @@ impl AstraArgs {
     pub(super) fn check_texts(&self, has_texts: bool) -> Result<(), CliError> {
         if self.settings()?.negatives == Strategy::LabelText && !has_texts {
             return Err(CliError::usage(
-                "--negatives label-text: texts of the labels are expected (--label-features FILE)",
+                "--sampler label-text: texts of the labels are expected (--label-features FILE)",
             ));
         }
         Ok(())
@@ -54,9 +53,9 @@ impl AstraArgs {
     pub(super) fn announce(&self, session: &Session<'_>) {
         let (all, n_labels) = (self.settings().unwrap_or_default(), session.shape.n_labels);
         if all.negatives != Strategy::All && n_labels < SOME_LABELS {
-            session.context.note(format_args!(
-                "{n_labels} labels: steps over all of them take little more time (--negatives all)"
-            ));
+            session
+                .context
+                .note(format_args!("{n_labels} labels: steps over all of them take little more time (--sampler all)"));
         }
     }
 
@@ -108,7 +107,7 @@ impl AstraArgs {
         out.push(("weights", format!("a uniform label counts {weight}")));
         let advice = match n_labels {
             0..SOME_LABELS if all.negatives != Strategy::All => {
-                "--negatives all: on a CPU sampling saves little below 30,000 labels; training on all labels needs a \
+                "--sampler all: on a CPU sampling saves little below 30,000 labels; training on all labels needs a \
                  lower rate"
             }
             0..SOME_LABELS => "all labels, as asked",
@@ -122,15 +121,15 @@ impl AstraArgs {
 
 /// The values of options that were not given.
 fn resolve(all: &AstraSettings, of: &AstraParams, n_labels: usize, out: &mut Resolved) {
-    let strategy = || Origin::Follows("negatives");
+    let strategy = || Origin::Follows("sampler");
     let has_hard = matches!(all.negatives, Strategy::Weights | Strategy::LabelText);
     let hard = has_hard.then_some(of.hard.per_instance.min(n_labels));
-    out.set_some("hard", hard, "none", if has_hard { Origin::Default } else { strategy() });
+    out.set_some("negatives.hard", hard, "none", if has_hard { Origin::Default } else { strategy() });
     let uniform = (all.negatives != Strategy::All).then(|| of.n_uniform(n_labels).min(n_labels));
     let by_labels = has_hard || all.negatives == Strategy::Random;
-    out.set_some("uniform", uniform, "none: all labels", if by_labels { Origin::Data } else { strategy() });
-    let lists = (all.negatives != Strategy::All).then(|| name_of(&of.lists));
-    out.set_some("lists", lists, "none: all labels", Origin::Default);
+    out.set_some("negatives.uniform", uniform, "none: all labels", if by_labels { Origin::Data } else { strategy() });
+    let lists = (all.negatives != Strategy::All).then_some(of.lists == Lists::Shared);
+    out.set_some("negatives.shared", lists, "none: all labels", Origin::Default);
     let has_uniform = all.negatives != Strategy::All && of.n_uniform(n_labels) > 0;
     let weighting = all.weighting.as_deref().unwrap_or("capped");
     out.set_some("weighting", has_uniform.then_some(weighting), "none", strategy());

@@ -20,7 +20,7 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 ///
 /// By default a batch shares one list of candidates: labels that hash tables find for its
 /// instances, and uniform ones. The rows of these labels are multiplied with all vectors at
-/// once. With --lists own, each instance has its own list.
+/// once. With --negatives.shared false, each instance has its own list.
 ///
 /// Unless given, width, initial embeddings, loss, rate and epochs follow from the training
 /// instances: fewer than 12,000 ("few"), 100 features or more on average ("long").
@@ -31,7 +31,7 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 ///
 /// Examples:
 ///   xc train lns --train train.txt --tfidf --model lns.model
-///   xc train lns --train train.txt --sampler midx --uniform 500 --model lns.model
+///   xc train lns --train train.txt --sampler midx --negatives.uniform 500 --model lns.model
 ///   xc train lns --train train.txt --preset amazon-670k --model lns.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]

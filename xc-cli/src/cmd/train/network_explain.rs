@@ -7,7 +7,7 @@ use crate::named::{label_of, name_of};
 use serde_json::{Map, json};
 use xc_lsh::Kind;
 use xc_lsh::upkeep::Schedule;
-use xc_nn::sampler::{AnnParams, LshParams, MidxParams, SamplerParams, ScheduleParams, Weighting};
+use xc_nn::sampler::{AnnParams, Lists, LshParams, MidxParams, SamplerParams, ScheduleParams, Weighting};
 use xc_sparse::store::to_parameter;
 use xc_train::classifier::{InputKind, LearningParams};
 
@@ -105,7 +105,7 @@ pub(super) fn resolve_candidates(args: &CandidateArgs, session: &Session<'_>, ou
     };
     let few = if args.scores_all(n_labels) { Origin::Data } else { by_preset(true) };
     out.set("sampler", label_of(&negatives.sampler), few.clone());
-    out.set("lists", name_of(&negatives.lists), by_preset(true));
+    out.set("negatives.shared", negatives.lists == Lists::Shared, by_preset(true));
     let candidates = match negatives.sampler {
         SamplerParams::All | SamplerParams::InBatch => None,
         SamplerParams::Uniform { per_list: n }
@@ -119,8 +119,8 @@ pub(super) fn resolve_candidates(args: &CandidateArgs, session: &Session<'_>, ou
         | SamplerParams::LshEmbedding(LshParams { candidates: n, .. })
         | SamplerParams::LshLabel(LshParams { candidates: n, .. }) => Some(n),
     };
-    out.set_some("candidates", candidates, "none", few.clone());
-    out.set("uniform", negatives.uniform, few);
+    out.set_some("negatives.sampled", candidates, "none", few.clone());
+    out.set("negatives.uniform", negatives.uniform, few);
     out.set("weighting", label_of(&negatives.weighting), Origin::Follows("sampler"));
     let tables = match negatives.sampler {
         SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => Some(tables),

@@ -165,7 +165,7 @@ impl System for Args {
             };
             out.set_some("sampler.power", power, "none", Origin::Follows("sampler"));
             out.set("head.rewire-every", of.rewire_every, Origin::Follows("batch"));
-            out.set("sampler", label_of(&sampler), Origin::Follows("negatives"));
+            out.set("sampler", label_of(&sampler), Origin::Follows("negatives.sampled"));
         }
     }
 

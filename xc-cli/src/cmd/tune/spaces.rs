@@ -156,7 +156,7 @@ const FAN_IN: Searched = Searched {
 };
 
 const HARD: Searched = Searched {
-    option: "hard",
+    option: "negatives.hard",
     values: &["5", "10", "20", "40"],
     default: 1,
     scale: Scale::Ordered,
@@ -164,7 +164,8 @@ const HARD: Searched = Searched {
     why: "a step corrects more of the labels that are confused",
 };
 
-const UNIFORM_LABELS: Searched = usual("uniform", &[USUAL, "500", "2000", "8000"], "they stand for all other labels");
+const UNIFORM_LABELS: Searched =
+    usual("negatives.uniform", &[USUAL, "500", "2000", "8000"], "they stand for all other labels");
 
 const SAMPLER: Searched =
     usual("sampler", &[USUAL, "midx", "log-uniform", "frequency", "in-batch", "all"], "which labels a step scores");
