@@ -133,12 +133,15 @@ fn what_is_impossible_about_negatives_is_refused_in_one_line() {
     refused("--negatives.uniform 200", "--negatives.uniform: 200 of 150 labels; fewer are expected, or --sampler all");
     refused("--negatives.hard 0", "--negatives.hard: 0, expected at least 1");
     refused("--sampler random --negatives.uniform 0", "--negatives.uniform: 0, expected at least 1");
-    refused("--sampler all --negatives.uniform 5", "--negatives.uniform: --sampler all scores every label");
+    refused(
+        "--sampler all --negatives.uniform 5",
+        "--negatives.uniform: changes nothing here; --sampler other than all is expected with it",
+    );
     refused(
         "--sampler random --negatives.hard 5",
-        "--negatives.hard: --sampler weights or label-text is expected with it",
+        "--negatives.hard: changes nothing here; --sampler weights or label-text is expected with it",
     );
-    refused("--retrieval.every 2", "--retrieval.every: --retrieval schedule is expected with it");
+    refused("--retrieval.every 2", "--retrieval.every: changes nothing here; --retrieval schedule is expected with it");
     refused("--retrieval exact --index.every 5", "--index.every: ");
     refused("--retrieval schedule --hard-from-epoch 2", "--hard-from-epoch: a schedule keeps vectors in one epoch");
     refused("--hard-from-epoch 0", "--hard-from-epoch: 0, expected at least 1");

@@ -108,12 +108,18 @@ fn what_is_impossible_about_candidates_is_refused_in_one_line() {
         "--sampler: in-batch takes 2000 labels unless told otherwise, of 150 here; --negatives.uniform for fewer, or --sampler all",
     );
     refused("--negatives.sampled 0", "--negatives.sampled: 0 labels, expected at least 1");
-    refused("--sampler all --negatives.sampled 5", "--negatives.sampled: --sampler all takes no number of them");
+    refused(
+        "--sampler all --negatives.sampled 5",
+        "--negatives.sampled: changes nothing here; --sampler other than all or in-batch is expected with it",
+    );
     refused(
         "--sampler in-batch --negatives.sampled 5",
-        "--negatives.sampled: --sampler in-batch takes no number of them",
+        "--negatives.sampled: changes nothing here; --sampler other than all or in-batch is expected with it",
     );
-    refused("--sampler all --negatives.uniform 5", "--negatives.uniform: --sampler all scores every label");
+    refused(
+        "--sampler all --negatives.uniform 5",
+        "--negatives.uniform: changes nothing here; --sampler other than all is expected with it",
+    );
     refused(
         "--negatives.sampled 5 --negatives.uniform 9 --weight-cap -1",
         "--weight-cap: cap is -1, expected a finite number above 0",
@@ -123,7 +129,10 @@ fn what_is_impossible_about_candidates_is_refused_in_one_line() {
     let drawn = "--sampler uniform --negatives.sampled 40 --loss nce";
     refused(&format!("{drawn} --weighting none"), "loss nce with another weighting than log-q");
     refused(&format!("{drawn} --negatives.uniform 5 --weighting log-q"), "loss nce with uniform labels in addition");
-    refused("--sampler uniform --negatives.sampled 40 --tables 5", "--tables: --sampler uniform has no tables");
+    refused(
+        "--sampler uniform --negatives.sampled 40 --tables 5",
+        "--tables: changes nothing here; --sampler lsh-embedding or lsh-label is expected with it",
+    );
     refused(
         "--negatives.sampled 5 --negatives.uniform 9 --tables.probes 0",
         "--tables.probes: probes is 0, expected at least 1",

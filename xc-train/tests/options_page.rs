@@ -30,10 +30,7 @@ fn section(out: &mut String, title: &str, of: &str, table: &Table, usual: impl F
         .unwrap();
     for row in table.rows {
         let (text, usual) = said(row, usual(row));
-        let belongs = row.belongs_to.map_or_else(String::new, |(other, values)| match values {
-            [] => format!("`--{other}`"),
-            values => format!("`--{other} {}`", values.join("|").replace('|', "\\|")),
-        });
+        let belongs = table.needs(row).map_or_else(String::new, |needs| format!("`{needs}`"));
         let tried = row.searched.map_or_else(String::new, |searched| searched.values.join(", "));
         let values = values(row).replace('|', "\\|");
         writeln!(out, "| `--{}` | {values} | {usual} | {text} | {belongs} | {tried} |", row.name).unwrap();

@@ -1,7 +1,7 @@
 //! The settings of ASTRA: which labels a step scores.
 
 use super::candidates::SHARED;
-use super::network::{chain, params_error};
+use super::network::{chain, params_error, refuse_idle as idle};
 use super::{Choices, Setting, SettingError, Table, Values};
 use crate::astra::{AstraParams, Retrieval, Strategy};
 use crate::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams};
@@ -14,6 +14,11 @@ const fn row(name: &'static str, field: &'static str, values: Values, unit: &'st
     Setting::new(name, field, values, unit).heading("Options of negatives")
 }
 
+/// Strategies that choose labels.
+const CHOOSING: [&str; 4] = ["weights", "label-text", "random", "in-batch"];
+/// Those with hard labels.
+const HARD: [&str; 2] = ["weights", "label-text"];
+
 /// Fields are those of [`AstraSettings`].
 pub const TABLE: Table = Table {
     rows: &[
@@ -22,38 +27,56 @@ pub const TABLE: Table = Table {
              uniform ones (weights), those whose texts have similar encodings and uniform ones (label-text), \
              uniform ones alone (random), true labels of the batch (in-batch), or all",
         ),
-        row("retrieval", "retrieval", Names(&["in-step", "exact", "schedule"]), "HOW").help(
-            "How the labels that score highest are found: in each step, by an index that follows the weights \
-             (in-step) or by comparing all labels (exact); or for all instances every few epochs, in \
-             parallel with training (schedule, algorithm 1 of the paper)",
-        ),
+        row("retrieval", "retrieval", Names(&["in-step", "exact", "schedule"]), "HOW")
+            .help(
+                "How the labels that score highest are found: in each step, by an index that follows the weights \
+                 (in-step) or by comparing all labels (exact); or for all instances every few epochs, in \
+                 parallel with training (schedule, algorithm 1 of the paper)",
+            )
+            .belongs_to("sampler", &HARD),
         row("retrieval.every", "every_epochs", Size, "EPOCHS")
-            .help("Epochs between retrievals (--retrieval schedule) [default: 5]"),
+            .help("Epochs between retrievals (--retrieval schedule) [default: 5]")
+            .belongs_to("retrieval", &["schedule"]),
         row("negatives.shared", "lists", Forms(&SHARED), "BOOL")
-            .help("One list of negatives per batch, or, if false, one per instance as in the paper [default: true]"),
-        row("negatives.hard", "hard", Size, "N").help("Hard labels per instance [default: 10]"),
-        row("negatives.uniform", "uniform", Size, "N").help(
-            "Uniform labels per list [default: 500 for up to 20,000 labels, rising to 2,000 for 70,000; 0 \
-             with --sampler in-batch]",
-        ),
-        row("weighting", "weighting", Names(&["capped", "unbiased", "none"]), "WHAT").help(
-            "Weight of a uniform label: the number of labels that it stands for, at most --weight-cap \
-             (capped), or without a limit (unbiased, lemma 4.1 of the paper), or 1 (none) [default: capped]",
-        ),
-        row("weight-cap", "weight_cap", F32, "X").help("Largest weight (--weighting capped); 0: no limit [default: 4]"),
-        row("hard-from-epoch", "hard_from_epoch", Size, "EPOCH").help(
-            "First epoch with hard labels, from 1; earlier epochs have uniform labels in their place \
-             [default: 1; 3 with --retrieval schedule, which needs two epochs]",
-        ),
-        row("index.every", "every", Size, "STEPS").help(
-            "Steps between repairs of the index [default: whenever the number of steps has doubled, and once \
-             per epoch, but only after the steps since the last repair have changed four times as many \
-             labels as there are]",
-        ),
+            .help("One list of negatives per batch, or, if false, one per instance as in the paper [default: true]")
+            .belongs_to("sampler", &CHOOSING),
+        row("negatives.hard", "hard", Size, "N")
+            .help("Hard labels per instance [default: 10]")
+            .belongs_to("sampler", &HARD),
+        row("negatives.uniform", "uniform", Size, "N")
+            .help(
+                "Uniform labels per list [default: 500 for up to 20,000 labels, rising to 2,000 for 70,000; 0 \
+                 with --sampler in-batch]",
+            )
+            .belongs_to("sampler", &CHOOSING),
+        row("weighting", "weighting", Names(&["capped", "unbiased", "none"]), "WHAT")
+            .help(
+                "Weight of a uniform label: the number of labels that it stands for, at most --weight-cap \
+                 (capped), or without a limit (unbiased, lemma 4.1 of the paper), or 1 (none) [default: capped]",
+            )
+            .belongs_to("sampler", &CHOOSING),
+        row("weight-cap", "weight_cap", F32, "X")
+            .help("Largest weight (--weighting capped); 0: no limit [default: 4]")
+            .belongs_to("weighting", &["capped"]),
+        row("hard-from-epoch", "hard_from_epoch", Size, "EPOCH")
+            .help(
+                "First epoch with hard labels, from 1; earlier epochs have uniform labels in their place \
+                 [default: 1; 3 with --retrieval schedule, which needs two epochs]",
+            )
+            .belongs_to("sampler", &HARD),
+        row("index.every", "every", Size, "STEPS")
+            .help(
+                "Steps between repairs of the index [default: whenever the number of steps has doubled, and once \
+                 per epoch, but only after the steps since the last repair have changed four times as many \
+                 labels as there are]",
+            )
+            .belongs_to("retrieval", &["in-step"]),
         row("index.exact-below", "exact_below", Size, "LABELS")
-            .help("Up to this many labels, compare all instead of searching [default: 5000]"),
+            .help("Up to this many labels, compare all instead of searching [default: 5000]")
+            .belongs_to("retrieval", &["in-step"]),
         row("index.recall", "recall", F64, "SHARE")
-            .help("Share of the hardest labels that a search should find [default: 0.9]"),
+            .help("Share of the hardest labels that a search should find [default: 0.9]")
+            .belongs_to("retrieval", &["in-step", "schedule"]),
         row("head.precision", "rows", Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
             .help("Type of the rows of label weights, in training and in the model"),
     ],
@@ -119,7 +142,7 @@ impl AstraSettings {
     /// # Errors
     /// A value that is none.
     pub fn new(choices: &Choices) -> Result<Self, SettingError> {
-        TABLE.apply(&Self::default(), choices)
+        TABLE.put(&Self::default(), choices)
     }
 
     /// Gives a classifier of so many features and labels (0: not known yet) this head.
@@ -162,12 +185,7 @@ impl AstraSettings {
             hard_from_epoch: self.hard_from_epoch.map_or(0, |epoch| epoch.saturating_sub(1)),
             every_epochs: self.every_epochs.unwrap_or(AstraParams::default().every_epochs),
         };
-        if self.negatives == Strategy::All && self.uniform.is_some() {
-            return refused("negatives.uniform", "--sampler all scores every label");
-        }
-        if let Some((option, expected)) = self.idle() {
-            return refused(option, &format!("{expected} is expected with it"));
-        }
+        self.refuse_idle()?;
         if self.retrieval == Retrieval::Schedule && self.hard_from_epoch.is_some_and(|epoch| epoch < 3) {
             return refused(
                 "hard-from-epoch",
@@ -191,43 +209,33 @@ impl AstraSettings {
         Ok(params)
     }
 
-    /// An option that was given and changes nothing, and what it goes with.
-    fn idle(&self) -> Option<(&'static str, &'static str)> {
+    /// Refuses a setting that was chosen and changes nothing, with what it goes with.
+    fn refuse_idle(&self) -> Result<(), SettingError> {
         let has_hard = matches!(self.negatives, Strategy::Weights | Strategy::LabelText);
-        let follows = has_hard && self.retrieval == Retrieval::InStep;
-        let has_index = has_hard && self.retrieval != Retrieval::Exact;
-        let hard = "--sampler weights or label-text";
-        let index = "--sampler weights or label-text, and an index (--retrieval in-step)";
-        let is_all = self.negatives == Strategy::All;
         let has_uniform = match self.negatives {
             Strategy::All => false,
             Strategy::InBatch => self.uniform.is_some_and(|n| n > 0),
             _ => self.uniform != Some(0),
         };
-        let caps = self.weighting.as_deref().is_none_or(|weighting| weighting == "capped");
-        let given = [
-            ("negatives.shared", "--sampler other than all", self.lists.is_some() && is_all),
-            ("weighting", "a number of --negatives.uniform labels", self.weighting.is_some() && !has_uniform),
-            ("weight-cap", "a number of --negatives.uniform labels", self.weight_cap.is_some() && !has_uniform),
-            ("weight-cap", "--weighting capped", self.weight_cap.is_some() && !caps),
-            ("negatives.hard", hard, self.hard.is_some() && !has_hard),
-            ("hard-from-epoch", hard, self.hard_from_epoch.is_some() && !has_hard),
-            ("retrieval", hard, self.retrieval != Retrieval::InStep && !has_hard),
+        let has_none = self.negatives != Strategy::All && !has_uniform;
+        let uniform = "a number of --negatives.uniform labels";
+        idle(&[
+            ("weighting", has_none && self.weighting.is_some(), uniform),
+            ("weight-cap", has_none && self.weight_cap.is_some(), uniform),
             (
                 "retrieval",
-                "--sampler weights",
                 self.retrieval == Retrieval::Schedule && self.negatives == Strategy::LabelText,
+                "--sampler weights",
             ),
-            (
-                "retrieval.every",
-                "--retrieval schedule",
-                self.every_epochs.is_some() && self.retrieval != Retrieval::Schedule,
-            ),
-            ("index.every", index, self.every.is_some() && !follows),
-            ("index.exact-below", index, self.exact_below.is_some() && !follows),
-            ("index.recall", index, self.recall.is_some() && !has_index),
-        ];
-        given.into_iter().find(|(_, _, is_idle)| *is_idle).map(|(option, expected, _)| (option, expected))
+        ])?;
+        let retrieval = match self.retrieval {
+            Retrieval::InStep => "in-step",
+            Retrieval::Exact => "exact",
+            Retrieval::Schedule => "schedule",
+        };
+        let weighting = self.weighting.as_deref().unwrap_or("capped");
+        let made = [("weighting", has_uniform.then_some(weighting)), ("retrieval", has_hard.then_some(retrieval))];
+        TABLE.refuse_idle(self, &made)
     }
 
     /// Refuses more negatives than there are labels.

@@ -1,6 +1,6 @@
 //! The settings of a head whose steps score some labels, which kinds of networks share.
 
-use super::network::{chain, params_error, refuse_idle};
+use super::network::{chain, params_error};
 use super::{Choices, Setting, SettingError, Table, Values};
 use crate::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams, preset};
 use Values::{F32, F64, Forms, Names, Size};
@@ -21,6 +21,12 @@ pub const TABLES: &str = "Options of tables (--sampler lsh-embedding, lsh-label)
 
 const SAMPLERS: [&str; 10] =
     ["all", "uniform", "log-uniform", "frequency", "in-batch", "top-k", "ann", "lsh-embedding", "lsh-label", "midx"];
+/// Those that choose labels.
+const CHOOSING: [&str; 9] =
+    ["uniform", "log-uniform", "frequency", "in-batch", "top-k", "ann", "lsh-embedding", "lsh-label", "midx"];
+/// Those that choose as many as they are told.
+const COUNTING: [&str; 8] =
+    ["uniform", "log-uniform", "frequency", "top-k", "ann", "lsh-embedding", "lsh-label", "midx"];
 /// The sampler unless one is asked for.
 const DEFAULT: &str = "lsh-embedding";
 
@@ -29,7 +35,7 @@ const fn candidates(name: &'static str, field: &'static str, values: Values, uni
 }
 
 const fn tables(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit).heading(TABLES)
+    Setting::new(name, field, values, unit).heading(TABLES).belongs_to("sampler", &["lsh-embedding", "lsh-label"])
 }
 
 /// Fields are those of [`CandidateSettings`].
@@ -47,28 +53,38 @@ pub const TABLE: Table = Table {
              multi-index (midx) [default: lsh-embedding; all where labels are few]",
         ),
         candidates("negatives.shared", "lists", Forms(&SHARED), "BOOL")
-            .help("One list of negatives per batch, or, if false, one per instance [default: true]"),
-        candidates("negatives.sampled", "candidates", Size, "N").help(
-            "Sampled labels: per list for samplers that do not look at the instances [default: 2000], else \
-             per instance [default: 10 for a shared list, 500 for separate lists]",
-        ),
-        candidates("negatives.uniform", "uniform", Size, "N").help(
-            "Uniform labels per list in addition to those of the sampler, weighted to represent all \
-             remaining labels [default: 2000 in a shared list of a sampler that looks at the instances, else \
-             0]",
-        ),
-        candidates("weighting", "weighting", Names(&["none", "log-q", "inverse"]), "WHAT").help(
-            "Importance weight of sampled negatives. none: 1. log-q: the log of its probability is \
-             subtracted from its logit (softmax, nce). inverse: 1 / its probability, at most --weight-cap \
-             [default: inverse with uniform labels; else none with tables and top-k, log-q with softmax and \
-             nce, inverse with other losses]",
-        ),
+            .help("One list of negatives per batch, or, if false, one per instance [default: true]")
+            .belongs_to("sampler", &CHOOSING),
+        candidates("negatives.sampled", "candidates", Size, "N")
+            .help(
+                "Sampled labels: per list for samplers that do not look at the instances [default: 2000], else \
+                 per instance [default: 10 for a shared list, 500 for separate lists]",
+            )
+            .belongs_to("sampler", &COUNTING),
+        candidates("negatives.uniform", "uniform", Size, "N")
+            .help(
+                "Uniform labels per list in addition to those of the sampler, weighted to represent all \
+                 remaining labels [default: 2000 in a shared list of a sampler that looks at the instances, else \
+                 0]",
+            )
+            .belongs_to("sampler", &CHOOSING),
+        candidates("weighting", "weighting", Names(&["none", "log-q", "inverse"]), "WHAT")
+            .help(
+                "Importance weight of sampled negatives. none: 1. log-q: the log of its probability is \
+                 subtracted from its logit (softmax, nce). inverse: 1 / its probability, at most --weight-cap \
+                 [default: inverse with uniform labels; else none with tables and top-k, log-q with softmax and \
+                 nce, inverse with other losses]",
+            )
+            .belongs_to("sampler", &CHOOSING),
         candidates("weight-cap", "weight_cap", F32, "X")
-            .help("Largest weight (--weighting inverse); 0: no limit [default: 4]"),
-        candidates("sampler.power", "power", F64, "X").help(
-            "The chance of a label is proportional to this power of its frequency (--sampler frequency) \
-             [default: 0.75]",
-        ),
+            .help("Largest weight (--weighting inverse); 0: no limit [default: 4]")
+            .belongs_to("weighting", &["inverse"]),
+        candidates("sampler.power", "power", F64, "X")
+            .help(
+                "The chance of a label is proportional to this power of its frequency (--sampler frequency) \
+                 [default: 0.75]",
+            )
+            .belongs_to("sampler", &["frequency"]),
         candidates("head.precision", "rows", Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
             .help("Type of the rows of label weights, in training and in the model"),
         tables("tables", "tables", Size, "N")
@@ -85,18 +101,24 @@ pub const TABLE: Table = Table {
             "Rehash policy: as labels drift (drift), all at intervals (rebuild), or in every step that \
              changes them (immediate) [default: drift]",
         ),
-        tables("upkeep.every", "every", Size, "STEPS").help(
-            "Steps until the first rebuild; each further interval is a tenth longer (--upkeep rebuild) \
-             [default: 50]",
-        ),
-        tables("upkeep.share", "share", F32, "X").help(
-            "How far a label's row may move before it is rehashed, as a share of its length (--upkeep drift) \
-             [default: 0.05]",
-        ),
+        tables("upkeep.every", "every", Size, "STEPS")
+            .help(
+                "Steps until the first rebuild; each further interval is a tenth longer (--upkeep rebuild) \
+                 [default: 50]",
+            )
+            .belongs_to("upkeep", &["rebuild"]),
+        tables("upkeep.share", "share", F32, "X")
+            .help(
+                "How far a label's row may move before it is rehashed, as a share of its length (--upkeep drift) \
+                 [default: 0.05]",
+            )
+            .belongs_to("upkeep", &["drift"]),
         tables("upkeep.per-step", "per_step", Size, "N")
-            .help("Maximum number of labels rehashed per step (--upkeep drift) [default: 512]"),
+            .help("Maximum number of labels rehashed per step (--upkeep drift) [default: 512]")
+            .belongs_to("upkeep", &["drift"]),
         tables("upkeep.sort-every", "sort_every", Size, "STEPS")
-            .help("Steps between the sorting of one table and the next (--upkeep drift, immediate) [default: 20]"),
+            .help("Steps between the sorting of one table and the next (--upkeep drift, immediate) [default: 20]")
+            .belongs_to("upkeep", &["drift", "immediate"]),
     ],
     starts: &[],
 };
@@ -177,7 +199,7 @@ impl CandidateSettings {
     /// # Errors
     /// A value that is none.
     pub fn new(choices: &Choices) -> Result<Self, SettingError> {
-        TABLE.apply(&Self::default(), choices)
+        TABLE.put(&Self::default(), choices)
     }
 
     /// Gives a classifier of so many features and labels (0: not known yet) this head.
@@ -238,30 +260,42 @@ impl CandidateSettings {
     fn negatives(&self, n_labels: usize, loss: Loss) -> Result<NegativeParams, SettingError> {
         let refused = |option: &str, why: &str| Err(SettingError::of(option, why));
         let (name, wanted) = (self.sampler(), self.wanted());
-        if matches!(name, "all" | "in-batch") && self.candidates.is_some() {
-            return refused("negatives.sampled", &format!("--sampler {name} takes no number of them"));
+        if self.scores_all(n_labels) {
+            TABLE.refuse_idle(self, &[("sampler", Some("all")), ("weighting", None), ("upkeep", None)]).map_err(|e| {
+                let why = format_args!(
+                    "changes nothing here: {n_labels} labels are no more than the {wanted} that a step would choose, so \
+                     it scores all of them; --negatives.sampled and --negatives.uniform choose fewer"
+                );
+                SettingError::of(&e.setting, why)
+            })?;
+            return Ok(SamplerParams::All.into());
         }
+        let sampler = match (self.of_preset(), &self.sampler) {
+            (Some(preset), None) => match preset.sampler {
+                SamplerParams::LshEmbedding(tables) => SamplerParams::LshEmbedding(self.with_tables(tables)),
+                other => other,
+            },
+            _ => self.named(name),
+        };
+        let usual = NegativeParams::new(sampler, self.uniform(), loss);
+        let weighting = self.weighting(usual.weighting);
+        let upkeep = match sampler {
+            SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => Some(match tables.schedule {
+                Schedule::Rebuild { .. } => "rebuild",
+                Schedule::Immediate { .. } => "immediate",
+                Schedule::Drift { .. } => "drift",
+            }),
+            _ => None,
+        };
+        let counts = match weighting {
+            Weighting::None => "none",
+            Weighting::LogQ => "log-q",
+            Weighting::Inverse { .. } => "inverse",
+        };
+        let counts = (sampler != SamplerParams::All).then_some(counts);
+        TABLE.refuse_idle(self, &[("sampler", Some(name)), ("weighting", counts), ("upkeep", upkeep)])?;
         if self.candidates == Some(0) {
             return refused("negatives.sampled", "0 labels, expected at least 1");
-        }
-        if name == "all" && self.uniform.is_some() {
-            return refused("negatives.uniform", "--sampler all scores every label");
-        }
-        if let (Some(option), false) = (self.of_tables(), name.starts_with("lsh")) {
-            return refused(option, &format!("--sampler {name} has no tables"));
-        }
-        if self.scores_all(n_labels) {
-            if let Some(option) = self.of_lists() {
-                let wanted = self.wanted();
-                return refused(
-                    option,
-                    &format!(
-                        "changes nothing here: {n_labels} labels are no more than the {wanted} that a step would choose, so \
-                         it scores all of them; --negatives.sampled and --negatives.uniform choose fewer"
-                    ),
-                );
-            }
-            return Ok(SamplerParams::All.into());
         }
         if n_labels > 0 && wanted >= n_labels && self.candidates.is_none() && self.uniform.is_none() {
             let fewer = match name {
@@ -279,53 +313,7 @@ impl CandidateSettings {
             let option = if self.uniform() == 0 { "negatives.sampled" } else { option };
             return refused(option, &format!("{wanted} of {n_labels} labels; fewer are expected, or --sampler all"));
         }
-        let sampler = match (self.of_preset(), &self.sampler) {
-            (Some(preset), None) => match preset.sampler {
-                SamplerParams::LshEmbedding(tables) => SamplerParams::LshEmbedding(self.with_tables(tables)),
-                other => other,
-            },
-            _ => self.named(name),
-        };
-        let usual = NegativeParams::new(sampler, self.uniform(), loss);
-        let weighting = self.weighting(usual.weighting);
-        self.refuse_idle(&sampler, weighting)?;
         Ok(NegativeParams { lists: self.lists(), weighting, ..usual })
-    }
-
-    /// Refuses options that were given and belong to a choice that is not made.
-    fn refuse_idle(&self, sampler: &SamplerParams, weighting: Weighting) -> Result<(), SettingError> {
-        let is_all = *sampler == SamplerParams::All;
-        let is_frequency = matches!(sampler, SamplerParams::Frequency { .. });
-        let is_inverse = matches!(weighting, Weighting::Inverse { .. });
-        let (is_rebuild, is_drift) = match sampler {
-            SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => {
-                (matches!(tables.schedule, Schedule::Rebuild { .. }), matches!(tables.schedule, Schedule::Drift { .. }))
-            }
-            _ => (false, false),
-        };
-        let Self { every, share, per_step, sort_every, .. } = self;
-        refuse_idle(&[
-            ("negatives.shared", self.lists.is_some() && is_all, "a --sampler that chooses labels"),
-            ("weighting", self.weighting.is_some() && is_all, "a --sampler that chooses labels"),
-            ("weight-cap", self.weight_cap.is_some() && (is_all || !is_inverse), "--weighting inverse"),
-            ("sampler.power", self.power.is_some() && !is_frequency, "--sampler frequency"),
-            ("upkeep.every", every.is_some() && !is_rebuild, "--upkeep rebuild"),
-            ("upkeep.share", share.is_some() && !is_drift, "--upkeep drift"),
-            ("upkeep.per-step", per_step.is_some() && !is_drift, "--upkeep drift"),
-            ("upkeep.sort-every", sort_every.is_some() && is_rebuild, "--upkeep drift or immediate"),
-        ])
-    }
-
-    /// An option that was given and says how labels of lists are chosen.
-    fn of_lists(&self) -> Option<&'static str> {
-        let given = [
-            ("negatives.shared", self.lists.is_some()),
-            ("weighting", self.weighting.is_some()),
-            ("weight-cap", self.weight_cap.is_some()),
-            ("sampler.power", self.power.is_some()),
-        ];
-        let given = given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
-        given.or_else(|| self.of_tables())
     }
 
     fn named(&self, name: &str) -> SamplerParams {
@@ -392,23 +380,6 @@ impl CandidateSettings {
             None if matches!(usual, Weighting::Inverse { .. }) => inverse,
             None => usual,
         }
-    }
-
-    /// A setting of tables that was given.
-    fn of_tables(&self) -> Option<&'static str> {
-        let given = [
-            ("tables", self.tables.is_some()),
-            ("codes", self.codes.is_some()),
-            ("tables.family", self.family.is_some()),
-            ("tables.probes", self.probes.is_some()),
-            ("tables.per-bucket", self.per_bucket.is_some()),
-            ("upkeep", self.upkeep.is_some()),
-            ("upkeep.every", self.every.is_some()),
-            ("upkeep.share", self.share.is_some()),
-            ("upkeep.per-step", self.per_step.is_some()),
-            ("upkeep.sort-every", self.sort_every.is_some()),
-        ];
-        given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 }
 

@@ -227,6 +227,10 @@ impl Setting {
         }
     }
 
+    fn at<'a>(&self, params: &'a Value) -> Option<&'a Value> {
+        self.field.split('.').try_fold(params, |at, name| at.get(name))
+    }
+
     /// Names of the values, where these are few.
     pub fn names(&self) -> Option<Vec<&'static str>> {
         match self.values {
@@ -238,7 +242,7 @@ impl Setting {
 
     /// Its value among parameters in serialised form, as it is typed; nothing where there is none.
     pub fn shown(&self, params: &Value) -> Option<String> {
-        let value = self.field.split('.').try_fold(params, |at, name| at.get(name))?;
+        let value = self.at(params)?;
         Some(match value {
             Value::Null => return None,
             // A choice that has numbers of its own is an object with its name.
@@ -334,13 +338,22 @@ impl Table {
     /// A choice that changes nothing, since it belongs to another one that was not made; a value that the field cannot
     /// hold.
     pub fn apply<P: Serialize + DeserializeOwned>(&self, params: &P, choices: &Choices) -> Result<P, SettingError> {
+        self.placed(params, choices, |row, all| self.check_idle(row, |other| other.shown(all)))
+    }
+
+    fn placed<P: Serialize + DeserializeOwned>(
+        &self,
+        params: &P,
+        choices: &Choices,
+        check: impl Fn(&Setting, &Value) -> Result<(), SettingError>,
+    ) -> Result<P, SettingError> {
         let mut all = serialised(params);
         // Choices before the numbers that belong to them.
         let mut chosen: Vec<_> = choices.iter().collect();
         chosen.sort_by_key(|(row, _)| row.belongs_to.is_some());
         let mut made = None;
         for (row, value) in chosen {
-            self.check_idle(row, &all)?;
+            check(row, &all)?;
             put(&mut all, row.field, value.clone());
             let shown = || row.shown(&all).unwrap_or_default();
             let so_far = serde_json::from_value(all.clone());
@@ -352,17 +365,55 @@ impl Table {
         )
     }
 
+    /// What a setting belongs to, as it is typed: `--sampler frequency`, `--sampler other than all`, `--patience`.
+    pub fn needs(&self, row: &Setting) -> Option<String> {
+        let (other, values) = row.belongs_to?;
+        let names = self.row(other).and_then(Setting::names).unwrap_or_default();
+        let without: Vec<_> = names.into_iter().filter(|name| !values.contains(name)).collect();
+        Some(match values {
+            [] => format!("--{other}"),
+            _ if without.len() < values.len() && !without.is_empty() && values.len() > 2 => {
+                format!("--{other} other than {}", without.join(" or "))
+            }
+            _ => format!("--{other} {}", values.join(" or ")),
+        })
+    }
+
+    /// Refuses the first setting that was chosen and changes nothing, since it belongs to a choice that was not made.
+    ///
+    /// For settings whose usual values follow from others: chosen is what differs from `P::default()`, and `made` says
+    /// what then holds, by name; `None`: there is no such choice. Others hold as they stand.
+    ///
+    /// # Errors
+    /// The setting, and what it belongs to.
+    pub fn refuse_idle<P: Serialize + Default>(
+        &self,
+        settings: &P,
+        made: &[(&str, Option<&str>)],
+    ) -> Result<(), SettingError> {
+        let (all, unchosen) = (serialised(settings), serialised(&P::default()));
+        self.rows.iter().filter(|row| row.at(&all) != row.at(&unchosen)).try_for_each(|row| {
+            self.check_idle(row, |other| match made.iter().find(|(name, _)| *name == other.name) {
+                Some((_, made)) => made.map(str::to_owned),
+                None => other.shown(&all),
+            })
+        })
+    }
+
     /// Refuses a setting that belongs to a choice that is not made.
-    fn check_idle(&self, row: &Setting, all: &Value) -> Result<(), SettingError> {
-        let Some((other, values)) = row.belongs_to else { return Ok(()) };
-        let made = self.row(other).and_then(|other| other.shown(all));
+    fn check_idle(&self, row: &Setting, made: impl Fn(&Setting) -> Option<String>) -> Result<(), SettingError> {
+        let (Some((other, values)), Some(needs)) = (row.belongs_to, self.needs(row)) else { return Ok(()) };
+        let made = self.row(other).and_then(made);
         // Without values: any.
         if made.is_some_and(|made| values.is_empty() || values.contains(&&*made)) {
             return Ok(());
         }
-        let with = if values.is_empty() { String::new() } else { format!(" {}", values.join(" or ")) };
-        let what = format_args!("changes nothing here; --{other}{with} is expected with it");
-        Err(SettingError::of(row.name, what))
+        Err(SettingError::of(row.name, format_args!("changes nothing here; {needs} is expected with it")))
+    }
+
+    /// Parameters with what was chosen in their places, whether it has an effect or not: [`Self::refuse_idle`] says.
+    pub fn put<P: Serialize + DeserializeOwned>(&self, params: &P, choices: &Choices) -> Result<P, SettingError> {
+        self.placed(params, choices, |_, _| Ok(()))
     }
 }
 

@@ -48,10 +48,12 @@ pub const TABLE: Table = Table {
              --negatives.sampled]",
         ),
         row("negatives.sampled", "negatives", Size, "N").help("Negatives drawn per step"),
-        row("sampler.power", "power", F64, "X").help(
-            "The chance of a label is proportional to this power of its frequency (--sampler frequency) \
-             [default: 0.75]",
-        ),
+        row("sampler.power", "power", F64, "X")
+            .help(
+                "The chance of a label is proportional to this power of its frequency (--sampler frequency) \
+                 [default: 0.75]",
+            )
+            .belongs_to("sampler", &["frequency"]),
     ],
     starts: &[],
 };
@@ -149,10 +151,8 @@ impl UniformSettings {
             }
         };
         let (usual, of, sampler) = (SparseHeadParams::default(), ConnectionLearning::default(), self.sampler()?);
-        let is_frequency = matches!(sampler, SamplerParams::Frequency { .. });
         let screens = sampler == SamplerParams::All && params.loss == Loss::SquaredHinge;
         refuse_idle(&[
-            ("sampler.power", self.power.is_some() && !is_frequency, "--sampler frequency"),
             ("head.no-screening", self.no_screening && !screens, "--loss squared-hinge over all labels"),
             (
                 "head.rewire-fraction",

@@ -1,0 +1,70 @@
+//! A setting that changes nothing is refused with what it belongs to: for every row of every table.
+
+use xc_train::classifier::{InputKind, preset};
+use xc_train::settings::{
+    Choices, Setting, SettingError, Table, Values,
+    astra::{self, AstraSettings},
+    candidates::{self, CandidateSettings},
+    mach::{self, MachSettings},
+    network::{self, NetworkSettings},
+    tree,
+    uniform::{self, UniformSettings},
+};
+
+/// Enough labels for lists of candidates.
+const N_LABELS: usize = 1 << 20;
+/// What is made of choices.
+type Make = fn(&Choices) -> Result<(), SettingError>;
+
+const TABLES: [(Table, Make); 6] = [
+    (tree::TABLE, |choices| tree::params(xc_tree::Preset::Default, choices).map(drop)),
+    (network::TABLE, |choices| NetworkSettings::new(&preset::dense(), InputKind::Sparse, choices).map(drop)),
+    (mach::TABLE, |choices| MachSettings::new(choices).map(drop)),
+    (uniform::TABLE, |choices| UniformSettings::new(choices)?.put(256, &mut preset::uniform().params)),
+    (candidates::TABLE, |choices| CandidateSettings::new(choices)?.put(90, N_LABELS, &mut preset::lns().params)),
+    (astra::TABLE, |choices| AstraSettings::new(choices)?.put(90, N_LABELS, &mut preset::lns().params)),
+];
+
+/// A value that is not the usual one.
+fn value(row: &Setting) -> String {
+    match row.values {
+        Values::Size => "7".to_owned(),
+        Values::Sizes => "3,4".to_owned(),
+        Values::F32 | Values::F64 => "0.625".to_owned(),
+        Values::Bool | Values::Switch => "true".to_owned(),
+        Values::Names(_) | Values::Forms(_) => row.names().unwrap()[1].to_owned(),
+        Values::Text(_) => unreachable!("{}: no such row belongs to another", row.name),
+    }
+}
+
+#[test]
+fn a_setting_without_the_choice_that_it_belongs_to_is_refused_with_that_choice() {
+    let mut n = 0;
+    for (table, make) in TABLES {
+        for row in table.rows {
+            let Some((other, values)) = row.belongs_to else { continue };
+            let (of, needs) = (table.row(other).unwrap(), table.needs(row).unwrap());
+            let refused = |choice: Option<&str>| {
+                let mut choices = Choices::default();
+                choices.set(row, &value(row)).unwrap();
+                choice.iter().for_each(|choice| choices.set(of, choice).unwrap());
+                make(&choices).err().map(|e| e.to_string())
+            };
+            let expected = format!("--{}: changes nothing here; {needs} is expected with it", row.name);
+            let names = of.names().unwrap_or_default();
+            for name in names.iter().filter(|name| !values.contains(name)) {
+                assert_eq!(refused(Some(name)).as_deref(), Some(&*expected), "--{other} {name}");
+                n += 1;
+            }
+            if values.is_empty() {
+                assert_eq!(refused(None).as_deref(), Some(&*expected));
+            }
+            // It may need more than that, but not that.
+            let given: &[&str] = if values.is_empty() { &["2"] } else { values };
+            for name in given {
+                assert_ne!(refused(Some(name)).as_deref(), Some(&*expected), "--{other} {name}");
+            }
+        }
+    }
+    assert!(n > 100, "{n} combinations");
+}
