@@ -92,7 +92,18 @@ step_docs() { check docs documentation; }
 step_architecture() { check architecture cargo test --locked --quiet -p xc-cli --test architecture; }
 step_alone() { check alone alone; }
 
+# Every crate makes a package of which cargo has nothing to say: description, licence, readme, files.
+packaged() {
+  local said
+  said=$(cargo package --workspace --no-verify --locked --allow-dirty --target-dir "$scratch/packages" 2>&1) || {
+    printf '%s\n' "$said"
+    return 1
+  }
+  ! grep -E '^warning' <<< "$said"
+}
+
 step_packages() {
+  check packaged packaged
   check packages-xc-metrics bounded xc-metrics 45
   check packages-xc-tree bounded xc-tree 45
   check packages-xc-nn bounded xc-nn 50

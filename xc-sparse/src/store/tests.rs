@@ -4,12 +4,10 @@ use super::*;
 use crate::dtype::DType;
 use half::{bf16, f16};
 use proptest::prelude::*;
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::Write as _,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 /// An error and what caused it, joined as a program prints them.
 trait Said {
