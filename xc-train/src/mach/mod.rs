@@ -19,14 +19,12 @@
 //! `[medini2019mach]`. *Differs in*: labels are found by an exact decode that looks at few of them.
 
 mod file;
-#[cfg(feature = "train")]
 mod predict;
 mod repetition;
 #[cfg(feature = "train")]
 mod train;
 
 pub use file::{CHECKPOINT, KIND, LostRepetition, MachContainer, OpenMachError, array_prefix};
-#[cfg(feature = "train")]
 pub use predict::{AnswerError, Answers, Asking, MachScratch};
 pub use repetition::{Repetition, bucket_rows, repetition_seed};
 
