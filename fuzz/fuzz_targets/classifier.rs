@@ -23,7 +23,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     if n <= 1 << 16 {
         let matrix = CsrMatrix::new((2, n), vec![0, n, n], (0..n as u32).collect(), vec![0.5; n]);
         let values = vec![0.5; 2 * n];
-        let queries = match model.params().encoder.input {
+        let queries = match model.params().encoder.input() {
             InputKind::Sparse => Features::Sparse(Rows::new(matrix.view())),
             InputKind::Dense => Features::Dense(DenseRows::new(&values, n)),
         };
