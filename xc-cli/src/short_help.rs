@@ -1,4 +1,4 @@
-//! `-h`: one line an option, the command's own first; `--help` says everything.
+//! `-h`: the first clause of what `--help` says of an option, the command's own first, without those that few need.
 
 use clap::{Arg, Command};
 
@@ -43,7 +43,7 @@ const RARE: [&str; 33] = [
 ];
 
 /// Headings whose options are many and belong to one choice.
-const RARE_HEADINGS: [&str; 1] = ["Options of tables (--sampler lsh-embedding, lsh-label)"];
+const RARE_HEADINGS: [&str; 1] = [xc_train::settings::candidates::TABLES];
 
 /// The screen of a command that takes options; `path` is how it is called.
 pub(crate) fn screen(command: &Command, path: &str) -> String {

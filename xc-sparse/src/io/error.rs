@@ -1,7 +1,7 @@
 //! Errors in files, and where they are.
 
+use super::compression::Compression;
 use super::foreign::ForeignFile;
-use super::source::Compression;
 use std::error::Error;
 use std::fmt;
 use std::io;

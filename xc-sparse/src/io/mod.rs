@@ -37,6 +37,7 @@
 //! kept; ids and bounds in a header are checked, and allocations never rely on them.
 
 mod blocks;
+mod compression;
 mod dataset;
 mod detect;
 mod digits;
@@ -63,6 +64,7 @@ mod write;
 
 use formats::{csv, fasttext, jsonl, npy, npz, svmlight, vecs, xc_text};
 
+pub use compression::Compression;
 pub use csv::{push_field as push_csv_field, write_csv};
 pub use dataset::{
     Instances, LabelLists, TextBlocks, TextDataset, first_fields, holds_text, open_text, read_dataset, read_instances,
@@ -89,7 +91,7 @@ pub use predictions::{
     read_predictions_of, write_prediction_jsonl, write_prediction_lines, write_prediction_npz,
 };
 pub use requests::{Asked, PlainLines, Request, RequestParser};
-pub use source::{Compression, Source};
+pub use source::Source;
 pub use stream::{Content, InstanceBuffer, InstanceReader};
 pub use svmlight::{SvmlightBases, push_svmlight_row, write_svmlight};
 pub use vecs::{write_fbin, write_fvecs};

@@ -1,10 +1,10 @@
 //! Dense vectors of many instances, left in their `.npy` file if possible.
 
 use super::Format;
+use super::compression::Compression;
 use super::error::{ArrayProblem, ReadError, ReadErrorKind};
 use super::npy::{NpyError, NpyHeader, check_dense, locate_in, read_npy};
 use super::options::ReadOptions;
-use super::source::Compression;
 use super::vecs::VectorFile;
 use crate::buffer::Buffer;
 use crate::rows::DenseMatrix;

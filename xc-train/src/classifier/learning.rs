@@ -1,7 +1,6 @@
 //! What trainers alone read of a classifier's parameters: no answer depends on it.
 
-use super::params::number;
-use super::{ClassifierParams, ClassifierParamsError, HeadParams, SparseHeadParams};
+use super::error::{ClassifierParamsError, number};
 use serde::{Deserialize, Serialize};
 use xc_nn::head::sparse::Rewire;
 use xc_nn::sampler::{LshParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting};
@@ -89,15 +88,15 @@ impl ConnectionLearning {
         (every > 0 && fraction > 0.0).then_some(Rewire { every, fraction })
     }
 
-    fn check(&self, head: &SparseHeadParams, n_labels: usize) -> Result<(), ClassifierParamsError> {
+    fn check(&self, fan_in: usize, n_labels: usize) -> Result<(), ClassifierParamsError> {
         if !(0.0..=1.0).contains(&self.rewire_fraction) {
             return number("rewire_fraction", self.rewire_fraction, "a share from 0 to 1");
         }
         if !matches!(self.moments, DType::F32 | DType::Bf16) {
             return Err(ClassifierParamsError::Moments { got: self.moments });
         }
-        if self.rewire().is_some() && n_labels.saturating_mul(head.fan_in) >= u32::MAX as usize {
-            return Err(ClassifierParamsError::TooMany { labels: n_labels, fan_in: head.fan_in });
+        if self.rewire().is_some() && n_labels.saturating_mul(fan_in) >= u32::MAX as usize {
+            return Err(ClassifierParamsError::TooMany { labels: n_labels, fan_in });
         }
         Ok(())
     }
@@ -137,13 +136,8 @@ impl LearningParams {
         container.parameters().contains_key(Self::NAME).then(|| container.parameter(Self::NAME)).transpose()
     }
 
-    /// Says whether a classifier of `n_labels` labels, with vectors of `width` below the head, can learn so.
-    pub(super) fn check(
-        &self,
-        of: &ClassifierParams,
-        n_labels: usize,
-        width: usize,
-    ) -> Result<(), ClassifierParamsError> {
+    /// Says whether the rates are some.
+    pub(super) fn check_rates(&self) -> Result<(), ClassifierParamsError> {
         for (name, rate) in [("input_dropout", self.input_dropout), ("dropout", self.dropout)] {
             if !(0.0..1.0).contains(&rate) {
                 return number(name, f64::from(rate), "a rate from 0 to below 1");
@@ -152,21 +146,26 @@ impl LearningParams {
         if !(self.embedding_rate >= 0.0 && self.embedding_rate.is_finite()) {
             return number("embedding_rate", f64::from(self.embedding_rate), "a share of the learning rate, 0 or more");
         }
-        match &of.head {
-            HeadParams::Dense => Ok(()),
-            HeadParams::Candidates(_) => self.check_candidates(of.loss, n_labels, width),
-            HeadParams::Sparse(head) => {
-                let sampler = self.negatives.sampler;
-                sampler.check()?;
-                if sampler.needs_rows() {
-                    return Err(ClassifierParamsError::NeedsRows);
-                }
-                self.connections.check(head, n_labels)
-            }
-        }
+        Ok(())
     }
 
-    fn check_candidates(&self, loss: Loss, n_labels: usize, width: usize) -> Result<(), ClassifierParamsError> {
+    /// Says whether a sparse head of so many connections per label, and `n_labels` labels, can learn so.
+    pub(super) fn check_connections(&self, fan_in: usize, n_labels: usize) -> Result<(), ClassifierParamsError> {
+        let sampler = self.negatives.sampler;
+        sampler.check()?;
+        if sampler.needs_rows() {
+            return Err(ClassifierParamsError::NeedsRows);
+        }
+        self.connections.check(fan_in, n_labels)
+    }
+
+    /// Says whether a head of `n_labels` labels over vectors of `width`, whose steps score some labels, can learn so.
+    pub(super) fn check_candidates(
+        &self,
+        loss: Loss,
+        n_labels: usize,
+        width: usize,
+    ) -> Result<(), ClassifierParamsError> {
         let NegativeParams { sampler, uniform, weighting, .. } = self.negatives;
         if let SamplerParams::LshEmbedding(params) | SamplerParams::LshLabel(params) = sampler
             && n_labels > 0

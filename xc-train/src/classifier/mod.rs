@@ -35,6 +35,7 @@
 //! rounded to bf16; weights may be, down to eight bits; a step may score drawn labels; the encoder
 //! may learn.
 
+mod error;
 mod file;
 mod input;
 mod learning;
@@ -51,6 +52,7 @@ mod scores;
 #[cfg(feature = "train")]
 mod train;
 
+pub use error::ClassifierParamsError;
 pub use file::OpenClassifierError;
 pub use input::Input;
 pub use learning::{ConnectionLearning, EmbeddingInit, LearningParams};
@@ -59,8 +61,8 @@ pub use memory::{Memory, Workload};
 pub use nearest::{LabelIndex, LabelIndexError};
 pub use output::{Output, OutputScratch};
 pub use params::{
-    BagParams, CandidateHeadParams, ClassifierParams, ClassifierParamsError, EncoderParams, HeadParams, InputKind,
-    MAX_UNITS, SparseHeadParams, VectorsParams, Wiring,
+    BagParams, CandidateHeadParams, ClassifierParams, EncoderParams, HeadParams, InputKind, MAX_UNITS,
+    SparseHeadParams, VectorsParams, Wiring,
 };
 pub use precision_fit::LostPrecision;
 pub(crate) use predict::Logits;

@@ -1,17 +1,16 @@
 //! What a classifier is made of, and what is impossible about one.
 
+use super::error::{ClassifierParamsError, number};
 use super::learning::{EmbeddingInit, LearningParams};
 use super::{Input, Output};
 use serde::{Deserialize, Deserializer, Serialize};
-use thiserror::Error;
 use xc_nn::encoder::{Bag, Precomputed, Stack};
 use xc_nn::head::sparse::{Screening, SparseParams};
 use xc_nn::head::{Dense, Sampled, SampledParams, Sparse};
-use xc_nn::sampler::SamplerParamsError;
 use xc_nn::{Activation, Init, Loss};
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::dtype::DType;
-use xc_sparse::uniform::{ConnectionsError, check_shape};
+use xc_sparse::uniform::check_shape;
 
 /// What a classifier is: an encoder, a head, and the loss that they learn by.
 ///
@@ -147,71 +146,6 @@ impl Default for SparseHeadParams {
     }
 }
 
-/// A classifier that is impossible.
-#[derive(Clone, Debug, Error, PartialEq)]
-#[non_exhaustive]
-pub enum ClassifierParamsError {
-    /// A layer without units, or no layer at all.
-    #[error("widths {got:?}, expected {expected}")]
-    Widths {
-        /// The widths.
-        got: Vec<usize>,
-        /// What they may be.
-        expected: &'static str,
-    },
-    /// A sampler that is impossible.
-    #[error(transparent)]
-    Sampler(#[from] SamplerParamsError),
-    /// A sparse layer has no row of weights for each label.
-    #[error("a sampler that looks for labels by their weights, expected one that does not: the layer is sparse")]
-    NeedsRows,
-    /// A number outside its range.
-    #[error("{name} is {got}, expected {expected}")]
-    Number {
-        /// Which.
-        name: &'static str,
-        /// Its value.
-        got: f64,
-        /// What it may be.
-        expected: &'static str,
-    },
-    /// Rows of a type that is not made for them.
-    #[error("rows of {}, expected f32 or bf16", got.short_name())]
-    Rows {
-        /// The type.
-        got: DType,
-    },
-    /// Noise-contrastive estimation where chances are not known.
-    #[error(
-        "loss nce with {got}; expected a candidate head with labels drawn uniform, log-uniform or by frequency, weighting log-q"
-    )]
-    Nce {
-        /// What is in the way.
-        got: &'static str,
-    },
-    /// More connections per label than units, or none.
-    #[error(transparent)]
-    Connections(#[from] ConnectionsError),
-    /// Moments of a type that is too coarse for them.
-    #[error("moments of {}, expected f32 or bf16", got.short_name())]
-    Moments {
-        /// The type.
-        got: DType,
-    },
-    /// More connections than rewiring can number.
-    #[error("{labels} labels of {fan_in} connections, expected fewer than 2^32 connections in all, or no rewiring")]
-    TooMany {
-        /// Labels.
-        labels: usize,
-        /// Connections of each.
-        fan_in: usize,
-    },
-}
-
-pub(super) fn number(name: &'static str, got: f64, expected: &'static str) -> Result<(), ClassifierParamsError> {
-    Err(ClassifierParamsError::Number { name, got, expected })
-}
-
 impl ClassifierParams {
     /// Says whether there is such a classifier of instances of `n_features` (features, or values of
     /// a vector) and `n_labels` labels, and whether it can learn so.
@@ -220,7 +154,14 @@ impl ClassifierParams {
     /// The first thing that is impossible.
     pub fn check(&self, n_features: usize, n_labels: usize) -> Result<(), ClassifierParamsError> {
         self.check_shape(n_features)?;
-        self.learning.check(self, n_labels, self.encoder.top_width(n_features))
+        self.learning.check_rates()?;
+        match &self.head {
+            HeadParams::Dense => Ok(()),
+            HeadParams::Candidates(_) => {
+                self.learning.check_candidates(self.loss, n_labels, self.encoder.top_width(n_features))
+            }
+            HeadParams::Sparse(head) => self.learning.check_connections(head.fan_in, n_labels),
+        }
     }
 
     /// The same of what answers depend on.

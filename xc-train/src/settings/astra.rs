@@ -1,8 +1,8 @@
 //! The settings of ASTRA: which labels a step scores.
 
 use super::candidates::SHARED;
-use super::network::{chain, params_error, refuse_idle as idle};
-use super::{Choices, Setting, SettingError, Table, Values};
+use super::network::{chain, params_error};
+use super::{Choices, Setting, SettingError, Table, Values, refuse_idle};
 use crate::astra::{AstraParams, Retrieval, Strategy};
 use crate::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams};
 use Values::{F32, F64, Forms, Names, Size};
@@ -219,7 +219,7 @@ impl AstraSettings {
         };
         let has_none = self.negatives != Strategy::All && !has_uniform;
         let uniform = "a number of --negatives.uniform labels";
-        idle(&[
+        refuse_idle(&[
             ("weighting", has_none && self.weighting.is_some(), uniform),
             ("weight-cap", has_none && self.weight_cap.is_some(), uniform),
             (

@@ -113,6 +113,11 @@ pub struct SettingError {
 }
 
 impl SettingError {
+    /// A setting that changes nothing, since it goes with something that is not there.
+    pub fn idle(setting: &str, needs: impl std::fmt::Display) -> Self {
+        Self::of(setting, format_args!("changes nothing here; {needs} is expected with it"))
+    }
+
     /// What is wrong with a setting, whatever its value is.
     pub fn of(setting: &str, what: impl std::fmt::Display) -> Self {
         Self { setting: setting.to_owned(), what: format!(": {what}") }
@@ -408,12 +413,24 @@ impl Table {
         if made.is_some_and(|made| values.is_empty() || values.contains(&&*made)) {
             return Ok(());
         }
-        Err(SettingError::of(row.name, format_args!("changes nothing here; {needs} is expected with it")))
+        Err(SettingError::idle(row.name, needs))
     }
 
     /// Parameters with what was chosen in their places, whether it has an effect or not: [`Self::refuse_idle`] says.
     pub fn put<P: Serialize + DeserializeOwned>(&self, params: &P, choices: &Choices) -> Result<P, SettingError> {
         self.placed(params, choices, |_, _| Ok(()))
+    }
+}
+
+/// Refuses the first setting that was chosen and changes nothing: each with whether it is such a one, and what it goes
+/// with.
+///
+/// # Errors
+/// That setting.
+pub fn refuse_idle(settings: &[(&str, bool, &str)]) -> Result<(), SettingError> {
+    match settings.iter().find(|(_, is_idle, _)| *is_idle) {
+        Some((setting, _, needs)) => Err(SettingError::idle(setting, needs)),
+        None => Ok(()),
     }
 }
 

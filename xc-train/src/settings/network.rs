@@ -383,17 +383,6 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
     all.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Refuses the first setting that was given and changes nothing: each with whether it is such a one, and what it goes
-/// with.
-pub(super) fn refuse_idle(settings: &[(&str, bool, &str)]) -> Result<(), SettingError> {
-    match settings.iter().find(|(_, is_idle, _)| *is_idle) {
-        Some((setting, _, needs)) => {
-            Err(SettingError::of(setting, format_args!("changes nothing here; {needs} is expected with it")))
-        }
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

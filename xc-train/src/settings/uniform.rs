@@ -1,7 +1,6 @@
 //! The settings of networks with a sparse output layer.
 
-use super::network::refuse_idle;
-use super::{Choices, Setting, SettingError, Table, Values};
+use super::{Choices, Setting, SettingError, Table, Values, refuse_idle};
 use crate::classifier::{ClassifierParams, ConnectionLearning, HeadParams, MAX_UNITS, SparseHeadParams, Wiring};
 use Values::{F64, Forms, Names, Size, Switch, Text};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
 //! The input of tree training.
 
 use super::params::TreeParams;
+use crate::model::ModelInfo;
 use xc_sparse::rows::{normalise, typical_length};
 use xc_sparse::{CsrView, LabelRows, Rows};
 
@@ -23,6 +24,17 @@ impl<'a> TrainInput<'a> {
     /// Input with features and labels only.
     pub fn new(features: CsrView<'a>, labels: &'a LabelRows) -> Self {
         Self { features, labels, label_features: None, instance_weights: None, label_costs: None }
+    }
+}
+
+impl TreeParams {
+    /// Properties of a model with these parameters that is trained on this input, other than its trees.
+    ///
+    /// *Cost*: one pass over the features, unless rows are scaled to length 1.
+    pub fn model_info(&self, input: &TrainInput<'_>) -> ModelInfo {
+        let (post, normalise_rows, beam) = (self.post_processor(), self.normalise_rows, self.beam);
+        let (n_features, n_labels) = (input.features.cols(), input.labels.n_labels());
+        ModelInfo { n_features, n_labels, post, normalise_rows, row_length: row_length(input, self), beam }
     }
 }
 

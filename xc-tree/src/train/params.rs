@@ -1,8 +1,7 @@
 //! Parameters of tree training.
 
-use crate::model::{ModelInfo, PostProcessor};
+use crate::model::PostProcessor;
 use crate::train::cluster::{ClusterMethod, ClusterParams};
-use crate::train::input::{TrainInput, row_length};
 use crate::train::label_vectors::LabelRepresentation;
 use crate::train::linear::{LinearParams, Loss};
 use serde::{Deserialize, Serialize};
@@ -220,15 +219,6 @@ impl TreeParams {
             Loss::SquaredHinge => PostProcessor::Hinge { p: 3 },
             Loss::Logistic => PostProcessor::Sigmoid,
         })
-    }
-
-    /// Properties of a model with these parameters that is trained on this input, other than its trees.
-    ///
-    /// *Cost*: one pass over the features, unless rows are scaled to length 1.
-    pub fn model_info(&self, input: &TrainInput<'_>) -> ModelInfo {
-        let (post, normalise_rows, beam) = (self.post_processor(), self.normalise_rows, self.beam);
-        let (n_features, n_labels) = (input.features.cols(), input.labels.n_labels());
-        ModelInfo { n_features, n_labels, post, normalise_rows, row_length: row_length(input, self), beam }
     }
 
     /// Checks every range.

@@ -11,7 +11,7 @@ use xc_nn::{Optimizer, Schedule, TrainParams};
 use xc_train::classifier::{ClassifierParams, InputKind, Preset, preset};
 use xc_train::model::HoldOut;
 use xc_train::settings::network::{self, NetworkSettings, OptimizerName, ScheduleName};
-use xc_train::settings::{Setting, Table, serialised};
+use xc_train::settings::{Setting, Table, refuse_idle, serialised};
 
 /// How a network looks and learns.
 #[derive(clap::Args, Clone, Debug)]
@@ -92,17 +92,6 @@ fn rates_of_others() -> String {
     others.map(|of| format!("{} for {}", of.usual_rate(0.0), crate::named::name_of(&of))).join(", ")
 }
 
-/// Refuses the first option that was given and changes nothing: each with whether it is such a one, and what it
-/// goes with.
-pub(super) fn refuse_idle(options: &[(&str, bool, &str)]) -> Result<(), CliError> {
-    match options.iter().find(|(_, is_idle, _)| *is_idle) {
-        Some((option, _, needs)) => {
-            Err(CliError::usage(format_args!("--{option}: changes nothing here; {needs} is expected with it")))
-        }
-        None => Ok(()),
-    }
-}
-
 /// Adds a default to the help of an option.
 pub(super) fn with_default(arg: clap::Arg, shown: &str) -> clap::Arg {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -141,7 +130,7 @@ impl NetworkArgs {
         let of_preset = &preset.params.learning;
         let is_of_input = !self.is_given("network.input-dropout") && of_preset.input_dropout == of_preset.dropout;
         let is_idle = self.is_given("network.dropout") && encoder.widths().len() <= embeddings && !is_of_input;
-        refuse_idle(&[("network.dropout", is_idle, "a hidden layer above the input (--network.widths)")])
+        Ok(refuse_idle(&[("network.dropout", is_idle, "a hidden layer above the input (--network.widths)")])?)
     }
 
     /// Whether initial embeddings were asked for.

@@ -1,13 +1,12 @@
 //! The options of `xc train tree`: the rows of the settings of trees, and files.
 
 use super::inputs::DataArgs;
-use super::network_args::refuse_idle;
 use crate::error::CliError;
 use crate::settings::{Chosen, OfTable};
 use serde_json::Value;
 use std::path::PathBuf;
 use xc_sparse::store::to_parameter;
-use xc_train::settings::{Setting, Table, tree};
+use xc_train::settings::{Setting, Table, refuse_idle, tree};
 use xc_tree::{Preset, TreeParams};
 
 /// Train a label tree

@@ -13,10 +13,10 @@
 //! `docs/formats/npz.md`.
 
 use super::npy::{self, Entry, NpyError, NpyHeader};
+use crate::io::compression::Compression;
 use crate::io::error::{ArrayProblem, ReadError, ReadErrorKind, Snippet};
 use crate::io::options::ReadOptions;
 use crate::io::row::MAX_IDS;
-use crate::io::source::Compression;
 use crate::rows::{CsrMatrix, group_by, sort_row};
 use std::collections::HashSet;
 use std::fs::File;

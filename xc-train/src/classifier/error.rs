@@ -1,0 +1,71 @@
+//! What is impossible about a classifier.
+
+use thiserror::Error;
+use xc_nn::sampler::SamplerParamsError;
+use xc_sparse::dtype::DType;
+use xc_sparse::uniform::ConnectionsError;
+
+/// A classifier that is impossible.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum ClassifierParamsError {
+    /// A layer without units, or no layer at all.
+    #[error("widths {got:?}, expected {expected}")]
+    Widths {
+        /// The widths.
+        got: Vec<usize>,
+        /// What they may be.
+        expected: &'static str,
+    },
+    /// A sampler that is impossible.
+    #[error(transparent)]
+    Sampler(#[from] SamplerParamsError),
+    /// A sparse layer has no row of weights for each label.
+    #[error("a sampler that looks for labels by their weights, expected one that does not: the layer is sparse")]
+    NeedsRows,
+    /// A number outside its range.
+    #[error("{name} is {got}, expected {expected}")]
+    Number {
+        /// Which.
+        name: &'static str,
+        /// Its value.
+        got: f64,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// Rows of a type that is not made for them.
+    #[error("rows of {}, expected f32 or bf16", got.short_name())]
+    Rows {
+        /// The type.
+        got: DType,
+    },
+    /// Noise-contrastive estimation where chances are not known.
+    #[error(
+        "loss nce with {got}; expected a candidate head with labels drawn uniform, log-uniform or by frequency, weighting log-q"
+    )]
+    Nce {
+        /// What is in the way.
+        got: &'static str,
+    },
+    /// More connections per label than units, or none.
+    #[error(transparent)]
+    Connections(#[from] ConnectionsError),
+    /// Moments of a type that is too coarse for them.
+    #[error("moments of {}, expected f32 or bf16", got.short_name())]
+    Moments {
+        /// The type.
+        got: DType,
+    },
+    /// More connections than rewiring can number.
+    #[error("{labels} labels of {fan_in} connections, expected fewer than 2^32 connections in all, or no rewiring")]
+    TooMany {
+        /// Labels.
+        labels: usize,
+        /// Connections of each.
+        fan_in: usize,
+    },
+}
+
+pub(super) fn number(name: &'static str, got: f64, expected: &'static str) -> Result<(), ClassifierParamsError> {
+    Err(ClassifierParamsError::Number { name, got, expected })
+}
