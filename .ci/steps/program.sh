@@ -82,7 +82,7 @@ step_quickstart() {
   check quickstart quickstart
 }
 
-# unpacked: the packs that the runs on real data take, or why there are none.
+# Runs on real data, or why there are none.
 step_data() {
   local data=${XC_DATA:-../shared/data}
   if [ ! -x "$data/unpack" ]; then

@@ -40,7 +40,7 @@ mod tests {
     fn every_value_is_taken<A: Tuned>() {
         let (listed, kind) = (A::space(), A::KIND);
         let (text, features) = (names::<A>(true, &[]), names::<A>(false, &[]));
-        for searched in listed.options.iter() {
+        for searched in &listed.options {
             let is_listed = [&text, &features].into_iter().flatten().any(|name| name == searched.option);
             assert!(is_listed, "{kind}: --{}: {text:?} {features:?}", searched.option);
         }

@@ -30,7 +30,7 @@ impl Tuned for mach::Args {
     const ABOUT: &'static str = "Tune the options of MACH for a data set";
 
     fn space() -> Listed {
-        spaces::MACH
+        spaces::mach()
     }
 }
 
@@ -39,7 +39,7 @@ impl Tuned for dense::Args {
     const ABOUT: &'static str = "Tune the options of a network with one output per label for a data set";
 
     fn space() -> Listed {
-        spaces::DENSE
+        spaces::dense()
     }
 }
 
@@ -48,7 +48,7 @@ impl Tuned for uniform::Args {
     const ABOUT: &'static str = "Tune the options of a network with a sparse output layer for a data set";
 
     fn space() -> Listed {
-        spaces::UNIFORM
+        spaces::uniform()
     }
 }
 
@@ -57,7 +57,7 @@ impl Tuned for lns::Args {
     const ABOUT: &'static str = "Tune the options of a network with negative sampling for a data set";
 
     fn space() -> Listed {
-        spaces::LNS
+        spaces::lns()
     }
 }
 
@@ -66,6 +66,6 @@ impl Tuned for astra::Args {
     const ABOUT: &'static str = "Tune the options of a network with hard and uniform negatives (ASTRA) for a data set";
 
     fn space() -> Listed {
-        spaces::ASTRA
+        spaces::astra()
     }
 }

@@ -3,7 +3,6 @@
 //! Those of trees stand in the table of their settings. Values of networks are around the defaults. What only changes
 //! speed or size is not listed.
 
-use std::borrow::Cow;
 use xc_train::settings::{self, Table, USUAL};
 use xc_train::tune::Scale;
 
@@ -31,9 +30,8 @@ pub(super) enum Of {
 }
 
 /// Everything that is searched for a kind.
-#[derive(Clone)]
 pub(super) struct Listed {
-    pub(super) options: Cow<'static, [Searched]>,
+    pub(super) options: Vec<Searched>,
     /// Changes that often help, each a trial of its own before others are drawn.
     pub(super) starts: &'static [&'static [(&'static str, &'static str)]],
 }
@@ -180,90 +178,31 @@ const NETWORK_STARTS: [&[(&str, &str)]; 6] = [
     &[("optimizer.rate", "0.005")],
 ];
 
-pub(super) const MACH: Listed = Listed {
-    options: Cow::Borrowed(&[
-        REPETITIONS,
-        BUCKETS,
-        DECODER,
-        WIDTHS,
-        INIT,
-        ACTIVATION,
-        DROPOUT,
-        LOSS,
-        EPOCHS,
-        RATE,
-        BATCH,
-        NGRAMS,
-        CHARS,
-        MIN_DF,
-        TFIDF,
-    ]),
-    starts: &NETWORK_STARTS,
-};
+/// What is searched of every network.
+const NETWORK: [Searched; 12] =
+    [WIDTHS, INIT, ACTIVATION, DROPOUT, LOSS, EPOCHS, RATE, BATCH, NGRAMS, CHARS, MIN_DF, TFIDF];
 
-pub(super) const DENSE: Listed = Listed {
-    options: Cow::Borrowed(&[
-        WIDTHS, INIT, ACTIVATION, DROPOUT, LOSS, EPOCHS, RATE, BATCH, NGRAMS, CHARS, MIN_DF, TFIDF,
-    ]),
-    starts: &NETWORK_STARTS,
-};
+/// Options of a kind's own, and those of every network.
+fn of_network(own: &[Searched]) -> Listed {
+    Listed { options: [own, &NETWORK].concat(), starts: &NETWORK_STARTS }
+}
 
-pub(super) const UNIFORM: Listed = Listed {
-    options: Cow::Borrowed(&[
-        INTERMEDIATE,
-        FAN_IN,
-        WIDTHS,
-        INIT,
-        ACTIVATION,
-        DROPOUT,
-        LOSS,
-        EPOCHS,
-        RATE,
-        BATCH,
-        NGRAMS,
-        CHARS,
-        MIN_DF,
-        TFIDF,
-    ]),
-    starts: &NETWORK_STARTS,
-};
+pub(super) fn mach() -> Listed {
+    of_network(&[REPETITIONS, BUCKETS, DECODER])
+}
 
-pub(super) const LNS: Listed = Listed {
-    options: Cow::Borrowed(&[
-        SAMPLER,
-        UNIFORM_LABELS,
-        WIDTHS,
-        INIT,
-        ACTIVATION,
-        DROPOUT,
-        LOSS,
-        EPOCHS,
-        RATE,
-        BATCH,
-        NGRAMS,
-        CHARS,
-        MIN_DF,
-        TFIDF,
-    ]),
-    starts: &NETWORK_STARTS,
-};
+pub(super) fn dense() -> Listed {
+    of_network(&[])
+}
 
-pub(super) const ASTRA: Listed = Listed {
-    options: Cow::Borrowed(&[
-        HARD,
-        UNIFORM_LABELS,
-        WIDTHS,
-        INIT,
-        ACTIVATION,
-        DROPOUT,
-        LOSS,
-        EPOCHS,
-        RATE,
-        BATCH,
-        NGRAMS,
-        CHARS,
-        MIN_DF,
-        TFIDF,
-    ]),
-    starts: &NETWORK_STARTS,
-};
+pub(super) fn uniform() -> Listed {
+    of_network(&[INTERMEDIATE, FAN_IN])
+}
+
+pub(super) fn lns() -> Listed {
+    of_network(&[SAMPLER, UNIFORM_LABELS])
+}
+
+pub(super) fn astra() -> Listed {
+    of_network(&[HARD, UNIFORM_LABELS])
+}
