@@ -6,11 +6,11 @@ use xc_train::settings::{Setting, Table, Values, astra, candidates, mach, networ
 fn values(row: &Setting) -> String {
     match (row.names(), row.values) {
         (Some(names), _) => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
-        (None, Values::Switch) => "a switch".to_owned(),
+        (None, Values::Switch) => "switch".to_owned(),
         (None, Values::Bool) => "`true`, `false`".to_owned(),
-        (None, Values::Size) => "a whole number".to_owned(),
-        (None, Values::Sizes) => "whole numbers".to_owned(),
-        (None, Values::F32 | Values::F64) => "a number".to_owned(),
+        (None, Values::Size) => "integer".to_owned(),
+        (None, Values::Sizes) => "integers".to_owned(),
+        (None, Values::F32 | Values::F64) => "number".to_owned(),
         (None, _) => row.unit.to_owned(),
     }
 }
@@ -21,19 +21,27 @@ fn said(row: &Setting, usual: Option<String>) -> (String, String) {
         Some((text, rest)) => (text, Some(rest.trim_end_matches(']').to_owned())),
         None => (row.help, None),
     };
-    (text.replace('|', "\\|"), usual.or(in_text).unwrap_or_else(|| "that of the kind".to_owned()))
+    (text.replace('|', "\\|"), usual.or(in_text).unwrap_or_else(|| "by kind".to_owned()))
 }
 
 fn section(out: &mut String, title: &str, of: &str, table: &Table, usual: impl Fn(&Setting) -> Option<String>) {
     writeln!(out, "\n## {title}\n\n{of}\n").unwrap();
-    writeln!(out, "| option | values | default | meaning | belongs to | `xc tune` tries |\n|---|---|---|---|---|---|")
-        .unwrap();
+    let some = |of: &dyn Fn(&Setting) -> String| table.rows.iter().any(|row| !of(row).is_empty());
+    let needs = |row: &Setting| table.needs(row).map_or_else(String::new, |needs| format!("`{needs}`"));
+    let tried = |row: &Setting| row.searched.map_or_else(String::new, |searched| searched.values.join(", "));
+    let more: Vec<(&str, &dyn Fn(&Setting) -> String)> =
+        [("needs", &needs as &dyn Fn(&Setting) -> String), ("`xc tune` tries", &tried)]
+            .into_iter()
+            .filter(|(_, of)| some(of))
+            .collect();
+    let heads = more.iter().map(|(name, _)| format!(" {name} |")).collect::<String>();
+    let rule = "---|".repeat(more.len());
+    writeln!(out, "| option | values | default | meaning |{heads}\n|---|---|---|---|{rule}").unwrap();
     for row in table.rows {
         let (text, usual) = said(row, usual(row));
-        let belongs = table.needs(row).map_or_else(String::new, |needs| format!("`{needs}`"));
-        let tried = row.searched.map_or_else(String::new, |searched| searched.values.join(", "));
         let values = values(row).replace('|', "\\|");
-        writeln!(out, "| `--{}` | {values} | {usual} | {text} | {belongs} | {tried} |", row.name).unwrap();
+        let more = more.iter().map(|(_, of)| format!(" {} |", of(row))).collect::<String>();
+        writeln!(out, "| `--{}` | {values} | {usual} | {text} |{more}", row.name).unwrap();
     }
 }
 
@@ -44,7 +52,7 @@ fn page() -> String {
             .to_owned();
     let none = |_: &Setting| None;
     section(&mut out, "Label trees", "`xc train tree`, `xc tune tree`.", &tree::TABLE, tree::usual);
-    let of = "`xc train mach`, `dense`, `uniform`, `lns`, `astra`, `skipgram`; the usual values are those of the kind.";
+    let of = "`xc train mach`, `dense`, `uniform`, `lns`, `astra`, `skipgram`; defaults by kind.";
     section(&mut out, "All networks", of, &network::TABLE, none);
     section(&mut out, "MACH", "`xc train mach`.", &mach::TABLE, none);
     section(&mut out, "Sparse output layers", "`xc train uniform`.", &uniform::TABLE, none);
