@@ -11,7 +11,24 @@ suite() {
   fi
 }
 
-documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked; }
+documentation() { pages && RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked; }
+
+# Links of the pages lead to files, and docs/ stays short.
+pages() {
+  python3 - << 'END'
+import pathlib, re, sys
+words, lost = 0, []
+for page in pathlib.Path(".").rglob("*.md"):
+    if "target" in page.parts:
+        continue
+    text = page.read_text()
+    words += len(text.split()) if page.parts[0] == "docs" else 0
+    to = re.findall(r"\]\(([^)#:\s]+)(?:#[^)\s]*)?\)", text)
+    lost += [f"{page}: {link}" for link in to if not (page.parent / link).exists()]
+print("\n".join(lost) or "all links lead to files", f"docs: {words} words, at most 30000 expected", sep="\n")
+sys.exit(bool(lost) or words > 30000)
+END
+}
 
 # checked ARGUMENTS: `cargo check` without errors and warnings.
 checked() {
