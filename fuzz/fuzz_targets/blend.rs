@@ -37,7 +37,7 @@ fuzz_target!(|input: (u8, &[u8])| {
         Ok(model) => model,
         Err(error) => return check_message(&path, &error.to_string()),
     };
-    let rows = CsrMatrix::new((2, 4), vec![0, 4, 4], vec![0, 1, 2, 3], vec![0.5; 4]);
+    let rows = CsrMatrix::from_checked((2, 4), vec![0, 4, 4], vec![0, 1, 2, 3], vec![0.5; 4]);
     let ask = |k: usize| model.predict_batch(Queries::Sparse(rows.view()), &QueryOptions::top(k));
     // Weights may be so large that scores are no numbers.
     let (Ok(short), Ok(long)) = (ask(2), ask(9)) else { return };

@@ -83,7 +83,7 @@ fuzz_target!(|input: &[u8]| {
         Ok(model) => model,
         Err(error) => return check_message(&path, &error.to_string()),
     };
-    let rows = CsrMatrix::new((2, 4), vec![0, 4, 4], vec![0, 1, 2, 3], vec![0.5; 4]);
+    let rows = CsrMatrix::from_checked((2, 4), vec![0, 4, 4], vec![0, 1, 2, 3], vec![0.5; 4]);
     let ask = |scores| {
         let options = QueryOptions { scores, ..QueryOptions::top(9) };
         model.predict_batch(Queries::Sparse(rows.view()), &options).expect("sound scores").ranked

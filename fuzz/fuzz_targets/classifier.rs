@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
-use xc_sparse::{CsrMatrix, Rows};
+use xc_sparse::{CsrMatrix};
 use xc_train::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, preset};
 use xc_nn::Features;
 use xc_sparse::DenseRows;
@@ -21,10 +21,10 @@ fuzz_target!(|input: (u8, &[u8])| {
     };
     let n = model.n_features();
     if n <= 1 << 16 {
-        let matrix = CsrMatrix::new((2, n), vec![0, n, n], (0..n as u32).collect(), vec![0.5; n]);
+        let matrix = CsrMatrix::from_checked((2, n), vec![0, n, n], (0..n as u32).collect(), vec![0.5; n]);
         let values = vec![0.5; 2 * n];
         let queries = match model.params().encoder.input() {
-            InputKind::Sparse => Features::Sparse(Rows::new(matrix.view())),
+            InputKind::Sparse => Features::Sparse(matrix.view()),
             InputKind::Dense => Features::Dense(DenseRows::new(&values, n)),
         };
         let mut scratch = PredictScratch::default();

@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(model) if model.info().n_features <= 1 << 16 && model.info().beam <= 1 << 10 => {
             let n = model.info().n_features;
             let every: Vec<u32> = (0..n as u32).collect();
-            let queries = CsrMatrix::new((2, n), vec![0, n, n], every, vec![0.5; n]);
+            let queries = CsrMatrix::from_checked((2, n), vec![0, n, n], every, vec![0.5; n]);
             model.predict_batch(queries.view(), &PredictParams::new(&model, 5));
         }
         Ok(_) => {}

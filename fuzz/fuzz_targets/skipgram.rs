@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
-use xc_sparse::{CsrMatrix, Rows};
+use xc_sparse::{CsrMatrix};
 use xc_train::skipgram::{NearestScratch, SkipgramModel};
 
 fuzz_target!(|input: (u8, &[u8])| {
@@ -23,9 +23,9 @@ fuzz_target!(|input: (u8, &[u8])| {
     // Every word alone, nothing, and all of them.
     let features: Vec<u32> = (0..n as u32).chain(0..n as u32).collect();
     let ends = (0..=n).chain([n, 2 * n]).collect();
-    let queries = CsrMatrix::new((n + 2, n), ends, features, vec![1.0; 2 * n]);
+    let queries = CsrMatrix::from_checked((n + 2, n), ends, features, vec![1.0; 2 * n]);
     let bits = |model: &SkipgramModel| -> Vec<(u32, u32)> {
-        let answers = model.nearest_of_batch(Rows::new(queries.view()), 3, |_| None, &mut NearestScratch::default());
+        let answers = model.nearest_of_batch(queries.view(), 3, |_| None, &mut NearestScratch::default());
         assert!(answers.check().is_ok() && answers.row(n).is_empty() && answers.row(n + 1).is_empty());
         answers.iter().flatten().map(|s| (s.label, s.score.to_bits())).collect()
     };

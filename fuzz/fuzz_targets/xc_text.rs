@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 use xc_fuzz::{check_message, file, options};
-use xc_sparse::Rows;
+use xc_sparse::CsrView;
 use xc_sparse::io::*;
 
 fuzz_target!(|input: (u8, &[u8])| {
@@ -30,7 +30,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     let mut instance = InstanceBuffer::default();
     let mut n = 0;
     while reader.next_into(&mut instance).unwrap().is_some() {
-        assert_eq!(instance.row.features(), Rows::new(data.features.view()).row(n));
+        assert_eq!(instance.row.features(), data.features.view().row(n));
         n += 1;
     }
     assert_eq!(n, data.features.rows());

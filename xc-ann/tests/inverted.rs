@@ -6,7 +6,7 @@ use xc_ann::{BuildError, Filter, InvertedIndex, InvertedScratch, Metric, OpenGra
 use xc_hash::stream::Stream;
 use xc_sparse::rank::Scored;
 use xc_sparse::store::OpenMode;
-use xc_sparse::{CsrMatrix, Rows, SparseRow};
+use xc_sparse::{CsrMatrix, CsrView, SparseRow};
 
 /// Rows whose columns are as unequal as words are: of column c about n / (c + 1) rows. Whole numbers of few values tie.
 fn made(n: usize, n_columns: usize, per_row: usize, seed: u64, whole: bool) -> CsrMatrix {
@@ -25,7 +25,7 @@ fn made(n: usize, n_columns: usize, per_row: usize, seed: u64, whole: bool) -> C
         indices.extend(columns);
         indptr.push(indices.len());
     }
-    CsrMatrix::new((n, n_columns), indptr, indices, values)
+    CsrMatrix::from_checked((n, n_columns), indptr, indices, values)
 }
 
 fn dot(a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
@@ -42,7 +42,7 @@ fn squared_distance(a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
 
 /// All rows scored in f64, the best first.
 fn by_hand(
-    rows: Rows<'_>,
+    rows: CsrView<'_>,
     query: SparseRow<'_>,
     metric: Metric,
     k: usize,
@@ -56,7 +56,7 @@ fn by_hand(
             Metric::Cosine => (squares > 0.0).then(|| product / (squares * of_query).sqrt()),
         }
     };
-    let mut all: Vec<(f64, u32)> = (0..rows.len() as u32)
+    let mut all: Vec<(f64, u32)> = (0..rows.rows() as u32)
         .filter(|&row| passes(row))
         .filter_map(|row| score(rows.row(row as usize)).map(|score| (score, row)))
         .collect();
@@ -82,12 +82,12 @@ proptest! {
         let (mut matrix, mut queries) = (made(n, n_columns, per_row, seed, whole), made(12, n_columns, 2 * per_row, !seed, whole));
         matrix.data_mut().iter_mut().chain(queries.data_mut()).for_each(|value| *value *= scale);
         let index = InvertedIndex::build(matrix.view(), metric).unwrap();
-        let (rows, queries) = (Rows::new(matrix.view()), Rows::new(queries.view()));
+        let (rows, queries) = (matrix.view(), queries.view());
         let passes = |row: u32| row.is_multiple_of(passing);
         let filter = (passing > 1).then_some(Filter::Test(&passes));
         let mut scratch = InvertedScratch::default();
         let mut out = Vec::new();
-        for query in 0..queries.len() {
+        for query in 0..queries.rows() {
             let query = queries.row(query);
             let found = index.search(query, k, filter.as_ref(), &mut scratch, &mut out);
             found.unwrap();
@@ -107,15 +107,15 @@ proptest! {
         let whole = made(n, 30, 8, seed, false);
         let (from, to) = (cut.0.min(cut.1).min(n), cut.0.max(cut.1).min(n));
         let numbers: Vec<u32> = (from as u32..to as u32).collect();
-        let copy = Rows::new(whole.view()).select(&numbers);
+        let copy = whole.view().select(&numbers);
         let of = |rows: xc_sparse::CsrView<'_>| InvertedIndex::build(rows, Metric::ALL[metric]).unwrap();
-        let slice = whole.slice_outer(from..to);
+        let slice = whole.slice(from..to);
         let (expected, queries) = (of(copy.view()), made(5, 30, 8, !seed, false));
-        for index in [of(slice.view()), of(slice.to_owned().view())] {
+        for index in [of(slice), of(slice.to_owned().view())] {
             prop_assert_eq!(index.len(), to - from);
             prop_assert!((0..to - from).all(|row| index.row(row) == expected.row(row)));
             let answers = |index: &InvertedIndex| {
-                let queries = Rows::new(queries.view());
+                let queries = queries.view();
                 (0..5).map(|i| index.nearest(queries.row(i), 3, &mut InvertedScratch::default())).collect::<Vec<_>>()
             };
             prop_assert_eq!(answers(&index), answers(&expected));
@@ -126,10 +126,10 @@ proptest! {
 #[test]
 fn long_lists_are_left_where_they_change_nothing() {
     let (matrix, queries) = (made(20_000, 3000, 60, 1, false), made(50, 3000, 60, 2, false));
-    let (rows, queries) = (Rows::new(matrix.view()), Rows::new(queries.view()));
+    let (rows, queries) = (matrix.view(), queries.view());
     let index = InvertedIndex::build(matrix.view(), Metric::InnerProduct).unwrap();
     let (found, effort) = index.search_batch(queries, 10, None).unwrap();
-    for query in 0..queries.len() {
+    for query in 0..queries.rows() {
         let wanted = by_hand(rows, queries.row(query), Metric::InnerProduct, 10, |_| true);
         assert_eq!(found.row(query), &wanted[..], "query {query}");
     }
@@ -143,7 +143,7 @@ fn long_lists_are_left_where_they_change_nothing() {
 
 #[test]
 fn what_is_no_row_or_query_is_refused() {
-    let one = |value: f32| CsrMatrix::new((2, 3), vec![0, 1, 2], vec![0, 2], vec![1.0, value]);
+    let one = |value: f32| CsrMatrix::from_checked((2, 3), vec![0, 1, 2], vec![0, 2], vec![1.0, value]);
     for value in [f32::NAN, f32::INFINITY, 3e19] {
         let built = InvertedIndex::build(one(value).view(), Metric::L2);
         assert_eq!(built.err(), Some(BuildError::Row { row: 1 }));
@@ -159,7 +159,7 @@ fn what_is_no_row_or_query_is_refused() {
     let found = ask(&[2], &[1.8e19]).unwrap();
     assert_eq!(found.iter().map(|s| s.label).collect::<Vec<_>>(), [1, 0]);
     let wide = CsrMatrix::zero((1, 4));
-    let batch = index.search_batch(Rows::new(wide.view()), 1, None);
+    let batch = index.search_batch(wide.view(), 1, None);
     assert_eq!(batch.err(), Some(QueryError::Width { found: 4, expected: 3 }));
 }
 
@@ -169,11 +169,11 @@ fn an_index_comes_back_as_it_was_or_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.index");
     let (matrix, queries) = (made(300, 50, 12, 1, false), made(30, 50, 12, 2, false));
-    let queries = Rows::new(queries.view());
+    let queries = queries.view();
     for metric in [Metric::L2, Metric::InnerProduct] {
         for n in [0, 300] {
-            let part = matrix.slice_outer(0..n);
-            let index = InvertedIndex::build(part.view(), metric).unwrap();
+            let part = matrix.slice(0..n);
+            let index = InvertedIndex::build(part, metric).unwrap();
             index.save(&path).unwrap();
             for mode in [OpenMode::Map, OpenMode::Read] {
                 let opened = InvertedIndex::open(&path, mode).unwrap();

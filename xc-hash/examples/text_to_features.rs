@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // 2. Learn terms and their rarity from the training texts; make the training rows.
     let pipeline = Pipeline::fit(params, &train)?;
     let rows = pipeline.transform_batch(&train);
-    println!("{} texts, {} features, {} non-zeros", rows.rows(), rows.cols(), rows.nnz());
+    println!("{} texts, {} features, {} non-zeros", rows.iter().len(), rows.n_features, rows.values.len());
     if let Some(words) = pipeline.vocabulary(0) {
         for id in 0..words.len() as u32 {
             println!("  feature {id} is {:?}, idf {:.3}", words.term(id), pipeline.weights().idf()[id as usize]);

@@ -41,8 +41,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let transform = start.elapsed().as_secs_f64();
     println!(
         "transform  {} features, {} non-zeros: {transform:.2} s, {:.1} MB/s",
-        rows.cols(),
-        rows.nnz(),
+        rows.n_features,
+        rows.values.len(),
         megabytes / transform
     );
     let mut scratch = pipeline.scratch();
@@ -54,12 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let opened = Pipeline::from_parts(pipeline.to_parts())?;
     println!("copy, open {:.1} ms, equal: {}", start.elapsed().as_secs_f64() * 1e3, opened == pipeline);
     if let Some(path) = args.next() {
-        let rows: Vec<(&[u32], &[f32])> = (0..rows.rows().min(500))
-            .map(|i| {
-                let range = rows.indptr().outer_inds_sz(i);
-                (&rows.indices()[range.clone()], &rows.data()[range])
-            })
-            .collect();
+        let rows: Vec<_> = rows.iter().take(500).collect();
         serde_json::to_writer(std::fs::File::create(path)?, &rows)?;
     }
     std::io::stdout().flush()?;

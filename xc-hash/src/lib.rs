@@ -19,14 +19,13 @@
 //! let blocks = vec![Block::words(1, 1), Block::words(2, 2).hashed(1024)];
 //! let pipeline = Pipeline::fit(PipelineParams { blocks, ..PipelineParams::default() }, &train)?;
 //! let rows = pipeline.transform_batch(&train);
-//! assert_eq!((rows.rows(), rows.cols()), (3, 4 + 1024));
+//! assert_eq!((rows.iter().len(), rows.n_features), (3, 4 + 1024));
 //!
 //! // The model keeps `to_parts()`; what opens them again makes the same features, bit for bit.
 //! let served = Pipeline::from_parts(pipeline.to_parts())?;
 //! let mut scratch = served.scratch();
 //! let (features, values) = served.transform_one(train[0], &mut scratch);
-//! let end = rows.indptr().raw_storage()[1];
-//! assert_eq!((features, values), (&rows.indices()[..end], &rows.data()[..end]));
+//! assert_eq!(rows.iter().next(), Some((features, values)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -137,8 +137,7 @@ fn a_cause_names_the_field_that_the_message_does_not_repeat() {
 
 #[test]
 fn kinds_are_not_mixed_up() {
-    let counts = sprs::CsMatI::<f32, u32, usize>::new((1, 2), vec![0, 1], vec![1], vec![2.0]);
-    let weights = RowWeights::fit(Weighting::default(), counts.view()).unwrap();
+    let weights = RowWeights::fit(Weighting::default(), 2, &[0, 1], &[1], &[2.0]).unwrap();
     let maker = Featurizer::Rows(weights.clone());
     assert_eq!(Featurizer::from_parts(maker.to_parts()).unwrap(), maker);
     let error = Pipeline::from_parts(maker.to_parts()).unwrap_err();
@@ -211,8 +210,9 @@ fn texts_without_a_usable_term() {
     assert_eq!(said(&["one two"]), rare);
     let pipeline = fit(&["same words", "same words"]).unwrap();
     let rows = pipeline.transform_batch(&["", "?!", "😀", "a", "other", "\u{301}"]);
-    assert_eq!((rows.rows(), rows.nnz()), (6, 0));
-    assert_eq!(pipeline.transform_batch::<&str>(&[]).shape(), (0, 2));
+    assert_eq!((rows.iter().len(), rows.values.len()), (6, 0));
+    let none = pipeline.transform_batch::<&str>(&[]);
+    assert_eq!((none.iter().len(), none.n_features), (0, 2));
     let mut hashed = PipelineParams::default();
     hashed.blocks[0] = hashed.blocks[0].hashed(16);
     let blank = Pipeline::fit::<&str>(hashed, &[]).unwrap();
@@ -329,8 +329,8 @@ proptest! {
         // What opens must serve: rows in range, ascending, without NaN.
         if let Ok(Featurizer::Text(pipeline)) = Featurizer::from_parts(parts) {
             let rows = pipeline.transform_batch(&["the dog, the été and a CAT sat", ""]);
-            prop_assert!(rows.indices().iter().all(|&f| (f as usize) < pipeline.n_features()));
-            prop_assert!(rows.data().iter().all(|v| v.is_finite()));
+            prop_assert!(rows.indices.iter().all(|&f| (f as usize) < pipeline.n_features()));
+            prop_assert!(rows.values.iter().all(|v| v.is_finite()));
         }
     }
 }

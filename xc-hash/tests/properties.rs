@@ -293,14 +293,14 @@ proptest! {
         };
         let pipeline = Pipeline::fit(params, &train).unwrap();
         let rows = pipeline.transform_batch(&texts);
-        prop_assert_eq!(rows.shape(), (texts.len(), width));
-        for (row, want) in rows.outer_iterator().zip(&want) {
+        prop_assert_eq!((rows.iter().len(), rows.n_features), (texts.len(), width));
+        for ((features, values), want) in rows.iter().zip(&want) {
             // A row that cancels to next to nothing is rounding error blown up by the norm.
             if want.values().any(|(_, summed)| *summed > 1e4 || summed.is_nan()) {
                 continue;
             }
-            let got: BTreeMap<u32, f32> = row.indices().iter().copied().zip(row.data().iter().copied()).collect();
-            prop_assert_eq!(got.len(), row.nnz(), "a feature twice");
+            let got: BTreeMap<u32, f32> = features.iter().copied().zip(values.iter().copied()).collect();
+            prop_assert_eq!(got.len(), features.len(), "a feature twice");
             for (feature, value) in &got {
                 prop_assert!(*value != 0.0 && want.contains_key(feature), "{feature}: {value}");
             }
@@ -321,11 +321,11 @@ proptest! {
         let served = Pipeline::from_parts(opened).unwrap();
         prop_assert_eq!(&served, &pipeline);
         let mut scratch = served.scratch();
-        for (text, row) in texts.iter().zip(rows.outer_iterator()) {
+        for (text, expected) in texts.iter().zip(rows.iter()) {
             let (features, values) = served.transform_one(text, &mut scratch);
-            prop_assert_eq!(features, row.indices());
+            prop_assert_eq!(features, expected.0);
             let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            prop_assert_eq!(bits(values), bits(row.data()));
+            prop_assert_eq!(bits(values), bits(expected.1));
         }
     }
 
@@ -344,16 +344,16 @@ proptest! {
         prop_assert_eq!((folded.n_features(), folded.n_slots()), (hash.n_features as usize, flat.n_features()));
         prop_assert_eq!(folded.weights(), flat.weights());
         let (flat, folded) = (flat.transform_batch(&train), folded.transform_batch(&train));
-        for (flat, folded) in flat.outer_iterator().zip(folded.outer_iterator()) {
+        for (flat, folded) in flat.iter().zip(folded.iter()) {
             let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
-            for (slot, &weight) in flat.iter() {
-                let (feature, sign) = naive_hash(&(slot as u32).to_le_bytes(), hash);
+            for (slot, &weight) in flat.0.iter().zip(flat.1) {
+                let (feature, sign) = naive_hash(&slot.to_le_bytes(), hash);
                 *sums.entry(feature).or_default() += sign * weight as f64;
             }
             sums.retain(|_, sum| *sum != 0.0);
             // In the order of the slots, so the very bits.
             let want: Vec<(u32, f32)> = sums.into_iter().map(|(f, sum)| (f, sum as f32)).collect();
-            let got: Vec<(u32, f32)> = folded.indices().iter().copied().zip(folded.data().iter().copied()).collect();
+            let got: Vec<(u32, f32)> = folded.0.iter().copied().zip(folded.1.iter().copied()).collect();
             prop_assert_eq!(got, want);
         }
     }

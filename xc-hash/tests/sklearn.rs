@@ -59,12 +59,12 @@ fn params(options: &Value, hashing: bool) -> PipelineParams {
 fn compare(pipeline: &Pipeline, texts: &[String], case: &Value) {
     let rows = pipeline.transform_batch(texts);
     let mut n_values = 0;
-    for ((row, want), text) in rows.outer_iterator().zip(case["rows"].as_array().unwrap()).zip(texts) {
+    for (((features, values), want), text) in rows.iter().zip(case["rows"].as_array().unwrap()).zip(texts) {
         let want: Vec<(u32, f64)> =
             want.as_array().unwrap().iter().map(|x| (x[0].as_u64().unwrap() as u32, x[1].as_f64().unwrap())).collect();
-        let features: Vec<u32> = want.iter().map(|x| x.0).collect();
-        assert_eq!(row.indices(), features, "{} {text:?}", case["options"]);
-        for (&got, &(feature, want)) in row.data().iter().zip(&want) {
+        let expected: Vec<u32> = want.iter().map(|x| x.0).collect();
+        assert_eq!(features, expected, "{} {text:?}", case["options"]);
+        for (&got, &(feature, want)) in values.iter().zip(&want) {
             let near = (got as f64 - want).abs() <= 1e-6 * want.abs().max(1.0);
             assert!(near, "{} {text:?} feature {feature}: {got}, expected {want}", case["options"]);
             n_values += 1;

@@ -9,7 +9,7 @@ use thiserror::Error;
 use xc_hash::stream::{self, Purpose};
 use xc_sparse::parallel::in_pool;
 use xc_sparse::simd::vectorised;
-use xc_sparse::{DenseRows, Rows, SparseRow};
+use xc_sparse::{CsrView, DenseRows, SparseRow};
 
 /// Rows that one task hashes.
 const BLOCK: usize = 256;
@@ -141,7 +141,7 @@ pub trait Family: Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Family::hash_sparse`]; no keys are left then.
-    fn keys_sparse(&self, rows: Rows<'_>, keys: &mut Keys, scratch: &mut Scratch) -> Result<(), HashError> {
+    fn keys_sparse(&self, rows: CsrView<'_>, keys: &mut Keys, scratch: &mut Scratch) -> Result<(), HashError> {
         let n_tables = self.params().n_tables as usize;
         let hash = |first: usize, keys: &mut [u32], scratch: &mut Scratch| {
             let mut n_zero = 0;
@@ -151,7 +151,7 @@ pub trait Family: Debug + Send + Sync {
             }
             Ok(n_zero)
         };
-        all_blocks(self.params(), rows.len(), keys, scratch, &hash)
+        all_blocks(self.params(), rows.rows(), keys, scratch, &hash)
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use xc_hash::stream::{Stream, mix};
 use xc_lsh::{FamilyParams, HashError, Keys, Kind, Minima, Probes, Projection, Scratch};
 use xc_sparse::simd::Isa;
-use xc_sparse::{CsrMatrix, DenseRows, Rows};
+use xc_sparse::{CsrMatrix, DenseRows};
 
 const KINDS: [Kind; 7] = [
     Kind::SimHash { projection: Projection::Gaussian },
@@ -52,7 +52,7 @@ fn csr(values: &[f32], width: usize) -> CsrMatrix {
         }
         indptr.push(indices.len());
     }
-    CsrMatrix::new((indptr.len() - 1, width), indptr, indices, stored)
+    CsrMatrix::from_checked((indptr.len() - 1, width), indptr, indices, stored)
 }
 
 /// A number that changes with any key of any family.
@@ -103,7 +103,7 @@ fn keys_are_the_same_at_any_number_of_threads() {
             let (mut dense, mut sparse) = (Keys::new(20), Keys::new(20));
             let mut scratch = Scratch::default();
             family.keys_dense(DenseRows::new(&values, width), &mut dense, &mut scratch).unwrap();
-            family.keys_sparse(Rows::new(matrix.view()), &mut sparse, &mut scratch).unwrap();
+            family.keys_sparse(matrix.view(), &mut sparse, &mut scratch).unwrap();
             (dense, sparse)
         };
         let (dense, sparse) = run();
@@ -140,7 +140,7 @@ fn what_is_no_number_is_refused_with_its_place() {
             check(family.keys_dense(rows, &mut keys, &mut Scratch::default()).unwrap_err());
             check(pool.install(|| family.keys_dense(rows, &mut keys, &mut Scratch::default())).unwrap_err());
             let matrix = csr(&values, width);
-            check(family.keys_sparse(Rows::new(matrix.view()), &mut keys, &mut Scratch::default()).unwrap_err());
+            check(family.keys_sparse(matrix.view(), &mut keys, &mut Scratch::default()).unwrap_err());
             assert!(keys.is_empty());
             if kind.has_alternatives() {
                 let alone = &values[300 * width..301 * width];
@@ -158,7 +158,7 @@ fn nothing_to_hash_gives_no_keys() {
         let mut keys = Keys::new(4);
         family.keys_dense(DenseRows::new(&[], 20), &mut keys, &mut Scratch::default()).unwrap();
         assert!(keys.is_empty());
-        family.keys_sparse(Rows::new(csr(&[], 20).view()), &mut keys, &mut Scratch::default()).unwrap();
+        family.keys_sparse(csr(&[], 20).view(), &mut keys, &mut Scratch::default()).unwrap();
         assert!(keys.is_empty());
     }
 }

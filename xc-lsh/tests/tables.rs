@@ -310,8 +310,12 @@ fn tables_find_a_set_with_the_probability_of_theory() {
 
 #[test]
 fn sparse_rows_and_rows_without_values() {
-    let matrix =
-        CsrMatrix::new((4, 9), vec![0, 2, 2, 4, 6], vec![0, 3, 0, 3, 5, 8], vec![1.0, 2.0, 1.0, 2.0, 3.0, 1.0]);
+    let matrix = CsrMatrix::from_checked(
+        (4, 9),
+        vec![0, 2, 2, 4, 6],
+        vec![0, 3, 0, 3, 5, 8],
+        vec![1.0, 2.0, 1.0, 2.0, 3.0, 1.0],
+    );
     let family = params(Kind::dwta_for(4, 3, 6, 2), 9, 3, 6, 1).build().unwrap();
     let tables = Tables::of_sparse(&*family, matrix.view(), &mut Scratch::default()).unwrap();
     assert_eq!(tables.stats().n_zero, 1);

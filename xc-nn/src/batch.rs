@@ -3,13 +3,13 @@
 use crate::TargetRows;
 use crate::table::Entries;
 use thiserror::Error;
-use xc_sparse::{DenseRows, Rows, SparseRow};
+use xc_sparse::{CsrView, DenseRows, SparseRow};
 
 /// Features of all instances.
 #[derive(Clone, Copy, Debug)]
 pub enum Features<'a> {
     /// Weighted features; see [`crate::encoder::Bag`].
-    Sparse(Rows<'a>),
+    Sparse(CsrView<'a>),
     /// Vectors computed elsewhere; see [`crate::encoder::Precomputed`].
     Dense(DenseRows<'a>),
     /// One feature of weight 1 each: sparse rows in 4 bytes per instance.
@@ -51,7 +51,7 @@ impl Features<'_> {
     /// Number of instances.
     pub fn len(&self) -> usize {
         match self {
-            Self::Sparse(rows) => rows.len(),
+            Self::Sparse(rows) => rows.rows(),
             Self::Dense(rows) => rows.len(),
             Self::OneHot(rows) => rows.features.len(),
         }
@@ -65,7 +65,7 @@ impl Features<'_> {
     /// Number of features, or of values of a vector.
     pub fn width(&self) -> usize {
         match self {
-            Self::Sparse(rows) => rows.n_features(),
+            Self::Sparse(rows) => rows.cols(),
             Self::Dense(rows) => rows.width(),
             Self::OneHot(rows) => rows.n_features,
         }
@@ -345,9 +345,9 @@ mod tests {
 
     #[test]
     fn a_batch_shows_its_rows_by_instance_and_by_feature() {
-        let x = CsrMatrix::new((3, 9), vec![0, 2, 2, 3], vec![2, 7, 2], vec![0.5, 1.0, 2.0]);
+        let x = CsrMatrix::from_checked((3, 9), vec![0, 2, 2, 3], vec![2, 7, 2], vec![0.5, 1.0, 2.0]);
         let y = LabelRows::from_lists([&[1u32, 3][..], &[], &[0]].map(<[u32]>::to_vec), 4).unwrap();
-        let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+        let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
         let mut batch = Batch::default();
         batch.fill(&examples, &[2, 0]);
         assert_eq!((batch.len(), batch.width(), batch.instances()), (2, 9, &[2, 0][..]));

@@ -11,14 +11,14 @@
 //! checkpoints:
 //!
 //! ```
-//! use xc_sparse::{CsrMatrix, LabelRows, Rows};
+//! use xc_sparse::{CsrMatrix, LabelRows};
 //! use xc_nn::{Activation, Batch, Examples, Features, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams};
 //! use xc_nn::{encoder::Bag, head::Dense};
 //!
 //! // Four instances: instance i has the feature i and the label i / 2.
-//! let x = CsrMatrix::new((4, 4), vec![0, 1, 2, 3, 4], vec![0, 1, 2, 3], vec![1.0f32; 4]);
+//! let x = CsrMatrix::try_new((4, 4), vec![0, 1, 2, 3, 4], vec![0, 1, 2, 3], vec![1.0f32; 4])?;
 //! let y = LabelRows::from_lists([[0u32], [0], [1], [1]], 2)?;
-//! let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y)?;
+//! let examples = Examples::try_new(Features::Sparse(x.view()), &y)?;
 //!
 //! let mut network = Network::new(Bag::new(4, 8, Activation::Relu, 0.0, 1), Dense::new(2, 8, 1));
 //! let rule = Rule { optimizer: Optimizer::adam(), rate: 0.05 };

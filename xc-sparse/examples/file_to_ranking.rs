@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout)] // an example shows what it does
 
+use xc_sparse::DType;
 use xc_sparse::atomic::write_file;
 use xc_sparse::chunked::{
     Choice, ChunkRows, ChunkedLevel, ProductScratch, QueryScratch, SlotMap, count_features, margins,
@@ -11,7 +12,6 @@ use xc_sparse::chunked::{
 use xc_sparse::io::{ReadOptions, read_dataset, write_prediction_lines};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::rows::normalise_rows;
-use xc_sparse::{DType, Rows};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // 1. Read a data set. The header says: 4 instances, 6 features, 3 labels.
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // 2. A model: the weight of a feature for a label is the sum of its values over the label's
     //    instances.
-    let rows = Rows::new(data.features.view());
+    let rows = data.features.view();
     let instances_of = data.labels.transpose();
     let mut weights = std::collections::BTreeMap::new();
     for (label, instances) in (0u32..).zip(instances_of.iter()) {
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     //    allocated from the second query on but the answers.
     let (mut query, mut product, mut top) = (QueryScratch::default(), ProductScratch::default(), TopK::default());
     let (mut scores, mut answers) = (Vec::new(), RankedBatch::new());
-    for i in 0..rows.len() {
+    for i in 0..rows.rows() {
         scores.clear();
         let query = query.prepare(rows.row(i), &map);
         margins(&level.view(), &query, &[0], Choice::Auto, &mut product, &mut scores);

@@ -36,7 +36,7 @@
 //! ```
 //!
 //! # When not to use it
-//! For general sparse algebra use `sprs`, whose matrix types are used here ([`CsrMatrix`]); for
+//! For general sparse algebra use `sprs`; for
 //! decompositions, `faer`. Weights that are mostly nonzero belong in [`dense`]: a sparse product
 //! reads an index with each weight.
 //!
@@ -87,7 +87,7 @@ pub use buffer::{Buffer, FloatBuffer};
 pub use cancel::Cancel;
 pub use dtype::DType;
 pub use rows::{
-    CscMatrix, CscView, CsrMatrix, CsrView, Dataset, DenseMatrix, DenseRows, LabelRows, LabelRowsError, Rows,
+    CscMatrix, CscView, CsrMatrix, CsrView, Dataset, DenseMatrix, DenseRows, LabelRows, LabelRowsError, MatrixError,
     SparseRow, SparseRowError,
 };
 pub use simd::{Isa, Loop, vectorised, vectorised_loop, vectorised_loop_on};

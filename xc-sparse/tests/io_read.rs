@@ -19,7 +19,7 @@ fn read(name: &str, content: &str, options: &ReadOptions) -> Dataset {
 }
 
 fn row(data: &Dataset, i: usize) -> Vec<(u32, f32)> {
-    xc_sparse::Rows::new(data.features.view()).row(i).iter().collect()
+    data.features.view().row(i).iter().collect()
 }
 
 fn labels(data: &Dataset) -> Vec<&[u32]> {
@@ -29,7 +29,7 @@ fn labels(data: &Dataset) -> Vec<&[u32]> {
 #[test]
 fn xc_text_with_a_header() {
     let data = read("a.txt", "4 10 4\n0,2 1:0.5 7:1\n 3:2.5\n1\n\n", &ReadOptions::default());
-    assert_eq!(data.features.shape(), (4, 10));
+    assert_eq!((data.features.rows(), data.features.cols()), (4, 10));
     assert_eq!(data.labels.n_labels(), 4);
     assert_eq!(labels(&data), [&[0, 2][..], &[], &[1], &[]]);
     assert_eq!(row(&data, 0), [(1, 0.5), (7, 1.0)]);

@@ -8,7 +8,7 @@ use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, Start, product};
 use xc_sparse::dtype::DType;
 use xc_sparse::io::{IndexBase, SvmlightBases, write_npz, write_svmlight, write_xc, write_xc_features};
 use xc_sparse::uniform::{ByteLines, Connections, ConnectionsError, ConvertError, FanIn, Indices, Kernels, Lines};
-use xc_sparse::{CscMatrix, CsrMatrix, Isa, LabelRows, Rows, SparseRow, SparseRowError};
+use xc_sparse::{CscMatrix, CsrMatrix, Isa, LabelRows, SparseRow, SparseRowError};
 
 /// The least `n` for which `n * each`, cut to the bits of a size, is at most `most`, though it is more.
 fn wraps(each: usize, most: usize) -> Option<usize> {
@@ -79,10 +79,10 @@ proptest! {
         let whole = matrix(&lists);
         let (from, to) = (cut.0.min(cut.1).min(lists.len()), cut.0.max(cut.1).min(lists.len()));
         let copy = matrix(&lists[from..to]);
-        let view = whole.slice_outer(from..to);
+        let view = whole.slice(from..to);
         let owned = view.to_owned();
         let labels = LabelRows::from_lists(vec![[1u32]; to - from], 2).unwrap();
-        for slice in [view.view(), owned.view()] {
+        for slice in [view, owned.view()] {
             let written = |matrix: xc_sparse::CsrView<'_>| {
                 let (mut a, mut b, mut c, mut d) = (Vec::new(), Vec::new(), Vec::new(), std::io::Cursor::new(Vec::new()));
                 write_xc(&mut a, matrix, &labels).unwrap();
@@ -92,11 +92,11 @@ proptest! {
                 write_npz(&mut d, matrix).unwrap();
                 (a, b, c, d.into_inner())
             };
-            prop_assert!(written(slice.view()) == written(copy.view()));
-            let (rows, plain) = (Rows::new(slice.view()), Rows::new(copy.view()));
-            prop_assert_eq!((rows.len(), rows.nnz()), (plain.len(), plain.nnz()));
-            prop_assert!((0..rows.len()).all(|i| rows.row(i) == plain.row(i)));
-            let all: Vec<u32> = (0..rows.len() as u32).collect();
+            prop_assert!(written(slice) == written(copy.view()));
+            let (rows, plain) = (slice, copy.view());
+            prop_assert_eq!((rows.rows(), rows.nnz()), (plain.rows(), plain.nnz()));
+            prop_assert!((0..rows.rows()).all(|i| rows.row(i) == plain.row(i)));
+            let all: Vec<u32> = (0..rows.rows() as u32).collect();
             prop_assert!(rows.select(&all) == copy);
         }
     }
@@ -108,12 +108,12 @@ proptest! {
         let n = starts.len();
         let indices: Vec<u32> = starts.iter().flat_map(|&start| start as u32..(start + fan_in) as u32).collect();
         let weights: Vec<f32> = (0..indices.len()).map(|at| at as f32 - 3.5).collect();
-        let whole = CscMatrix::new_csc((5, n), (0..=n).map(|label| label * fan_in).collect(), indices, weights);
+        let whole = CscMatrix::try_new((5, n), (0..=n).map(|label| label * fan_in).collect(), indices, weights).unwrap();
         let (from, to) = (cut.0.min(cut.1).min(n), cut.0.max(cut.1).min(n));
-        let slice = whole.slice_outer(from..to);
+        let slice = whole.view().slice(from..to);
         for uniform in [true, false] {
             let all = Connections::from_csc(whole.view(), DType::F32, uniform).unwrap();
-            let some = Connections::from_csc(slice.view(), DType::F32, uniform).unwrap();
+            let some = Connections::from_csc(slice, DType::F32, uniform).unwrap();
             prop_assert_eq!(some.n_labels(), to - from);
             for label in 0..to - from {
                 let of = |connections: &Connections, label| -> Vec<(usize, f32)> {
@@ -146,7 +146,7 @@ fn matrix(lists: &[Vec<f32>]) -> CsrMatrix {
     let mut indptr = vec![0];
     lists.iter().for_each(|row| indptr.push(indptr[indptr.len() - 1] + row.len()));
     let indices = lists.iter().flat_map(|row| 0..row.len() as u32).collect();
-    CsrMatrix::new((lists.len(), 5), indptr, indices, lists.concat())
+    CsrMatrix::from_checked((lists.len(), 5), indptr, indices, lists.concat())
 }
 
 #[test]
@@ -157,12 +157,11 @@ fn the_input_of_an_index_that_the_narrow_type_would_hold_is_refused() {
 
 #[test]
 fn columns_of_different_lengths_are_blamed_by_their_label() {
-    let matrix = CscMatrix::new_csc((3, 4), vec![0, 1, 2, 4, 5], vec![0, 1, 0, 2, 1], vec![1.0; 5]);
-    let refused =
-        |from: usize| Connections::from_csc(matrix.slice_outer(from..4).view(), DType::F32, true).unwrap_err();
+    let matrix = CscMatrix::try_new((3, 4), vec![0, 1, 2, 4, 5], vec![0, 1, 0, 2, 1], vec![1.0; 5]).unwrap();
+    let refused = |from: usize| Connections::from_csc(matrix.view().slice(from..4), DType::F32, true).unwrap_err();
     assert_eq!(refused(0), ConvertError::NotUniform { label: 2, got: 2, expected: 1 });
     assert_eq!(refused(1), ConvertError::NotUniform { label: 1, got: 2, expected: 1 });
-    let varying = Connections::from_csc(matrix.slice_outer(1..4).view(), DType::F32, false).unwrap();
+    let varying = Connections::from_csc(matrix.view().slice(1..4), DType::F32, false).unwrap();
     assert!(matches!(varying.fan_in(), FanIn::Varying(starts) if starts[..] == [0, 1, 3, 4]));
 }
 

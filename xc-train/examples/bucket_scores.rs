@@ -11,7 +11,6 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use xc_nn::Features;
-use xc_sparse::Rows;
 use xc_sparse::io::{ReadOptions, read_dataset};
 use xc_sparse::store::OpenMode;
 use xc_train::mach::MachContainer;
@@ -30,7 +29,7 @@ fn main() -> Result<(), Failure> {
     let options = ReadOptions { n_features: Some(model.n_features()), ..ReadOptions::default() };
     let queries = read_dataset(Path::new(input), &options)?.features;
     let n_queries = queries.rows().min(n_queries.parse()?);
-    let queries = queries.slice_outer(0..n_queries);
+    let queries = queries.slice(0..n_queries);
     let mut out = BufWriter::new(std::fs::File::create(output)?);
     let shape = (n_queries, model.assignment().n_repetitions(), model.assignment().n_buckets());
     let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape:?}, }}");
@@ -41,7 +40,7 @@ fn main() -> Result<(), Failure> {
     out.write_all(b"\x93NUMPY\x01\x00")?;
     out.write_all(&u16::try_from(header.len())?.to_le_bytes())?;
     out.write_all(header.as_bytes())?;
-    let queries = Features::Sparse(Rows::new(queries));
+    let queries = Features::Sparse(queries);
     model.blocks(queries, |_, scores| scores.iter().try_for_each(|score| out.write_all(&score.to_le_bytes())))?;
     out.flush()?;
     Ok(())

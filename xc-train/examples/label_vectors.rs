@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 use xc_nn::Features;
+use xc_sparse::DenseMatrix;
 use xc_sparse::io::{Instances, read_instances, write_npy};
-use xc_sparse::{DenseMatrix, Rows};
 use xc_train::classifier::Classifier;
 use xc_train::model::{Model, Queries};
 
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Instances::Features(set) if model.pipeline().is_none() => set.features,
         Instances::Features(set) => model.features(Queries::Sparse(set.features.view()))?,
     };
-    let queries = classifier.query_vectors(Features::Sparse(Rows::new(rows.view())), 1.0);
+    let queries = classifier.query_vectors(Features::Sparse(rows.view()), 1.0);
     for (name, vectors) in [("base.npy", classifier.label_vectors(1.0)?), ("query.npy", queries)] {
         let DenseMatrix { rows, columns, values } = vectors;
         write_npy(&mut BufWriter::new(File::create(Path::new(folder).join(name))?), rows, columns, &values)?;

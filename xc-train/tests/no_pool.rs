@@ -35,7 +35,7 @@ fn models_of_every_kind_open_and_answer_a_query_without_a_global_pool_and_a_batc
         model.predict(&query, &options, &mut scratch, &mut answer).unwrap();
         let one = match queries {
             Queries::Text(texts) => model.predict_batch(Queries::Text(&texts[..1]), &options),
-            _ => model.predict_batch(Queries::Sparse(rows.slice_outer(0..1)), &options),
+            _ => model.predict_batch(Queries::Sparse(rows.slice(0..1)), &options),
         };
         assert_eq!(one.unwrap().ranked.row(0), answer.labels, "{name}");
         models.push(model);

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         values.extend(row.map(|entry| entry.1));
         indptr.push(indices.len());
     }
-    let features = CsrMatrix::new((n, n_labels as usize + 7), indptr, indices, values);
+    let features = CsrMatrix::try_new((n, n_labels as usize + 7), indptr, indices, values)?;
     let labels = LabelRows::from_lists((0..n as u32).map(|i| [i % n_labels]), n_labels as usize)?;
 
     // 2. Train. The parameters hold all that makes the model; rows are scaled here and in every

@@ -23,7 +23,7 @@
 //!
 //! // Four instances; features 0 and 1 speak for label 0, 2 and 3 for label 1. Feature 4 says nothing.
 //! let (indptr, indices) = (vec![0, 2, 4, 6, 8], vec![0, 4, 1, 4, 2, 4, 3, 4]);
-//! let features = CsrMatrix::new((4, 5), indptr, indices, vec![1.0; 8]);
+//! let features = CsrMatrix::try_new((4, 5), indptr, indices, vec![1.0; 8])?;
 //! let labels = LabelRows::from_lists([[0], [0], [1], [1]], 2)?;
 //!
 //! let model = TreeModel::train(&TrainInput::new(features.view(), &labels), &TreeParams::default())?;

@@ -22,7 +22,7 @@ fn data(n: usize, l: usize) -> (CsrMatrix, LabelRows) {
         indptr.push(indices.len());
         lists.push(labels);
     }
-    (CsrMatrix::new((n, l + 11), indptr, indices, values), LabelRows::from_lists(lists, l).unwrap())
+    (CsrMatrix::from_checked((n, l + 11), indptr, indices, values), LabelRows::from_lists(lists, l).unwrap())
 }
 
 fn clusters(branching: usize, max_leaf: usize) -> ClusterParams {

@@ -7,7 +7,7 @@ use xc_sparse::chunked::{Choice, ChunkRows, Intersect};
 use xc_sparse::dtype::DType;
 use xc_sparse::rank::{Scored, rank_order};
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
-use xc_sparse::{CsrMatrix, Rows, SparseRow};
+use xc_sparse::{CsrMatrix, SparseRow};
 use xc_tree::*;
 
 const D: usize = 400;
@@ -144,8 +144,8 @@ proptest! {
         let params = PredictParams::new(&model, 5);
         let (from, to) = (cut.0.min(cut.1).min(n), cut.0.max(cut.1).min(n));
         let all = model.predict_batch(queries.view(), &params);
-        let slice = queries.slice_outer(from..to);
-        for some in [model.predict_batch(slice.view(), &params), model.predict_batch(slice.to_owned().view(), &params)] {
+        let slice = queries.slice(from..to);
+        for some in [model.predict_batch(slice, &params), model.predict_batch(slice.to_owned().view(), &params)] {
             prop_assert_eq!(some.len(), to - from);
             prop_assert!((from..to).all(|i| bits(some.row(i - from)) == bits(all.row(i))));
         }
@@ -162,7 +162,7 @@ proptest! {
         prop_assert!(SparseRow::try_new(&[1, 5, 90], &values).is_err());
         let row = SparseRow::from_checked(&[1, 5, 90], &values);
         prop_assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.predict(row, 5))).is_err());
-        let matrix = CsrMatrix::new((1, D), vec![0, 3], vec![1, 5, 90], values.to_vec());
+        let matrix = CsrMatrix::from_checked((1, D), vec![0, 3], vec![1, 5, 90], values.to_vec());
         let params = PredictParams::new(&model, 5);
         prop_assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.predict_batch(matrix.view(), &params))).is_err());
         let unsorted = SparseRow::from_checked(&[5, 1, 90], &[1.0; 3]);
@@ -174,7 +174,7 @@ proptest! {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let parts = random_tree(&mut rng, n_labels, branching);
         let queries = random_queries(&mut rng, n);
-        let rows = Rows::new(queries.view());
+        let rows = queries.view();
         for post in POSTS {
             let model = TreeModel::from_parts(info(n_labels, post), vec![parts.clone()], DType::F32).unwrap();
             let (mut scratch, mut out) = (PredictScratch::default(), vec![]);
@@ -199,7 +199,7 @@ proptest! {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let parts = random_tree(&mut rng, n_labels, 40);
         let queries = random_queries(&mut rng, 300);
-        let rows = Rows::new(queries.view());
+        let rows = queries.view();
         for post in [PostProcessor::Hinge { p: 3 }, PostProcessor::Sigmoid, PostProcessor::Noop] {
             let model = TreeModel::from_parts(info(n_labels, post), vec![parts.clone()], DType::F32).unwrap();
             let batch = model.predict_batch(queries.view(), &PredictParams { top_k: k, beam, choice: Choice::Auto });
@@ -218,7 +218,7 @@ proptest! {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let trees: Vec<TreeParts> = (0..n_trees).map(|_| random_tree(&mut rng, n_labels, branching)).collect();
         let queries = random_queries(&mut rng, n);
-        let rows = Rows::new(queries.view());
+        let rows = queries.view();
         // Scores of a cubic hinge are often 0, where only ids tell labels apart.
         for post in [PostProcessor::Hinge { p: 3 }, PostProcessor::Sigmoid] {
             let model = TreeModel::from_parts(info(n_labels, post), trees.clone(), DType::F32).unwrap();
@@ -256,7 +256,7 @@ proptest! {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let trees: Vec<TreeParts> = (0..n_trees).map(|_| random_tree(&mut rng, n_labels, 6)).collect();
         let queries = random_queries(&mut rng, 4);
-        let rows = Rows::new(queries.view());
+        let rows = queries.view();
         let post = PostProcessor::Hinge { p: 3 };
         let model = TreeModel::from_parts(info(n_labels, post), trees, DType::F32).unwrap();
         let wanted: Vec<u32> = picks.iter().map(|p| p.index(n_labels) as u32).collect();
@@ -307,7 +307,7 @@ proptest! {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let trees: Vec<TreeParts> = (0..3).map(|_| random_tree(&mut rng, n_labels, 6)).collect();
         let queries = random_queries(&mut rng, 4);
-        let rows = Rows::new(queries.view());
+        let rows = queries.view();
         let model = TreeModel::from_parts(info(n_labels, PostProcessor::Hinge { p: 3 }), trees.clone(), DType::F32).unwrap();
         let wanted: Vec<u32> = picks.iter().map(|p| p.index(n_labels) as u32).collect();
         let post = PostProcessor::Sigmoid;

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::rank::{RankedBatch, Scored};
-use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_sparse::{CsrMatrix, LabelRows};
 use xc_tree::import::pecos::{self, PecosModel};
 use xc_tree::{
     ClusterMethod, ClusterParams, LinearParams, Loss, Negatives, PredictParams, PredictScratch, TrainInput, TreeModel,
@@ -30,7 +30,7 @@ fn vectors(n: usize, classes: usize, width: usize, noise: f32, spread: f32, seed
     let indptr = (0..=n).map(|i| i * width).collect();
     let indices = (0..n).flat_map(|_| 0..width as u32).collect();
     let labels = LabelRows::from_lists((0..n).map(|i| [(i % classes) as u32]), classes).unwrap();
-    (CsrMatrix::new((n, width), indptr, indices, values), labels)
+    (CsrMatrix::from_checked((n, width), indptr, indices, values), labels)
 }
 
 fn times(rows: &CsrMatrix, factor: f32) -> CsrMatrix {
@@ -44,7 +44,7 @@ fn halves(x: &CsrMatrix, y: &LabelRows) -> [(CsrMatrix, LabelRows); 2] {
     let (n, half) = (x.rows(), x.rows() / 2);
     [0..half, half..n].map(|range| {
         let lists: Vec<Vec<u32>> = range.clone().map(|i| y.row(i).to_vec()).collect();
-        (x.slice_outer(range).to_owned(), LabelRows::from_lists(lists, y.n_labels()).unwrap())
+        (x.slice(range).to_owned(), LabelRows::from_lists(lists, y.n_labels()).unwrap())
     })
 }
 
@@ -106,7 +106,7 @@ proptest! {
                 out.clone()
             };
             for i in (0..x.rows()).step_by(17) {
-                let (row, other_row) = (Rows::new(x.view()).row(i), Rows::new(scaled.view()).row(i));
+                let (row, other_row) = (x.view().row(i), scaled.view().row(i));
                 other.predict_one(other_row, &PredictParams::new(&other, 5), &mut scratch, &mut out);
                 prop_assert_eq!(&out[..], expected.row(i));
                 let restricted = of(&model, row, &mut scratch, &mut out);
@@ -149,7 +149,12 @@ fn lengths_that_tell_labels_apart_still_do_unless_rows_are_normalised() {
         let direction = if label < 2 { [1.0, 0.5, 0.0, 0.1] } else { [0.0, 0.1, 1.0, 0.5] };
         values.extend((0..4).map(|f| 40.0 * length * (direction[f] + noise[f])));
     }
-    let x = CsrMatrix::new((400, 4), (0..=400).map(|i| 4 * i).collect(), (0..400).flat_map(|_| 0..4).collect(), values);
+    let x = CsrMatrix::from_checked(
+        (400, 4),
+        (0..=400).map(|i| 4 * i).collect(),
+        (0..400).flat_map(|_| 0..4).collect(),
+        values,
+    );
     let y = LabelRows::from_lists(rows.iter().map(|row| [row.1]), 4).unwrap();
     let of = |normalise_rows| {
         let params = TreeParams { normalise_rows, ..TreeParams::default() };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_sparse::Cancel;
 use xc_sparse::store::{CheckpointError, CheckpointFolder};
-use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_sparse::{CsrMatrix, CsrView, LabelRows};
 use xc_tree::{
     CHECKPOINT, ClusterMethod, ClusterParams, Event, LabelRepresentation, LinearParams, Loss, Negatives, NoObserver,
     Observer, PostProcessor, PredictParams, Preset, TrainError, TrainInput, TreeMemory, TreeModel, TreeParams,
@@ -26,7 +26,7 @@ fn data(n: usize, l: usize) -> (CsrMatrix, LabelRows) {
         indptr.push(indices.len());
         lists.push(labels);
     }
-    (CsrMatrix::new((n, l + 11), indptr, indices, values), LabelRows::from_lists(lists, l).unwrap())
+    (CsrMatrix::from_checked((n, l + 11), indptr, indices, values), LabelRows::from_lists(lists, l).unwrap())
 }
 
 fn small(branching: usize, max_leaf: usize) -> TreeParams {
@@ -34,9 +34,9 @@ fn small(branching: usize, max_leaf: usize) -> TreeParams {
 }
 
 /// Best label of every instance by exhaustive search.
-fn best(parts: &TreeParts, rows: Rows<'_>) -> Vec<u32> {
+fn best(parts: &TreeParts, rows: CsrView<'_>) -> Vec<u32> {
     let post = PostProcessor::Hinge { p: 3 };
-    (0..rows.len())
+    (0..rows.rows())
         .map(|i| {
             let mut scores = vec![0.0f32];
             for chunks in &parts.levels {
@@ -61,7 +61,7 @@ fn best(parts: &TreeParts, rows: Rows<'_>) -> Vec<u32> {
 }
 
 fn hits(parts: &TreeParts, x: &CsrMatrix, y: &LabelRows) -> usize {
-    let found = best(parts, Rows::new(x.view()));
+    let found = best(parts, x.view());
     found.iter().zip(y.iter()).filter(|(label, row)| row.contains(label)).count()
 }
 
@@ -155,11 +155,11 @@ fn instances_without_features_or_labels_take_part() {
     let mut lists: Vec<Vec<u32>> = y.iter().map(<[u32]>::to_vec).collect();
     lists.extend([vec![2], vec![]]);
     let y = LabelRows::from_lists(lists, 6).unwrap();
-    let (mut indptr, indices, values) = (x.indptr().raw_storage().to_vec(), x.indices().to_vec(), x.data().to_vec());
+    let (mut indptr, indices, values) = (x.indptr().to_vec(), x.indices().to_vec(), x.data().to_vec());
     let cols = x.cols();
     indptr.push(indices.len());
     indptr.push(indices.len());
-    let x = CsrMatrix::new((62, cols), indptr, indices, values);
+    let x = CsrMatrix::from_checked((62, cols), indptr, indices, values);
     let parts = train_tree(&TrainInput::new(x.view(), &y), &small(2, 2), 0, &NoObserver, None).unwrap();
     assert!(parts.levels.iter().flatten().all(|c| c.check().is_ok()));
     assert!(hits(&parts, &x, &y) >= 57);
@@ -167,7 +167,7 @@ fn instances_without_features_or_labels_take_part() {
 
 #[test]
 fn one_label_and_one_instance_are_enough() {
-    let x = CsrMatrix::new((1, 2), vec![0, 1], vec![1], vec![1.0]);
+    let x = CsrMatrix::from_checked((1, 2), vec![0, 1], vec![1], vec![1.0]);
     let y = LabelRows::from_lists([[0u32]], 1).unwrap();
     for preset in [Preset::Default, Preset::Parabel, Preset::Bonsai, Preset::XrLinear] {
         let parts = train_tree(&TrainInput::new(x.view(), &y), &preset.params(), 0, &NoObserver, None).unwrap();
@@ -224,7 +224,7 @@ fn an_instance_of_weight_zero_does_not_exist_for_the_rankers() {
         ..small(2, 100)
     };
     let a = train_tree(&weighted, &tight, 0, &NoObserver, None).unwrap();
-    let fewer = x.slice_outer(0..16).to_owned();
+    let fewer = x.slice(0..16).to_owned();
     let rows = LabelRows::from_lists(y.iter().take(16), 8).unwrap();
     let b = train_tree(&TrainInput::new(fewer.view(), &rows), &tight, 0, &NoObserver, None).unwrap();
     let near = |a: &[f32], b: &[f32]| a.len() == b.len() && a.iter().zip(b).all(|(x, y)| (x - y).abs() < 2e-3);
@@ -238,8 +238,7 @@ fn a_model_that_normalises_equals_one_of_normalised_rows_and_normalises_what_it_
     let (x, y) = data(200, 30);
     let mut scaled = x.clone();
     for i in 0..x.rows() {
-        let range = scaled.indptr().outer_inds_sz(i);
-        let row = &mut scaled.data_mut()[range];
+        let row = &mut scaled.data_mut()[x.view().range(i)];
         let length = row.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>().sqrt() as f32;
         row.iter_mut().for_each(|v| *v /= length);
     }
@@ -251,7 +250,7 @@ fn a_model_that_normalises_equals_one_of_normalised_rows_and_normalises_what_it_
     assert_eq!((model.info().normalise_rows, model.info().beam), (true, 10));
     let params = PredictParams::new(&model, 5);
     assert_eq!(model.predict_batch(stretched.view(), &params), expected.predict_batch(scaled.view(), &params));
-    let row = Rows::new(stretched.view()).row(3);
+    let row = stretched.view().row(3);
     let batch = model.predict_batch(stretched.view(), &params);
     assert_eq!(model.predict(row, 5), batch.row(3));
 }

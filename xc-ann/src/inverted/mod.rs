@@ -21,7 +21,7 @@ use crate::metric::Metric;
 use rayon::prelude::*;
 use xc_sparse::buffer::Buffer;
 use xc_sparse::rows::group_by;
-use xc_sparse::{CsrView, Rows, SparseRow};
+use xc_sparse::{CsrView, SparseRow};
 
 /// The kind in the configuration of an inverted index folder.
 #[cfg(feature = "store")]
@@ -33,7 +33,7 @@ pub const INVERTED_KIND: &str = "inverted-index";
 /// use xc_ann::{InvertedIndex, InvertedScratch, Metric};
 /// use xc_sparse::{CsrMatrix, SparseRow};
 ///
-/// let rows = CsrMatrix::new((3, 4), vec![0, 2, 3, 4], vec![0, 2, 2, 3], vec![1.0, 2.0, 0.5, 4.0]);
+/// let rows = CsrMatrix::try_new((3, 4), vec![0, 2, 3, 4], vec![0, 2, 2, 3], vec![1.0, 2.0, 0.5, 4.0])?;
 /// let index = InvertedIndex::build(rows.view(), Metric::InnerProduct)?;
 /// let query = SparseRow::try_new(&[2], &[1.0])?;
 /// let found = index.nearest(query, 2, &mut InvertedScratch::default())?;
@@ -73,16 +73,12 @@ impl InvertedIndex {
     ///
     /// # Errors
     /// [`BuildError::Row`] and [`BuildError::Rows`].
-    ///
-    /// # Panics
-    /// If the matrix is stored by columns.
     pub fn build(matrix: CsrView<'_>, metric: Metric) -> Result<Self, BuildError> {
-        let given = Rows::new(matrix);
-        if given.len() >= u32::MAX as usize {
-            return Err(BuildError::Rows { n: given.len() });
+        if matrix.rows() >= u32::MAX as usize {
+            return Err(BuildError::Rows { n: matrix.rows() });
         }
-        let (n, n_columns) = (given.len(), given.n_features());
-        let squares: Vec<f64> = (0..n).into_par_iter().map(|row| square(given.row(row).values())).collect();
+        let (n, n_columns) = (matrix.rows(), matrix.cols());
+        let squares: Vec<f64> = (0..n).into_par_iter().map(|row| square(matrix.row(row).values())).collect();
         if let Some(row) = squares.iter().position(|square| is_beyond(*square)) {
             return Err(BuildError::Row { row });
         }
@@ -92,7 +88,7 @@ impl InvertedIndex {
         };
         let entries = (0..n).flat_map(|row| {
             let scale = scale(row);
-            given.row(row).iter().map(move |(column, value)| (column, (row as u32, (f64::from(value) * scale) as f32)))
+            matrix.row(row).iter().map(move |(column, value)| (column, (row as u32, (f64::from(value) * scale) as f32)))
         });
         let (lists, listed) = group_by(n_columns, entries).into_parts();
         let (rows, weights): (Vec<u32>, Vec<f32>) = listed.into_iter().unzip();
@@ -102,13 +98,13 @@ impl InvertedIndex {
             _ => squares.into_iter().map(rounded).collect(),
         };
         let longest = longest(metric, &squares);
-        let (mut columns, mut values) = (Vec::with_capacity(given.nnz()), Vec::with_capacity(given.nnz()));
-        for row in (0..n).map(|row| given.row(row)) {
+        let (mut columns, mut values) = (Vec::with_capacity(matrix.nnz()), Vec::with_capacity(matrix.nnz()));
+        for row in (0..n).map(|row| matrix.row(row)) {
             columns.extend_from_slice(row.indices());
             values.extend_from_slice(row.values());
         }
-        let base = given.indptr()[0];
-        let starts: Vec<u64> = given.indptr().iter().map(|&at| (at - base) as u64).collect();
+        let base = matrix.indptr()[0];
+        let starts: Vec<u64> = matrix.indptr().iter().map(|&at| (at - base) as u64).collect();
         let lists: Vec<u64> = lists.into_iter().map(|at| at as u64).collect();
         Ok(Self {
             metric,

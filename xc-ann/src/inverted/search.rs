@@ -10,7 +10,7 @@ use crate::parts::in_parts;
 use crate::precise::{Nearest, cosine};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::rows::SparseRowError;
-use xc_sparse::{Rows, SparseRow};
+use xc_sparse::{CsrView, SparseRow};
 
 /// Queries of a task of a batch.
 const SOME: usize = 16;
@@ -107,14 +107,14 @@ impl InvertedIndex {
     /// See [`QueryError`].
     pub fn search_batch(
         &self,
-        queries: Rows<'_>,
+        queries: CsrView<'_>,
         k: usize,
         filter: Option<&Filter<'_>>,
     ) -> Result<(RankedBatch, SparseEffort), QueryError> {
-        if queries.n_features() != self.n_columns {
-            return Err(QueryError::Width { found: queries.n_features(), expected: self.n_columns });
+        if queries.cols() != self.n_columns {
+            return Err(QueryError::Width { found: queries.cols(), expected: self.n_columns });
         }
-        in_parts(queries.len(), SOME, |scratch: &mut InvertedScratch, range| {
+        in_parts(queries.rows(), SOME, |scratch: &mut InvertedScratch, range| {
             let (mut found, mut effort) = (RankedBatch::new(), SparseEffort::default());
             for query in range {
                 effort += self.answer(query, queries.row(query), k, filter, scratch)?;

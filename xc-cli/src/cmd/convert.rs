@@ -440,7 +440,7 @@ fn write_npz_to(out: &mut Output, matrix: &CsrMatrix) -> Result<(), CliError> {
 /// Labels as a matrix of ones.
 fn label_matrix(labels: &LabelRows) -> CsrMatrix {
     let ones = vec![1.0; labels.nnz()];
-    CsrMatrix::new((labels.len(), labels.n_labels()), labels.indptr().to_vec(), labels.labels().to_vec(), ones)
+    CsrMatrix::from_checked((labels.len(), labels.n_labels()), labels.indptr().to_vec(), labels.labels().to_vec(), ones)
 }
 
 fn save_pipeline(folder: &Path, data: &Dataset) -> Result<(), CliError> {

@@ -7,7 +7,7 @@ use xc_nn::Features;
 use xc_sparse::DenseRows;
 use xc_sparse::io::Vectors;
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::model::{HoldOut, InputForm, TrainingRows};
 
 /// Features of all instances of a file.
@@ -86,7 +86,7 @@ impl Dataset {
     /// As a network takes them.
     pub(crate) fn features(&self) -> Features<'_> {
         match &self.features {
-            FeatureRows::Sparse(matrix) => Features::Sparse(Rows::new(matrix.view())),
+            FeatureRows::Sparse(matrix) => Features::Sparse(matrix.view()),
             FeatureRows::Vectors(vectors) => Features::Dense(DenseRows::new(vectors.values(), vectors.columns())),
         }
     }
@@ -117,7 +117,7 @@ impl Dataset {
     pub(crate) fn select(&self, rows: &[u32]) -> Self {
         Self {
             features: match &self.features {
-                FeatureRows::Sparse(matrix) => FeatureRows::Sparse(Rows::new(matrix.view()).select(rows)),
+                FeatureRows::Sparse(matrix) => FeatureRows::Sparse(matrix.view().select(rows)),
                 FeatureRows::Vectors(vectors) => FeatureRows::Vectors(vectors.select(rows)),
             },
             labels: self.labels.select(rows),
@@ -132,9 +132,9 @@ impl Dataset {
     /// Answers of a model to these instances, as it gives them to whoever asks: to texts without a known word none.
     pub(crate) fn answered(&self, answers: RankedBatch) -> RankedBatch {
         let FeatureRows::Sparse(features) = &self.features else { return answers };
-        let rows = Rows::new(features.view());
+        let rows = features.view();
         let is_known = |row: usize| !self.of_texts || !rows.row(row).indices().is_empty();
-        if (0..rows.len()).all(is_known) {
+        if (0..rows.rows()).all(is_known) {
             return answers;
         }
         let mut given = RankedBatch::new();

@@ -35,9 +35,9 @@ pub(crate) fn add_label_rows(
     data.labels = LabelRows::from_lists(lists, n_labels).unwrap_or_else(|e| panic!("one label a row: {e}"));
     let (before, width) = (data.sparse(), data.width());
     let end = before.nnz();
-    let mut indptr = before.indptr().raw_storage().to_vec();
-    indptr.extend(texts.indptr().raw_storage()[1..].iter().map(|at| end + at));
+    let mut indptr = before.indptr().to_vec();
+    indptr.extend(texts.indptr()[1..].iter().map(|at| end + at));
     let (indices, values) = ([before.indices(), texts.indices()].concat(), [before.data(), texts.data()].concat());
-    data.features = FeatureRows::Sparse(CsrMatrix::new((first + n_labels, width), indptr, indices, values));
+    data.features = FeatureRows::Sparse(CsrMatrix::from_checked((first + n_labels, width), indptr, indices, values));
     Ok(first)
 }

@@ -9,7 +9,7 @@ use xc_sparse::io::{
     Content, ForeignFile, Format, InstanceBuffer, InstanceReader, Parts, ReadError, ReadErrorKind, RowId, Source,
     UnseenCount, Vectors, read_dataset,
 };
-use xc_sparse::{CsrMatrix, DenseMatrix, Rows};
+use xc_sparse::{CsrMatrix, DenseMatrix};
 use xc_train::Model;
 use xc_train::model::{self, InputKind, Query};
 
@@ -58,7 +58,7 @@ impl QueryRows {
             Self::Texts(texts) => texts.retain(|_| which.next().is_some_and(|&kept| kept)),
             Self::Sparse(matrix) => {
                 let rows: Vec<u32> = (0..).zip(which).filter(|(_, kept)| **kept).map(|(row, _)| row).collect();
-                *matrix = Rows::new(matrix.view()).select(&rows);
+                *matrix = matrix.view().select(&rows);
             }
             Self::Dense(matrix) => {
                 let rows = matrix.view();
@@ -184,7 +184,7 @@ impl Queries {
             Reader::Whole { features, next } => {
                 let at = *next;
                 *next += 1;
-                Ok((at < features.rows()).then(|| Query::Sparse(Rows::new(features.view()).row(at))))
+                Ok((at < features.rows()).then(|| Query::Sparse(features.view().row(at))))
             }
             Reader::Vectors { vectors, next } => {
                 let at = *next;
@@ -227,7 +227,7 @@ impl Queries {
             indptr.push(indices.len());
         }
         let n_rows = indptr.len() - 1;
-        let matrix = || CsrMatrix::new((n_rows, self.n_features), indptr, indices, values);
+        let matrix = || CsrMatrix::from_checked((n_rows, self.n_features), indptr, indices, values);
         Ok((n_rows > 0).then(|| QueryRows::Sparse(matrix())))
     }
 }

@@ -161,6 +161,6 @@ fn others(params: &PipelineParams, spaces: bool) -> Vec<(String, PipelineParams)
 fn outcome(params: &PipelineParams, texts: &[String]) -> Option<Outcome> {
     let pipeline = Pipeline::fit(params.clone(), texts).ok()?;
     let rows = pipeline.transform_batch(texts);
-    let texts_without = rows.indptr().raw_storage().windows(2).filter(|row| row[0] == row[1]).count();
+    let texts_without = rows.iter().filter(|row| row.0.is_empty()).count();
     Some(Outcome { terms: pipeline.n_features(), texts_without })
 }

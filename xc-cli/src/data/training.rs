@@ -14,7 +14,7 @@ use xc_sparse::io::{
     FieldOf, Format, LabelCollector, LabelNames, Parts, ReadError, ReadErrorKind, ReadOptions, UnknownLabels,
     holds_text, open_text, read_dataset, read_labels,
 };
-use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::model::HoldOut;
 use xc_train::model::training_rows::{hash_sparse, hash_text};
 
@@ -145,6 +145,13 @@ pub(crate) fn with_names(
     Ok((labels, Some(names.names().to_vec())))
 }
 
+/// Weights each row in place.
+fn weigh(weights: &RowWeights, rows: &mut CsrMatrix) -> Result<(), xc_hash::text::WeightRowsError> {
+    let n_features = rows.cols();
+    let (indptr, indices, values) = rows.parts_mut();
+    weights.apply(n_features, indptr, indices, values)
+}
+
 fn read_feature_rows(
     path: &Path,
     with_labels: bool,
@@ -157,8 +164,8 @@ fn read_feature_rows(
     report_unseen(path.display(), options.unseen.as_deref(), context);
     let mut features = data.features;
     let wrong = |e: xc_hash::text::WeightRowsError| CliError::input(path, &e);
-    let rows = Rows::new(features.view());
-    let hashes: Vec<u64> = (0..rows.len()).into_par_iter().map(|row| hash_sparse(rows.row(row))).collect();
+    let rows = features.view();
+    let hashes: Vec<u64> = (0..rows.rows()).into_par_iter().map(|row| hash_sparse(rows.row(row))).collect();
     if let Making::Fit { weighting, .. } = &making
         && weighting.is_none_or(|weighting| weighting.idf == Idf::None)
         && options.format != Some(Format::Npy)
@@ -172,13 +179,14 @@ fn read_feature_rows(
         Making::Fit { weighting: Some(weighting), hold_out, .. } => {
             let kept = hold_out.map(|hold_out| rows.select(&hold_out.split(&hashes).0));
             let learned = kept.as_ref().map_or(features.view(), |kept| kept.view());
-            let weights = RowWeights::fit(weighting, learned).map_err(wrong)?;
-            weights.apply(&mut features).map_err(wrong)?;
+            let (indptr, indices, counts) = (learned.indptr(), learned.indices(), learned.data());
+            let weights = RowWeights::fit(weighting, learned.cols(), indptr, indices, counts).map_err(wrong)?;
+            weigh(&weights, &mut features).map_err(wrong)?;
             Some(Featurizer::Rows(weights))
         }
         Making::Fit { weighting: None, .. } | Making::Apply { maker: None, .. } => None,
         Making::Apply { maker: Some(Featurizer::Rows(weights)), .. } => {
-            weights.apply(&mut features).map_err(wrong)?;
+            weigh(weights, &mut features).map_err(wrong)?;
             None
         }
         Making::Apply { maker: Some(_), .. } => {
@@ -188,7 +196,7 @@ fn read_feature_rows(
             )));
         }
     };
-    let empty = features.indptr().as_slice().map_or(0, count_empty);
+    let empty = count_empty(features.indptr());
     if matches!(making, Making::Fit { .. }) && empty * 10 > features.rows() {
         let (name, n) = (path.display(), features.rows());
         context.warn(format_args!("{name}: {empty} of {n} instances are without a feature: they teach the bias only"));
@@ -283,9 +291,9 @@ fn read_text_rows(
         let rows = pipeline.transform_batch(&texts);
         hashes.extend(texts.iter().map(|text| hash_text(text)));
         let base = indices.len();
-        indptr.extend(rows.indptr().raw_storage()[1..].iter().map(|end| base + end));
-        indices.extend_from_slice(rows.indices());
-        values.extend_from_slice(rows.data());
+        indptr.extend(rows.indptr[1..].iter().map(|end| base + end));
+        indices.extend_from_slice(&rows.indices);
+        values.extend_from_slice(&rows.values);
         for (instance, &line) in block.instances.iter().zip(&block.lines) {
             let list = if with_labels { &*instance.labels } else { &[] };
             labels.push(list).map_err(|kind| ReadError::line(&path.display().to_string(), line, kind))?;
@@ -298,7 +306,7 @@ fn read_text_rows(
             context.warn(line);
         }
     }
-    let features = CsrMatrix::new((n_instances, pipeline.n_features()), indptr, indices, values);
+    let features = CsrMatrix::from_checked((n_instances, pipeline.n_features()), indptr, indices, values);
     let found = labels.finish();
     let maker = match making {
         Making::Fit { .. } => Some(Featurizer::Text(pipeline.clone())),

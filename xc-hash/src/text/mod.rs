@@ -45,7 +45,7 @@ pub use block::{Block, BlockError, DfBound, HashSign, HashingParams, Slots, Voca
 pub use ngrams::Grams;
 pub use normalise::{Accents, Case, normalise};
 pub use pipeline::{
-    Featurizer, FitPipelineError, FitStreamError, OpenPipelineError, PartArray, Pipeline, PipelineParams,
+    FeatureRows, Featurizer, FitPipelineError, FitStreamError, OpenPipelineError, PartArray, Pipeline, PipelineParams,
     PipelineParts, PipelineScratch, TextSink,
 };
 pub use tokenise::{TokenRule, Words};

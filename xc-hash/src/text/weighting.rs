@@ -19,7 +19,6 @@
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use sprs::{CsMatI, CsMatViewI};
 use thiserror::Error;
 
 /// How a count enters.
@@ -95,9 +94,6 @@ pub enum WeightRowsError {
         /// Features of the fitted rows.
         expected: usize,
     },
-    /// The matrix is stored by columns.
-    #[error("a matrix stored by rows is needed; this one is stored by columns")]
-    ByColumns,
 }
 
 /// Weighting with what it learned from training rows; applied to any further row.
@@ -105,12 +101,11 @@ pub enum WeightRowsError {
 /// ```
 /// use xc_hash::text::{RowWeights, Weighting};
 /// // Feature 0 is in both rows, feature 1 in one.
-/// let counts = sprs::CsMatI::<f32, u32, usize>::new((2, 2), vec![0, 2, 3], vec![0, 1, 0], vec![1.0, 3.0, 2.0]);
-/// let weights = RowWeights::fit(Weighting::default(), counts.view())?;
+/// let (indptr, features, mut values) = ([0, 2, 3], [0, 1, 0], [1.0, 3.0, 2.0]);
+/// let weights = RowWeights::fit(Weighting::default(), 2, &indptr, &features, &values)?;
 /// assert_eq!(weights.idf()[0], 1.0);
-/// let mut rows = counts.clone();
-/// weights.apply(&mut rows)?;
-/// assert!((rows.data()[2] - 1.0).abs() < 1e-6); // a single feature: length 1
+/// weights.apply(2, &indptr, &features, &mut values)?;
+/// assert!((values[2] - 1.0).abs() < 1e-6); // a single feature: length 1
 /// # Ok::<(), xc_hash::text::WeightRowsError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -123,21 +118,31 @@ pub struct RowWeights {
 }
 
 impl RowWeights {
-    /// Learns from rows of counts. *Shapes*: instances x features. *Cost*: O(nnz), one `u32` and
-    /// one `f32` a feature.
+    /// Learns from rows of counts. *Shapes*: the rows are `n_features` wide; row `i` has the entries
+    /// `indptr[i] - indptr[0]..indptr[i + 1] - indptr[0]`. *Cost*: O(entries), one `u32` and one `f32` a
+    /// feature.
     ///
     /// # Errors
-    /// A value that is not finite; a matrix stored by columns.
-    pub fn fit(weighting: Weighting, counts: CsMatViewI<'_, f32, u32, usize>) -> Result<Self, WeightRowsError> {
-        check(counts)?;
-        let mut df = vec![0u32; if weighting.idf == Idf::None { 0 } else { counts.cols() }];
+    /// A value that is not finite.
+    ///
+    /// # Panics
+    /// If a feature is not below `n_features` (with an idf).
+    pub fn fit(
+        weighting: Weighting,
+        n_features: usize,
+        indptr: &[usize],
+        features: &[u32],
+        counts: &[f32],
+    ) -> Result<Self, WeightRowsError> {
+        check(indptr, features, counts)?;
+        let mut df = vec![0u32; if weighting.idf == Idf::None { 0 } else { n_features }];
         if weighting.idf != Idf::None {
-            for (&feature, &value) in counts.indices().iter().zip(counts.data()) {
+            for (&feature, &value) in features.iter().zip(counts) {
                 df[feature as usize] += (value != 0.0) as u32;
             }
         }
-        let n_instances = if weighting.idf == Idf::None { 0 } else { counts.rows() as u64 };
-        Ok(Self::from_df(weighting, n_instances, counts.cols(), &df))
+        let n_instances = if weighting.idf == Idf::None { 0 } else { indptr.len() as u64 - 1 };
+        Ok(Self::from_df(weighting, n_instances, n_features, &df))
     }
 
     /// From frequencies that were counted elsewhere.
@@ -188,26 +193,31 @@ impl RowWeights {
         &self.idf
     }
 
-    /// Weights every row in place. *Determinism*: each row alone, at any number of threads.
+    /// Weights every row in place; see [`Self::fit`] for the shapes. *Determinism*: each row alone, at any
+    /// number of threads.
     ///
     /// # Errors
-    /// More features than the fitted rows had (fewer are fine); a value that is not finite; a
-    /// matrix stored by columns. Nothing is changed then.
-    pub fn apply(&self, counts: &mut CsMatI<f32, u32, usize>) -> Result<(), WeightRowsError> {
-        if counts.cols() > self.n_features {
-            return Err(WeightRowsError::Width { got: counts.cols(), expected: self.n_features });
+    /// More features than the fitted rows had (fewer are fine); a value that is not finite. Nothing is
+    /// changed then.
+    ///
+    /// # Panics
+    /// If the pointers do not fit the entries, or a feature is not below `n_features` (with an idf).
+    pub fn apply(
+        &self,
+        n_features: usize,
+        indptr: &[usize],
+        features: &[u32],
+        values: &mut [f32],
+    ) -> Result<(), WeightRowsError> {
+        if n_features > self.n_features {
+            return Err(WeightRowsError::Width { got: n_features, expected: self.n_features });
         }
-        check(counts.view())?;
-        let (n_rows, n_features) = counts.shape();
-        let whole = std::mem::replace(counts, CsMatI::empty(sprs::CompressedStorage::CSR, 0));
-        let (mut indptr, indices, mut values) = whole.into_raw_storage();
-        // A slice of a matrix keeps the pointers of the whole.
-        let base = indptr[0];
-        indptr.iter_mut().for_each(|end| *end -= base);
+        check(indptr, features, values)?;
+        let (n_rows, base) = (indptr.len() - 1, indptr[0]);
         // Pieces of about equal nnz, cut at row borders.
         const PIECE: usize = 1 << 15;
         let mut pieces = Vec::new();
-        let (mut rest, mut first) = (values.as_mut_slice(), 0);
+        let (mut rest, mut first) = (values, 0);
         while first < n_rows {
             let mut end = first + 1;
             while end < n_rows && indptr[end] - indptr[first] < PIECE {
@@ -220,11 +230,10 @@ impl RowWeights {
         pieces.into_par_iter().for_each(|(rows, mut piece)| {
             for row in rows {
                 let (values, after) = piece.split_at_mut(indptr[row + 1] - indptr[row]);
-                self.weigh(&indices[indptr[row]..indptr[row + 1]], values);
+                self.weigh(&features[indptr[row] - base..indptr[row + 1] - base], values);
                 piece = after;
             }
         });
-        *counts = CsMatI::new((n_rows, n_features), indptr, indices, values);
         Ok(())
     }
 
@@ -284,14 +293,10 @@ fn tf_part(tf: Tf, value: f32) -> f64 {
     }
 }
 
-fn check(rows: CsMatViewI<'_, f32, u32, usize>) -> Result<(), WeightRowsError> {
-    if !rows.is_csr() {
-        return Err(WeightRowsError::ByColumns);
-    }
-    if let Some(at) = rows.data().iter().position(|v| !v.is_finite()) {
-        let base = rows.indptr().raw_storage()[0];
-        let row = rows.indptr().raw_storage().partition_point(|&p| p - base <= at) - 1;
-        return Err(WeightRowsError::NotFinite { row, feature: rows.indices()[at], value: rows.data()[at] });
+fn check(indptr: &[usize], features: &[u32], values: &[f32]) -> Result<(), WeightRowsError> {
+    if let Some(at) = values.iter().position(|v| !v.is_finite()) {
+        let row = indptr.partition_point(|&p| p - indptr[0] <= at) - 1;
+        return Err(WeightRowsError::NotFinite { row, feature: features[at], value: values[at] });
     }
     Ok(())
 }
@@ -301,7 +306,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    type Rows = CsMatI<f32, u32, usize>;
+    #[derive(Clone)]
+    struct Rows(usize, Vec<usize>, Vec<u32>, Vec<f32>);
+
+    impl Rows {
+        fn fit(&self, weighting: Weighting) -> Result<RowWeights, WeightRowsError> {
+            RowWeights::fit(weighting, self.0, &self.1, &self.2, &self.3)
+        }
+
+        fn weigh(&mut self, weights: &RowWeights) -> Result<(), WeightRowsError> {
+            weights.apply(self.0, &self.1, &self.2, &mut self.3)
+        }
+    }
 
     fn rows(n_features: usize, rows: &[Vec<(u32, f32)>]) -> Rows {
         let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -310,7 +326,7 @@ mod tests {
             values.extend(row.iter().map(|x| x.1));
             indptr.push(indices.len());
         }
-        Rows::new((rows.len(), n_features), indptr, indices, values)
+        Rows(n_features, indptr, indices, values)
     }
 
     fn weighting(tf: Tf, idf: Idf, norm: Norm) -> Weighting {
@@ -320,16 +336,16 @@ mod tests {
     #[test]
     fn the_formula_by_hand() {
         let counts = rows(3, &[vec![(0, 1.0), (1, 4.0)], vec![(0, 2.0)], vec![]]);
-        let weights = RowWeights::fit(weighting(Tf::Sublinear, Idf::Smooth, Norm::None), counts.view()).unwrap();
+        let weights = counts.fit(weighting(Tf::Sublinear, Idf::Smooth, Norm::None)).unwrap();
         let idf = [(4f64 / 3.0).ln() + 1.0, 2f64.ln() + 1.0, 4f64.ln() + 1.0];
         assert_eq!(weights.idf(), idf.map(|v| v as f32));
         let mut out = counts.clone();
-        weights.apply(&mut out).unwrap();
+        out.weigh(&weights).unwrap();
         let want = [idf[0], (1.0 + 4f64.ln()) * idf[1], (1.0 + 2f64.ln()) * idf[0]];
-        for (got, want) in out.data().iter().zip(want) {
+        for (got, want) in out.3.iter().zip(want) {
             assert!((*got as f64 - want).abs() < 1e-6, "{got} {want}");
         }
-        let plain = RowWeights::fit(weighting(Tf::Raw, Idf::Plain, Norm::None), counts.view()).unwrap();
+        let plain = counts.fit(weighting(Tf::Raw, Idf::Plain, Norm::None)).unwrap();
         assert_eq!(plain.idf(), [1.5f64.ln() + 1.0, 3f64.ln() + 1.0, 3f64.ln() + 1.0].map(|v| v as f32));
     }
 
@@ -339,8 +355,8 @@ mod tests {
         let counts = rows(4, &[values]);
         let run = |tf, norm| {
             let mut out = counts.clone();
-            RowWeights::fit(weighting(tf, Idf::Smooth, norm), counts.view()).unwrap().apply(&mut out).unwrap();
-            out.data().to_vec()
+            out.weigh(&counts.fit(weighting(tf, Idf::Smooth, norm)).unwrap()).unwrap();
+            out.3
         };
         let log = run(Tf::Sublinear, Norm::None);
         assert_eq!((log[0], log[2]), (0.5, 0.0));
@@ -349,33 +365,30 @@ mod tests {
         assert!(run(Tf::Raw, Norm::L2).iter().all(|v| v.is_finite()));
         let zero = rows(1, &[vec![(0, 0.0)]]);
         let mut out = zero.clone();
-        RowWeights::fit(Weighting::default(), zero.view()).unwrap().apply(&mut out).unwrap();
-        assert_eq!(out.data(), [0.0]);
+        out.weigh(&zero.fit(Weighting::default()).unwrap()).unwrap();
+        assert_eq!(out.3, [0.0]);
     }
 
     #[test]
     fn bad_rows_are_refused_and_left_alone() {
         let good = rows(2, &[vec![], vec![(0, 1.0)]]);
-        let weights = RowWeights::fit(Weighting::default(), good.view()).unwrap();
+        let weights = good.fit(Weighting::default()).unwrap();
         let mut bad = rows(2, &[vec![], vec![], vec![(0, 1.0), (1, f32::NAN)], vec![(0, 1.0)]]);
-        let error = weights.apply(&mut bad).unwrap_err();
+        let error = bad.weigh(&weights).unwrap_err();
         assert_eq!(error.to_string(), "row 2, feature 1: value NaN is not finite");
-        assert_eq!(bad.data()[0], 1.0);
-        assert!(RowWeights::fit(Weighting::default(), bad.view()).is_err());
-        let slice = bad.slice_outer(1..3);
+        assert_eq!(bad.3[0], 1.0);
+        assert!(bad.fit(Weighting::default()).is_err());
         assert!(matches!(
-            RowWeights::fit(Weighting::default(), slice.view()),
+            RowWeights::fit(Weighting::default(), 2, &bad.1[1..4], &bad.2[..2], &bad.3[..2]),
             Err(WeightRowsError::NotFinite { row: 1, feature: 1, .. })
         ));
         let mut wide = rows(3, &[]);
-        assert_eq!(weights.apply(&mut wide), Err(WeightRowsError::Width { got: 3, expected: 2 }));
+        assert_eq!(wide.weigh(&weights), Err(WeightRowsError::Width { got: 3, expected: 2 }));
         let mut narrow = rows(1, &[vec![(0, 2.0)]]);
-        weights.apply(&mut narrow).unwrap();
-        assert_eq!((narrow.cols(), narrow.data()), (1, &[1.0][..]));
-        let columns = good.to_csc();
-        assert_eq!(RowWeights::fit(Weighting::default(), columns.view()), Err(WeightRowsError::ByColumns));
+        narrow.weigh(&weights).unwrap();
+        assert_eq!((narrow.0, narrow.3), (1, vec![1.0]));
         let mut none = rows(0, &[]);
-        RowWeights::fit(Weighting::default(), none.view()).unwrap().apply(&mut none).unwrap();
+        none.weigh(&none.fit(Weighting::default()).unwrap()).unwrap();
     }
 
     proptest! {
@@ -389,12 +402,14 @@ mod tests {
                 lists.iter().map(|row| row.iter().map(|(&f, &v)| (f, v as f32)).collect()).collect();
             let (from, to) = (cut.0.min(cut.1).min(lists.len()), cut.0.max(cut.1).min(lists.len()));
             let (whole, mut copy) = (rows(50, &lists), rows(50, &lists[from..to]));
-            let mut slice = whole.slice_outer(from..to).to_owned();
-            let weights = RowWeights::fit(Weighting::default(), slice.view()).unwrap();
-            prop_assert_eq!(&weights, &RowWeights::fit(Weighting::default(), copy.view()).unwrap());
-            weights.apply(&mut slice).unwrap();
-            weights.apply(&mut copy).unwrap();
-            prop_assert_eq!((slice.shape(), slice.data()), (copy.shape(), copy.data()));
+            let (Rows(width, indptr, features, mut values), entries) = (whole.clone(), whole.1[from]..whole.1[to]);
+            let (indptr, features) = (&indptr[from..=to], &features[entries.clone()]);
+            let values = &mut values[entries];
+            let weights = RowWeights::fit(Weighting::default(), width, indptr, features, values).unwrap();
+            prop_assert_eq!(&weights, &copy.fit(Weighting::default()).unwrap());
+            weights.apply(width, indptr, features, values).unwrap();
+            copy.weigh(&weights).unwrap();
+            prop_assert_eq!(values, &copy.3[..]);
         }
 
         #[test]
@@ -407,14 +422,14 @@ mod tests {
             // Long enough for several pieces of work.
             let many: Vec<_> = std::iter::repeat_n(one.clone(), pieces * 40).flatten().collect();
             let counts = rows(50, &many);
-            let weights = RowWeights::fit(Weighting::default(), counts.view()).unwrap();
+            let weights = counts.fit(Weighting::default()).unwrap();
             let mut out = counts.clone();
-            weights.apply(&mut out).unwrap();
-            for (row, counts) in out.outer_iterator().zip(&many) {
+            out.weigh(&weights).unwrap();
+            for (row, counts) in out.1.windows(2).map(|w| &out.3[w[0]..w[1]]).zip(&many) {
                 let features: Vec<u32> = counts.iter().map(|x| x.0).collect();
                 let mut values: Vec<f32> = counts.iter().map(|x| x.1).collect();
                 weights.weigh(&features, &mut values);
-                prop_assert_eq!(row.data(), &values[..]);
+                prop_assert_eq!(row, &values[..]);
             }
         }
     }

@@ -53,7 +53,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 use xc_sparse::buffer::Pages;
 use xc_sparse::parallel::in_pool;
-use xc_sparse::{Buffer, CsrView, DenseRows, Rows};
+use xc_sparse::{Buffer, CsrView, DenseRows};
 
 /// Most tables that one task works on: they have their keys in the same cache lines.
 const TOGETHER: usize = 4;
@@ -115,7 +115,7 @@ impl Tables {
     /// As [`Tables::of_dense`].
     pub fn of_sparse(family: &dyn Family, rows: CsrView<'_>, scratch: &mut Scratch) -> Result<Self, HashError> {
         let mut keys = Keys::new(family.params().n_tables as usize);
-        family.keys_sparse(Rows::new(rows), &mut keys, scratch)?;
+        family.keys_sparse(rows, &mut keys, scratch)?;
         Ok(Self::of_keys(family.key_bits(), keys))
     }
 

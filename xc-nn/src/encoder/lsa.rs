@@ -19,7 +19,7 @@ use faer::{Conj, Mat, Par, Spec};
 use rayon::prelude::*;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::simd::prefetch_start;
-use xc_sparse::{Loop, Rows, vectorised_loop};
+use xc_sparse::{CsrView, Loop, vectorised_loop};
 
 /// Columns of a task: two cache lines of a row of `V`.
 const STRIPE: usize = 32;
@@ -51,7 +51,7 @@ const DEPENDENT: f32 = 1e-5;
 /// # Panics
 /// If a row has a feature that is none, or there is no pass.
 pub fn embeddings(
-    rows: Rows<'_>,
+    rows: CsrView<'_>,
     which: &[u32],
     k: usize,
     passes: usize,
@@ -60,7 +60,7 @@ pub fn embeddings(
     cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Option<Vec<f32>> {
     assert!(passes > 0, "no pass");
-    let (n_features, n_stripes) = (rows.n_features(), k.div_ceil(STRIPE));
+    let (n_features, n_stripes) = (rows.cols(), k.div_ceil(STRIPE));
     // A row is `n_stripes` parts; columns behind the k-th are 0 and stay so.
     let mut v = vec![[0.0f32; STRIPE]; n_features * n_stripes];
     v.par_chunks_mut((CHUNK * n_stripes).max(1)).enumerate().for_each(|(at, parts)| {
@@ -131,7 +131,7 @@ struct Stripe {
 
 /// Adds what the rows `which` give to a stripe.
 struct Multiply<'a> {
-    rows: Rows<'a>,
+    rows: CsrView<'a>,
     which: &'a [u32],
     v: &'a [Part],
     stripe: usize,
@@ -239,12 +239,12 @@ mod tests {
         }
         let indptr = (0..=n).map(|i| i * n_features).collect();
         let indices = (0..n).flat_map(|_| 0..n_features as u32).collect();
-        (CsrMatrix::new((n, n_features), indptr, indices, values), basis)
+        (CsrMatrix::from_checked((n, n_features), indptr, indices, values), basis)
     }
 
     fn found(x: &CsrMatrix, k: usize, mean_square: f64) -> Vec<f32> {
         let which: Vec<u32> = (0..x.rows() as u32).collect();
-        embeddings(Rows::new(x.view()), &which, k, 3, mean_square, 1, &|| false).unwrap()
+        embeddings(x.view(), &which, k, 3, mean_square, 1, &|| false).unwrap()
     }
 
     fn column(v: &[f32], k: usize, at: usize) -> Vec<f64> {
@@ -305,34 +305,34 @@ mod tests {
 
     #[test]
     fn nothing_features_rows_and_huge_values_are_directions_too() {
-        let empty = CsrMatrix::new((0, 5), vec![0], vec![], vec![]);
+        let empty = CsrMatrix::from_checked((0, 5), vec![0], vec![], vec![]);
         assert_eq!(found(&empty, 3, 1.0), [0.0; 15]);
-        let zeros = CsrMatrix::new((2, 3), vec![0, 0, 1], vec![1], vec![0.0]);
+        let zeros = CsrMatrix::from_checked((2, 3), vec![0, 0, 1], vec![1], vec![0.0]);
         assert_eq!(found(&zeros, 2, 1.0), [0.0; 6]);
-        assert!(found(&CsrMatrix::new((2, 0), vec![0, 0, 0], vec![], vec![]), 4, 1.0).is_empty());
-        let huge = CsrMatrix::new((2, 3), vec![0, 2, 3], vec![0, 1, 2], vec![3e38, -3e38, 1e-38]);
+        assert!(found(&CsrMatrix::from_checked((2, 0), vec![0, 0, 0], vec![], vec![]), 4, 1.0).is_empty());
+        let huge = CsrMatrix::from_checked((2, 3), vec![0, 2, 3], vec![0, 1, 2], vec![3e38, -3e38, 1e-38]);
         let v = found(&huge, 2, 1.0);
         assert!(v.iter().all(|v| v.is_finite()), "{v:?}");
         // Rows count alike, whatever their length: both directions are there.
         assert!(v[4] != 0.0 || v[5] != 0.0, "{v:?}");
-        let tiny = CsrMatrix::new((2, 3), vec![0, 1, 2], vec![0, 2], vec![1e-42, -1e-42]);
+        let tiny = CsrMatrix::from_checked((2, 3), vec![0, 1, 2], vec![0, 2], vec![1e-42, -1e-42]);
         let v = found(&tiny, 2, 1.0);
         assert!(v.iter().all(|v| v.is_finite()) && v.iter().any(|&v| v != 0.0), "{v:?}");
         // Library callers may have values that readers refuse.
-        let infinite = CsrMatrix::new((2, 2), vec![0, 1, 2], vec![0, 1], vec![f32::INFINITY, 1.0]);
+        let infinite = CsrMatrix::from_checked((2, 2), vec![0, 1, 2], vec![0, 1], vec![f32::INFINITY, 1.0]);
         assert!(found(&infinite, 1, 1.0).iter().all(|v| v.is_finite()));
     }
 
     #[test]
     fn asked_to_stop_there_is_none() {
         let (x, _) = rows(20, 10, 3, 1.0);
-        assert!(embeddings(Rows::new(x.view()), &[0, 1], 2, 3, 1.0, 1, &|| true).is_none());
+        assert!(embeddings(x.view(), &[0, 1], 2, 3, 1.0, 1, &|| true).is_none());
     }
 
     #[test]
     fn instruction_sets_do_not_matter() {
         let (x, _) = rows(40, 50, 20, 0.9);
-        let (x, which): (_, Vec<u32>) = (Rows::new(x.view()), (0..40).collect());
+        let (x, which): (_, Vec<u32>) = (x.view(), (0..40).collect());
         let mut v = vec![[0.0f32; STRIPE]; 50 * 2];
         Stream::new(3).fill_uniform(1.0, v.as_flattened_mut());
         let bits = |parts: &[Part]| parts.as_flattened().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
@@ -357,7 +357,7 @@ mod tests {
         let indices = (0..n).flat_map(|i| [i % 50, 50 + i * 7 % 700, 800 + i * 31 % (n_features - 800)]).collect();
         let indptr = (0..=n as usize).map(|i| 3 * i).collect();
         let values = (0..3 * n).map(|at| 1.0 + (at % 7) as f32).collect();
-        let x = CsrMatrix::new((n as usize, n_features as usize), indptr, indices, values);
+        let x = CsrMatrix::from_checked((n as usize, n_features as usize), indptr, indices, values);
         let with = |n| rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap().install(|| found(&x, 70, 1.0));
         let bits = |v: Vec<f32>| v.into_iter().map(f32::to_bits).collect::<Vec<_>>();
         assert_eq!(bits(with(1)), bits(with(3)));

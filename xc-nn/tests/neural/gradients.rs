@@ -9,7 +9,7 @@ use xc_nn::{
     Activation, Activations, Batch, DenseRows, Encoder, Examples, Features, Head, Loss, Mode, Network, Optimizer, Rule,
     Scratch, Step, StepParams,
 };
-use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_sparse::{CsrMatrix, LabelRows};
 
 const LOSSES: [Loss; 3] = [Loss::Softmax, Loss::Bce, Loss::SquaredHinge];
 
@@ -82,10 +82,20 @@ fn check<E: Encoder + Clone, H: Head<Input = E::Output> + Clone>(
     }
 }
 
+/// Every value of a matrix, zeros included, row after row.
+fn dense(x: &CsrMatrix) -> Vec<f32> {
+    let row = |i| {
+        let mut values = vec![0.0; x.cols()];
+        x.row(i).iter().for_each(|(feature, value)| values[feature as usize] = value);
+        values
+    };
+    (0..x.rows()).flat_map(row).collect()
+}
+
 #[test]
 fn bag_and_head() {
     let (x, y) = (features(23, 30), targets(23, 9));
-    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
     for activation in [Activation::Identity, Activation::Relu] {
         let network = Network::new(Bag::new(30, 6, activation, 0.0, 1), Dense::new(9, 6, 1));
         check(network, &batch(&examples), &x, &y, activation == Activation::Relu);
@@ -95,7 +105,7 @@ fn bag_and_head() {
 #[test]
 fn bag_and_two_layers() {
     let (x, y) = (features(14, 12), targets(14, 7));
-    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
     let encoder = Stack::new(Bag::new(12, 5, Activation::Relu, 0.0, 5));
     let encoder = encoder.push(8, Activation::Relu, 0.0, 5).push(4, Activation::Relu, 0.0, 5);
     check(Network::new(encoder, Dense::new(7, 4, 5)), &batch(&examples), &x, &y, true);
@@ -104,7 +114,7 @@ fn bag_and_two_layers() {
 #[test]
 fn precomputed_vectors_and_a_layer() {
     let (x, y) = (features(11, 6), targets(11, 5));
-    let dense: Vec<f32> = x.to_dense().iter().copied().collect();
+    let dense = dense(&x);
     let examples = Examples::try_new(Features::Dense(DenseRows::new(&dense, 6)), &y).unwrap();
     let encoder = Stack::new(Precomputed::new(6)).push(7, Activation::Relu, 0.0, 3);
     check(Network::new(encoder, Dense::new(5, 7, 3)), &batch(&examples), &x, &y, true);
@@ -114,7 +124,7 @@ fn precomputed_vectors_and_a_layer() {
 #[test]
 fn dropout_goes_through_the_gradient() {
     let (x, y) = (features(40, 20), targets(40, 6));
-    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
     let batch = batch(&examples);
     for activation in [Activation::Identity, Activation::Relu] {
         let encoder = Stack::new(Bag::new(20, 8, activation, 0.4, 5)).push(8, activation, 0.3, 5);
@@ -125,7 +135,7 @@ fn dropout_goes_through_the_gradient() {
 #[test]
 fn dropout_of_precomputed_vectors_goes_through_the_gradient() {
     let (x, y) = (features(40, 20), targets(40, 6));
-    let dense: Vec<f32> = x.to_dense().iter().copied().collect();
+    let dense = dense(&x);
     let examples = Examples::try_new(Features::Dense(DenseRows::new(&dense, 20)), &y).unwrap();
     let batch = batch(&examples);
     let vectors = || Precomputed::new(20).with_dropout(0.4);
@@ -184,7 +194,7 @@ fn check_masked<E: Encoder<Output = Activations> + Clone>(
 #[test]
 fn clipping_shortens_the_whole_gradient() {
     let (x, y) = (features(23, 30), targets(23, 9));
-    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
     let encoder = Stack::new(Bag::new(30, 6, Activation::Relu, 0.2, 1)).push(5, Activation::Relu, 0.1, 1);
     let network = Network::new(encoder, Dense::new(9, 5, 1));
     let batch = batch(&examples);
@@ -202,7 +212,7 @@ fn clipping_shortens_the_whole_gradient() {
 #[test]
 fn a_loss_that_is_not_finite_changes_nothing() {
     let (x, y) = (features(23, 30), targets(23, 9));
-    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
     let mut network = Network::new(Bag::new(30, 6, Activation::Relu, 0.0, 1), Dense::new(9, 6, 1));
     for named in network.parameters_mut() {
         if named.name == "head.bias" {

@@ -15,7 +15,7 @@ pub(crate) fn features(n: usize, n_features: usize) -> CsrMatrix {
         indices.extend(row);
         indptr.push(indices.len());
     }
-    CsrMatrix::new((n, n_features), indptr, indices, values)
+    CsrMatrix::from_checked((n, n_features), indptr, indices, values)
 }
 
 /// Targets; every fifth row has none, others up to three.
@@ -53,16 +53,20 @@ pub(crate) fn loss(values: &Values, x: &CsrMatrix, targets: &LabelRows, name: &s
     };
     let mut total = 0.0;
     for i in 0..targets.len() {
-        let row = x.outer_view(i).unwrap();
+        let row = x.row(i);
         let mut vector: Vec<f64> = match values.get("bag.table") {
             Some((table, width)) => {
                 let mut sum = values.get("bag.bias").unwrap().0.to_vec();
-                for (f, &v) in row.iter() {
-                    sum.iter_mut().zip(&table[f * width..]).for_each(|(s, e)| *s += f64::from(v) * e);
+                for (f, v) in row.iter() {
+                    sum.iter_mut().zip(&table[f as usize * width..]).for_each(|(s, e)| *s += f64::from(v) * e);
                 }
                 sum.into_iter().map(activate).collect()
             }
-            None => (0..x.cols()).map(|f| row.get(f).map_or(0.0, |&v| f64::from(v))).collect(),
+            None => {
+                let mut vector = vec![0.0; x.cols()];
+                row.iter().for_each(|(f, v)| vector[f as usize] = f64::from(v));
+                vector
+            }
         };
         for layer in 1.. {
             if values.get(&format!("layer{layer}.bias")).is_none() {

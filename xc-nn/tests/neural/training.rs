@@ -16,7 +16,7 @@ use xc_nn::trainer::{
 use xc_nn::{Activation, Examples, Features, Loss, Network, Optimizer, TrainParams, Trainer};
 use xc_sparse::Cancel;
 use xc_sparse::store::{ArrayRef, CheckpointError, CheckpointFolder, Container, ContainerWriter, OpenMode};
-use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_sparse::{CsrMatrix, LabelRows};
 
 const N: usize = 300;
 const N_FEATURES: usize = 200;
@@ -33,7 +33,7 @@ impl Data {
     }
 
     fn examples(&self) -> Examples<'_> {
-        Examples::try_new(Features::Sparse(Rows::new(self.x.view())), &self.y).unwrap()
+        Examples::try_new(Features::Sparse(self.x.view()), &self.y).unwrap()
     }
 }
 
@@ -407,10 +407,14 @@ fn the_rate_is_halved_down_to_its_lowest_before_patience_counts() {
 #[test]
 fn it_reaches_the_answer_where_one_feature_says_it_all() {
     let rows = 400;
-    let x =
-        CsrMatrix::new((rows, 20), (0..=rows).collect(), (0..rows as u32).map(|i| i % 20).collect(), vec![1.0; rows]);
+    let x = CsrMatrix::from_checked(
+        (rows, 20),
+        (0..=rows).collect(),
+        (0..rows as u32).map(|i| i % 20).collect(),
+        vec![1.0; rows],
+    );
     let y = LabelRows::from_lists((0..rows as u32).map(|i| [(i % 20) * 7 % 20]), 20).unwrap();
-    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
     let mut constant = Constant;
     let optimizer = Optimizer::adam();
     let mut trainer = Trainer {

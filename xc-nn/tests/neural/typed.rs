@@ -19,7 +19,6 @@ use xc_nn::{
     Targets, TrainParams, Trainer, Update,
 };
 use xc_sparse::Cancel;
-use xc_sparse::Rows;
 use xc_sparse::dtype::DType;
 use xc_sparse::store::{ArrayRef, CheckpointFolder, Container, ContainerWriter, OpenMode};
 
@@ -158,7 +157,7 @@ impl Observer for StopAfter {
 /// One run of at most `steps` steps with a checkpoint; the network afterwards.
 fn run(folder: &Path, head: Counting, keep: Keep, steps: u64) -> (Net, Result<Summary, TrainError>) {
     let (x, y) = (features(60, 30), targets(60, 9));
-    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
     let (train, validation) = Subset::split(examples, 0.2, 1);
     let mut schedule = HalveOnPlateau::new(1);
     let place = CheckpointFolder::claim(folder, CHECKPOINT).unwrap();
@@ -257,7 +256,7 @@ fn keys_follow_the_model_the_settings_the_rows_and_their_contents() {
     let mut other = x.clone();
     other.data_mut()[7] += 0.5;
     let key = |model: &[u64], epochs: u32, x: &xc_sparse::CsrMatrix, seed: u64, schedule: &mut HalveOnPlateau| {
-        let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+        let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
         let (train, validation) = Subset::split(examples, 0.2, seed);
         let trainer = Trainer {
             loss: Loss::Bce,

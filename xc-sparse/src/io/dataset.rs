@@ -3,7 +3,7 @@
 use super::blocks::{BlockReader, Blocks, LineParser};
 use super::csv::CsvBlocks;
 use super::entries::IdKind;
-use super::error::{ArrayProblem, ReadError, ReadErrorKind};
+use super::error::{ReadError, ReadErrorKind};
 use super::fasttext::{FastTextParser, TextRows};
 use super::fields::{Parts, RowId};
 use super::form::{Begun, Form};
@@ -11,7 +11,7 @@ use super::format::Format;
 use super::jsonl::{JsonlFeaturesParser, JsonlTextParser};
 use super::label::LabelCollector;
 use super::npy::{read_npy_labels, read_npy_sparse};
-use super::npz::{FREE_ROWS, ROWS_PER_ENTRY, read_npz_matrix};
+use super::npz::read_npz_matrix;
 use super::options::ReadOptions;
 use super::row::{Limits, MAX_IDS, RowBlock, Unseen};
 use super::source::Source;
@@ -381,7 +381,7 @@ impl Gathered {
         indices.shrink_to_fit();
         values.shrink_to_fit();
         // Each parser bounds ids by n_features, sorts rows and refuses repetitions.
-        let features = CsrMatrix::new((n_rows, n_features), indptr, indices, values);
+        let features = CsrMatrix::from_checked((n_rows, n_features), indptr, indices, values);
         Dataset { features, labels: self.into_labels(n_labels), label_names: None }
     }
 }
@@ -436,23 +436,6 @@ fn read_jsonl_features(
     Ok(Dataset { labels: found.labels, label_names: found.names, ..data })
 }
 
-fn read_by_rows(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, ReadError> {
-    let matrix = read_npz_matrix(path, options)?;
-    if matrix.is_csr() {
-        return Ok(matrix);
-    }
-    // Row pointers of the transposed matrix are allocated from the shape.
-    let most = FREE_ROWS + ROWS_PER_ENTRY.saturating_mul(matrix.nnz() as u64);
-    if matrix.rows() as u64 > most || matrix.cols() as u64 > MAX_IDS {
-        let problem = ArrayProblem::Shape {
-            got: format!("[{}, {}]", matrix.rows(), matrix.cols()).into(),
-            expected: format!("at most {most} rows for {} entries stored by columns", matrix.nnz()).into(),
-        };
-        return Err(ReadError::path(path, ReadErrorKind::Array { array: "shape.npy".into(), problem }));
-    }
-    Ok(matrix.to_csr())
-}
-
 fn check_columns(path: &Path, got: usize, expected: Option<usize>) -> Result<(), ReadError> {
     match expected {
         Some(expected) if got > expected => Err(ReadError::path(path, ReadErrorKind::TooManyColumns { got, expected })),
@@ -462,15 +445,13 @@ fn check_columns(path: &Path, got: usize, expected: Option<usize>) -> Result<(),
 
 fn read_features(path: &Path, format: Format, options: &ReadOptions) -> Result<Dataset, ReadError> {
     let mut features = if format == Format::Npz {
-        read_by_rows(path, options)?
+        read_npz_matrix(path, options)?
     } else {
         let dense = read_npy_sparse(path, options)?;
-        let shape = (dense.rows, dense.columns);
-        if dense.by_columns {
-            CsrMatrix::new_csc(shape, dense.indptr, dense.indices, dense.values).to_csr()
-        } else {
-            CsrMatrix::new(shape, dense.indptr, dense.indices, dense.values)
-        }
+        let (rows, columns) = (dense.rows, dense.columns);
+        let shape = if dense.by_columns { (columns, rows) } else { (rows, columns) };
+        let matrix = CsrMatrix::from_checked(shape, dense.indptr, dense.indices, dense.values);
+        if dense.by_columns { matrix.transpose().to_csr() } else { matrix }
     };
     if let Some(n) = options.n_features.filter(|&n| options.unseen.is_some() && n < features.cols()) {
         features = without_unseen(features, n, options);
@@ -487,7 +468,7 @@ fn read_features(path: &Path, format: Format, options: &ReadOptions) -> Result<D
 /// The first `n` columns; entries of the others are counted.
 fn without_unseen(features: CsrMatrix, n: usize, options: &ReadOptions) -> CsrMatrix {
     let rows = features.rows();
-    let (mut indptr, mut indices, mut values) = features.into_raw_storage();
+    let (mut indptr, mut indices, mut values) = features.into_parts();
     let (mut start, mut kept, mut unseen) = (0, 0, Unseen::default());
     for end in &mut indptr[1..] {
         let row = start..*end;
@@ -503,14 +484,14 @@ fn without_unseen(features: CsrMatrix, n: usize, options: &ReadOptions) -> CsrMa
     indices.truncate(kept);
     values.truncate(kept);
     options.count_unseen(unseen);
-    CsrMatrix::new((rows, n), indptr, indices, values)
+    CsrMatrix::from_checked((rows, n), indptr, indices, values)
 }
 
 fn read_label_lists(path: &Path, options: &ReadOptions) -> Result<LabelRows, ReadError> {
-    let matrix = read_by_rows(path, options)?;
+    let matrix = read_npz_matrix(path, options)?;
     check_columns(path, matrix.cols(), options.n_labels)?;
     let n_labels = matrix.cols().max(options.n_labels.unwrap_or(0));
-    let (indptr, labels, _) = matrix.into_raw_storage();
+    let (indptr, labels, _) = matrix.into_parts();
     // Sorted and bounded by the shape.
     Ok(LabelRows::try_new(indptr, labels, n_labels).expect("rows of a CSR matrix are sorted and bounded"))
 }

@@ -1,209 +1,404 @@
-//! Compressed rows: features and their values.
+//! Compressed matrices: features by rows, weights by columns.
 
-use super::LabelRows;
+use super::{LabelRows, SparseRow, SparseRowError};
 use std::ops::Range;
 use thiserror::Error;
 
 /// Features of many instances: one compressed row per instance, with `u32` feature ids ascending and unique.
 ///
 /// *Shapes*: `rows()` = instances, `cols()` = features.
-pub type CsrMatrix = sprs::CsMatI<f32, u32, usize>;
-/// A borrowed [`CsrMatrix`], over memory or over a mapped file.
-pub type CsrView<'a> = sprs::CsMatViewI<'a, f32, u32, usize>;
-/// Weights by columns: one compressed column per label. The same type as [`CsrMatrix`] with CSC storage.
-pub type CscMatrix = sprs::CsMatI<f32, u32, usize>;
-/// A borrowed [`CscMatrix`].
-pub type CscView<'a> = sprs::CsMatViewI<'a, f32, u32, usize>;
+///
+/// ```
+/// use xc_sparse::CsrMatrix;
+///
+/// let matrix = CsrMatrix::try_new((2, 8), vec![0, 2, 3], vec![2, 7, 0], vec![0.5, 1.0, 2.0])?;
+/// assert_eq!(matrix.row(0).indices(), [2, 7]);
+/// // The same arrays, read as columns.
+/// assert_eq!(matrix.view().transpose().column(1).values(), [2.0]);
+/// assert!(CsrMatrix::try_new((2, 7), vec![0, 2, 3], vec![2, 7, 0], vec![0.5, 1.0, 2.0]).is_err());
+/// # Ok::<(), xc_sparse::MatrixError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct CsrMatrix(sprs::CsMatI<f32, u32, usize>);
 
-/// One instance: feature ids (ascending, unique) and their values.
-///
-/// ```
-/// use xc_sparse::SparseRow;
-///
-/// let row = SparseRow::try_new(&[2, 7], &[0.5, 1.0])?;
-/// assert_eq!((row.nnz(), row.iter().last()), (2, Some((7, 1.0))));
-/// assert!(SparseRow::try_new(&[7, 2], &[0.5, 1.0]).is_err());
-/// assert!(SparseRow::try_new(&[2, 7], &[0.5, f32::NAN]).is_err());
-/// # Ok::<(), xc_sparse::SparseRowError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SparseRow<'a> {
+/// A borrowed [`CsrMatrix`] or some successive rows of one, over memory or over a mapped file.
+#[derive(Clone, Copy, Debug)]
+pub struct CsrView<'a> {
+    indptr: &'a [usize],
     indices: &'a [u32],
-    values: &'a [f32],
+    data: &'a [f32],
+    cols: usize,
 }
 
-/// Why two lists are not a sparse row.
+/// Weights by columns: one compressed column per label, with `u32` row ids ascending and unique.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CscMatrix(CsrMatrix);
+
+/// A borrowed [`CscMatrix`] or some successive columns of one.
+#[derive(Clone, Copy, Debug)]
+pub struct CscView<'a>(CsrView<'a>);
+
+/// Why arrays are not a compressed matrix. Its lists are the rows of a [`CsrMatrix`], the columns of a
+/// [`CscMatrix`].
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 #[non_exhaustive]
-pub enum SparseRowError {
-    /// The numbers of features and values differ.
-    #[error("{values} values for {features} features, expected as many")]
+pub enum MatrixError {
+    /// The pointers do not describe the entries.
+    #[error("expected one pointer more than the {lists} lists, rising from 0 to {n_entries}; pointer {at} breaks this")]
+    Indptr {
+        /// Position in the pointers.
+        at: usize,
+        /// Number of lists.
+        lists: usize,
+        /// Number of entries.
+        n_entries: usize,
+    },
+    /// The numbers of ids and values differ.
+    #[error("{values} values for {ids} ids, expected as many")]
     Lengths {
-        /// Number of features.
-        features: usize,
+        /// Number of ids.
+        ids: usize,
         /// Number of values.
         values: usize,
     },
-    /// A feature is repeated, or follows a larger one.
-    #[error("feature {next} stands after feature {previous}, expected ascending features without repetition")]
-    Order {
-        /// The feature before.
-        previous: u32,
-        /// The feature found.
-        next: u32,
+    /// An id is too large.
+    #[error("list {list} has the id {id}, expected ids below {bound}")]
+    OutOfRange {
+        /// The list.
+        list: usize,
+        /// The id found.
+        id: u32,
+        /// Number of columns (of rows in a [`CscMatrix`]).
+        bound: usize,
     },
-    /// A value is infinite or not a number.
-    #[error("feature {feature} has the value {value}, expected a finite number")]
-    NotFinite {
-        /// The feature.
-        feature: u32,
-        /// Its value.
-        value: f32,
+    /// A list is not ascending and unique, or has a value that is not finite.
+    #[error("list {list}: {source}")]
+    List {
+        /// The list.
+        list: usize,
+        /// What is wrong with it.
+        source: SparseRowError,
     },
 }
 
-impl<'a> SparseRow<'a> {
-    /// Checks that the features ascend, that there is one value per feature, and that values are
-    /// finite. *Cost*: O(features).
+impl CsrMatrix {
+    /// Checks the arrays and takes them, without a copy. *Shapes*: `(rows, cols)`; rows + 1 pointers from
+    /// 0 on; the entries of row `i` are at `indptr[i]..indptr[i + 1]`. *Cost*: O(rows + entries).
     ///
     /// # Errors
-    /// See [`SparseRowError`].
-    pub fn try_new(indices: &'a [u32], values: &'a [f32]) -> Result<Self, SparseRowError> {
-        if indices.len() != values.len() {
-            return Err(SparseRowError::Lengths { features: indices.len(), values: values.len() });
-        }
-        let row = Self { indices, values };
-        row.check()?;
-        Ok(row)
+    /// See [`MatrixError`].
+    pub fn try_new(
+        shape: (usize, usize),
+        indptr: Vec<usize>,
+        indices: Vec<u32>,
+        data: Vec<f32>,
+    ) -> Result<Self, MatrixError> {
+        CsrView::try_new(shape, &indptr, &indices, &data)?;
+        Ok(Self::from_checked(shape, indptr, indices, data))
     }
 
-    /// Takes the lists of a row that is known to be one, such as a row of a checked matrix, without a
-    /// pass over them. A row that is none gives wrong answers or a panic where it is used.
+    /// As [`CsrMatrix::try_new`], for arrays that are known to be a matrix.
     ///
     /// # Panics
-    /// If there is not one value per feature.
-    #[inline]
-    pub fn from_checked(indices: &'a [u32], values: &'a [f32]) -> Self {
-        assert_eq!(indices.len(), values.len(), "features and values of a row");
-        Self { indices, values }
+    /// If they are none; values that are not finite are let pass.
+    pub fn from_checked(shape: (usize, usize), indptr: Vec<usize>, indices: Vec<u32>, data: Vec<f32>) -> Self {
+        Self(sprs::CsMatI::new(shape, indptr, indices, data))
     }
 
-    /// Checks the features and values of a row that was made by [`SparseRow::from_checked`].
+    /// A matrix without entries.
+    pub fn zero(shape: (usize, usize)) -> Self {
+        Self(sprs::CsMatI::zero(shape))
+    }
+
+    /// The matrix, borrowed.
+    #[inline]
+    pub fn view(&self) -> CsrView<'_> {
+        let (indptr, indices, data) = self.0.view().into_raw_storage();
+        CsrView { indptr, indices, data, cols: self.0.cols() }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.0.cols()
+    }
+
+    /// Number of entries.
+    pub fn nnz(&self) -> usize {
+        self.0.nnz()
+    }
+
+    /// Where each row begins among the entries, from 0, and the number of entries.
+    pub fn indptr(&self) -> &[usize] {
+        self.view().indptr
+    }
+
+    /// The columns of the entries, row after row.
+    pub fn indices(&self) -> &[u32] {
+        self.0.indices()
+    }
+
+    /// The values of the entries.
+    pub fn data(&self) -> &[f32] {
+        self.0.data()
+    }
+
+    /// The values of the entries, to be changed.
+    pub fn data_mut(&mut self) -> &mut [f32] {
+        self.0.data_mut()
+    }
+
+    /// See [`CsrView::row`].
+    pub fn row(&self, i: usize) -> SparseRow<'_> {
+        self.view().row(i)
+    }
+
+    /// See [`CsrView::slice`].
+    pub fn slice(&self, rows: Range<usize>) -> CsrView<'_> {
+        self.view().slice(rows)
+    }
+
+    /// The pointers and ids, and the values to be changed.
+    pub fn parts_mut(&mut self) -> (&[usize], &[u32], &mut [f32]) {
+        self.0.view_mut().into_raw_storage()
+    }
+
+    /// The pointers, ids and values, without a copy.
+    pub fn into_parts(self) -> (Vec<usize>, Vec<u32>, Vec<f32>) {
+        self.0.into_raw_storage()
+    }
+
+    /// The transposed matrix in the same arrays: each row is a column.
+    pub fn transpose(self) -> CscMatrix {
+        CscMatrix(self)
+    }
+}
+
+impl<'a> CsrView<'a> {
+    /// Checks borrowed arrays; see [`CsrMatrix::try_new`].
     ///
     /// # Errors
-    /// See [`SparseRowError`].
-    pub fn check(&self) -> Result<(), SparseRowError> {
-        // Without a branch for each, so that the compiler makes vectors of it.
-        let ascends = self.indices.windows(2).fold(true, |all, w| all & (w[0] < w[1]));
-        if let Some(w) = self.indices.windows(2).find(|w| !ascends && w[0] >= w[1]) {
-            return Err(SparseRowError::Order { previous: w[0], next: w[1] });
+    /// See [`MatrixError`].
+    pub fn try_new(
+        (rows, cols): (usize, usize),
+        indptr: &'a [usize],
+        indices: &'a [u32],
+        data: &'a [f32],
+    ) -> Result<Self, MatrixError> {
+        let n_entries = indices.len();
+        if data.len() != n_entries {
+            return Err(MatrixError::Lengths { ids: n_entries, values: data.len() });
         }
-        let is_finite = self.values.iter().fold(true, |all, value| all & value.is_finite());
-        match self.iter().find(|(_, value)| !is_finite && !value.is_finite()) {
-            Some((feature, value)) => Err(SparseRowError::NotFinite { feature, value }),
-            None => Ok(()),
+        let broken = |at| MatrixError::Indptr { at, lists: rows, n_entries };
+        if Some(indptr.len()) != rows.checked_add(1) {
+            return Err(broken(indptr.len()));
         }
+        if let Some(at) = indptr.windows(2).position(|w| w[0] > w[1]) {
+            return Err(broken(at + 1));
+        }
+        if indptr[0] != 0 || indptr[rows] != n_entries {
+            return Err(broken(if indptr[0] != 0 { 0 } else { rows }));
+        }
+        let view = Self { indptr, indices, data, cols };
+        for list in 0..rows {
+            let row = view.row(list);
+            row.check().map_err(|source| MatrixError::List { list, source })?;
+            // Ascending: the last is the largest.
+            if let Some(&id) = row.indices().last().filter(|&&id| id as usize >= cols) {
+                return Err(MatrixError::OutOfRange { list, id, bound: cols });
+            }
+        }
+        Ok(view)
     }
 
-    /// Feature ids, ascending and unique.
+    /// As [`CsrView::try_new`], for arrays that are known to be a matrix, without a pass over them in
+    /// release builds: others give wrong answers, or a panic where they are used.
+    ///
+    /// # Panics
+    /// If the lengths do not fit each other. In debug builds if the arrays are no matrix; values that
+    /// are not finite are let pass.
+    pub fn from_checked(shape: (usize, usize), indptr: &'a [usize], indices: &'a [u32], data: &'a [f32]) -> Self {
+        let (rows, cols) = shape;
+        assert!(indptr.len() == rows + 1 && indptr[rows] - indptr[0] == indices.len(), "pointers of {rows} rows");
+        assert_eq!(indices.len(), data.len(), "ids and values");
+        let fits = |found| match found {
+            Ok(_) | Err(MatrixError::List { source: SparseRowError::NotFinite { .. }, .. }) => true,
+            Err(error) => panic!("{error}"),
+        };
+        debug_assert!(fits(Self::try_new(shape, indptr, indices, data)));
+        Self { indptr, indices, data, cols }
+    }
+
+    /// Number of rows.
     #[inline]
-    pub fn indices(&self) -> &'a [u32] {
-        self.indices
+    pub fn rows(&self) -> usize {
+        self.indptr.len() - 1
     }
 
-    /// As many values as [`SparseRow::indices`].
-    #[inline]
-    pub fn values(&self) -> &'a [f32] {
-        self.values
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
     }
 
-    /// Number of stored features.
+    /// Number of entries.
     pub fn nnz(&self) -> usize {
         self.indices.len()
     }
 
-    /// Pairs (feature, value) in ascending order of the feature.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, f32)> + Clone + use<'a> {
-        self.indices.iter().copied().zip(self.values.iter().copied())
-    }
-}
-
-/// Plain slices behind a [`CsrView`]: what inner loops read.
-#[derive(Clone, Copy, Debug)]
-pub struct Rows<'a> {
-    indptr: &'a [usize],
-    indices: &'a [u32],
-    values: &'a [f32],
-    n_features: usize,
-}
-
-impl<'a> Rows<'a> {
-    /// Opens a CSR view.
-    ///
-    /// # Panics
-    /// If the matrix is stored by columns.
-    pub fn new(matrix: CsrView<'a>) -> Self {
-        assert!(matrix.is_csr(), "rows need a CSR matrix, got a CSC one");
-        let n_features = matrix.cols();
-        let (indptr, indices, values) = matrix.into_raw_storage();
-        Self { indptr, indices, values, n_features }
-    }
-
-    /// Number of instances.
-    pub fn len(&self) -> usize {
-        self.indptr.len() - 1
-    }
-
-    /// True when there is no instance.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Number of features (the width of every row).
-    pub fn n_features(&self) -> usize {
-        self.n_features
-    }
-
-    /// Row pointers; the first is not 0 when the view is a slice of a larger matrix.
+    /// Where each row begins, and the last ends; the first is not 0 where this is a slice of a larger
+    /// matrix.
     pub fn indptr(&self) -> &'a [usize] {
         self.indptr
     }
 
-    /// Number of stored values.
-    pub fn nnz(&self) -> usize {
-        self.indptr[self.len()] - self.indptr[0]
+    /// The columns of the entries, row after row.
+    pub fn indices(&self) -> &'a [u32] {
+        self.indices
     }
 
-    /// Instance `i`.
+    /// The values of the entries.
+    pub fn data(&self) -> &'a [f32] {
+        self.data
+    }
+
+    /// Row `i`.
     ///
     /// # Panics
-    /// If `i >= len()`.
+    /// If `i >= rows()`.
+    #[inline]
     pub fn row(&self, i: usize) -> SparseRow<'a> {
         let range = self.range(i);
-        SparseRow::from_checked(&self.indices[range.clone()], &self.values[range])
+        SparseRow::from_checked(&self.indices[range.clone()], &self.data[range])
     }
 
-    /// Where instance `i` is among the values.
+    /// Where row `i` is among the entries.
     #[inline]
-    pub(super) fn range(&self, i: usize) -> Range<usize> {
-        // A slice of a matrix keeps the indptr of the whole: offsets count from its first entry.
+    pub fn range(&self, i: usize) -> Range<usize> {
+        // A slice of a matrix keeps the pointers of the whole: offsets count from its first.
         let base = self.indptr[0];
         self.indptr[i] - base..self.indptr[i + 1] - base
     }
 
-    /// A matrix of the instances with these numbers, in this order.
+    /// Every row in order.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = SparseRow<'a>> + Clone {
+        (0..self.rows()).map(move |i| self.row(i))
+    }
+
+    /// Successive rows, without a copy.
     ///
     /// # Panics
-    /// If there is no such instance.
+    /// If there are no such rows.
+    pub fn slice(&self, rows: Range<usize>) -> Self {
+        let base = self.indptr[0];
+        let entries = self.indptr[rows.start] - base..self.indptr[rows.end] - base;
+        let (indices, data) = (&self.indices[entries.clone()], &self.data[entries]);
+        Self { indptr: &self.indptr[rows.start..=rows.end], indices, data, cols: self.cols }
+    }
+
+    /// A matrix of the rows with these numbers, in this order.
+    ///
+    /// # Panics
+    /// If there is no such row.
     pub fn select(&self, rows: &[u32]) -> CsrMatrix {
-        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        let (mut indptr, mut indices, mut data) = (vec![0], Vec::new(), Vec::new());
         for &row in rows {
             let row = self.row(row as usize);
-            indices.extend_from_slice(row.indices);
-            values.extend_from_slice(row.values);
+            indices.extend_from_slice(row.indices());
+            data.extend_from_slice(row.values());
             indptr.push(indices.len());
         }
-        CsrMatrix::new((rows.len(), self.n_features), indptr, indices, values)
+        CsrMatrix::from_checked((rows.len(), self.cols), indptr, indices, data)
+    }
+
+    /// A copy.
+    pub fn to_owned(&self) -> CsrMatrix {
+        let indptr = self.indptr.iter().map(|at| at - self.indptr[0]).collect();
+        CsrMatrix::from_checked((self.rows(), self.cols), indptr, self.indices.to_vec(), self.data.to_vec())
+    }
+
+    /// The transposed matrix in the same arrays: each row is a column.
+    pub fn transpose(self) -> CscView<'a> {
+        CscView(self)
+    }
+}
+
+impl CscMatrix {
+    /// As [`CsrMatrix::try_new`], by columns. *Shapes*: `(rows, cols)`; cols + 1 pointers.
+    ///
+    /// # Errors
+    /// See [`MatrixError`].
+    pub fn try_new(
+        (rows, cols): (usize, usize),
+        indptr: Vec<usize>,
+        indices: Vec<u32>,
+        data: Vec<f32>,
+    ) -> Result<Self, MatrixError> {
+        CsrMatrix::try_new((cols, rows), indptr, indices, data).map(Self)
+    }
+
+    /// The matrix, borrowed.
+    pub fn view(&self) -> CscView<'_> {
+        self.0.view().transpose()
+    }
+
+    /// The transposed matrix in the same arrays: each column is a row.
+    pub fn transpose(self) -> CsrMatrix {
+        self.0
+    }
+
+    /// The same matrix by rows. *Cost*: O(rows + columns + entries).
+    pub fn to_csr(&self) -> CsrMatrix {
+        CsrMatrix(self.0.0.transpose_view().to_csr())
+    }
+}
+
+impl<'a> CscView<'a> {
+    /// Checks borrowed arrays; see [`CscMatrix::try_new`].
+    ///
+    /// # Errors
+    /// See [`MatrixError`].
+    pub fn try_new(
+        (rows, cols): (usize, usize),
+        indptr: &'a [usize],
+        indices: &'a [u32],
+        data: &'a [f32],
+    ) -> Result<Self, MatrixError> {
+        CsrView::try_new((cols, rows), indptr, indices, data).map(Self)
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.0.cols()
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.0.rows()
+    }
+
+    /// Column `j`: its rows and values.
+    ///
+    /// # Panics
+    /// If `j >= cols()`.
+    pub fn column(&self, j: usize) -> SparseRow<'a> {
+        self.0.row(j)
+    }
+
+    /// Successive columns, without a copy.
+    ///
+    /// # Panics
+    /// If there are no such columns.
+    pub fn slice(&self, columns: Range<usize>) -> Self {
+        Self(self.0.slice(columns))
+    }
+
+    /// The transposed matrix in the same arrays: each column is a row.
+    pub fn transpose(self) -> CsrView<'a> {
+        self.0
     }
 }
 
@@ -218,62 +413,106 @@ pub struct Dataset {
     pub label_names: Option<Vec<String>>,
 }
 
-/// An id stands twice in a row.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("id {id} stands twice in a row")]
-pub struct RepeatedId {
-    /// The id.
-    pub id: u32,
-}
-
-/// Brings the entries of one row into ascending order of their ids, where they are not yet.
-/// `scratch` is room.
-///
-/// # Errors
-/// An id that stands twice; the row is left as it was.
-///
-/// # Panics
-/// If there are not as many values as ids.
-#[inline]
-pub fn sort_row(ids: &mut [u32], values: &mut [f32], scratch: &mut Vec<(u32, f32)>) -> Result<(), RepeatedId> {
-    assert_eq!(ids.len(), values.len(), "ids and values of a row");
-    if ids.is_sorted_by(|a, b| a < b) { Ok(()) } else { sort_unsorted(ids, values, scratch) }
-}
-
-#[cold]
-fn sort_unsorted(ids: &mut [u32], values: &mut [f32], scratch: &mut Vec<(u32, f32)>) -> Result<(), RepeatedId> {
-    scratch.clear();
-    scratch.extend(ids.iter().copied().zip(values.iter().copied()));
-    scratch.sort_unstable_by_key(|&(id, _)| id);
-    if let Some(w) = scratch.windows(2).find(|w| w[0].0 == w[1].0) {
-        return Err(RepeatedId { id: w[0].0 });
-    }
-    for (at, &(id, value)) in scratch.iter().enumerate() {
-        (ids[at], values[at]) = (id, value);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
+
+    /// Whether arrays are a matrix, by the definition.
+    fn is_matrix((rows, cols): (usize, usize), indptr: &[usize], indices: &[u32], data: &[f32]) -> bool {
+        let mut found = vec![vec![None; cols]; rows];
+        let mut at = 0;
+        let rises = indptr.len() == rows + 1 && indptr[0] == 0 && (0..rows).all(|i| indptr[i] <= indptr[i + 1]);
+        if !rises || indptr[rows] != indices.len() || data.len() != indices.len() {
+            return false;
+        }
+        for (row, list) in found.iter_mut().enumerate() {
+            while at < indptr[row + 1] {
+                let id = indices[at] as usize;
+                if id >= cols || list[id..].iter().any(Option::is_some) || data[at].is_nan() || data[at].is_infinite() {
+                    return false;
+                }
+                list[id] = Some(data[at]);
+                at += 1;
+            }
+        }
+        true
+    }
+
+    fn value() -> impl Strategy<Value = f32> {
+        prop_oneof![40 => -9f32..9.0, 1 => Just(f32::NAN), 1 => Just(f32::INFINITY), 1 => Just(0.0)]
+    }
 
     proptest! {
         #[test]
-        fn sorting_a_row_keeps_its_pairs_and_finds_what_stands_twice(pairs in prop::collection::vec((0u32..40, -1f32..1.0), 0..20)) {
-            let (mut ids, mut values): (Vec<u32>, Vec<f32>) = pairs.iter().copied().unzip();
-            let unique: BTreeMap<u32, f32> = pairs.iter().copied().collect();
-            let sorted = sort_row(&mut ids, &mut values, &mut Vec::new());
-            if unique.len() == pairs.len() {
-                prop_assert_eq!(sorted, Ok(()));
-                prop_assert_eq!(ids.into_iter().zip(values).collect::<Vec<_>>(), unique.into_iter().collect::<Vec<_>>());
-            } else {
-                let RepeatedId { id } = sorted.unwrap_err();
-                prop_assert!(pairs.iter().filter(|p| p.0 == id).count() > 1);
-                prop_assert_eq!(ids.into_iter().zip(values).collect::<Vec<_>>(), pairs);
+        fn arrays_become_a_matrix_exactly_if_the_definition_says_so(
+            lists in prop::collection::vec(prop::collection::btree_map(0u32..9, value(), 0..5), 0..5), cols in 7usize..10,
+            spoil in prop::option::weighted(0.7, (0usize..6, 0usize..30, 0u32..10))
+        ) {
+            let mut indptr = vec![0];
+            lists.iter().for_each(|row| indptr.push(indptr[indptr.len() - 1] + row.len()));
+            let (mut indices, mut data): (Vec<u32>, Vec<f32>) = lists.iter().flatten().unzip();
+            let mut rows = lists.len();
+            let pick = |at: usize, n: usize| if n == 0 { 0 } else { at % n };
+            match spoil {
+                Some((0, at, id)) if !indices.is_empty() => { let at = pick(at, indices.len()); indices[at] = id },
+                Some((1, at, to)) => { let at = pick(at, indptr.len()); indptr[at] = to as usize },
+                Some((2, ..)) => { indptr.pop(); },
+                Some((3, ..)) => { data.pop(); },
+                Some((4, at, _)) if !indices.is_empty() => { let (a, b) = (pick(at, indices.len()), indices.len() - 1); indices.swap(a, b) },
+                Some((5, at, _)) => rows = at % 6,
+                _ => {}
             }
+            let shape = (rows, cols);
+            let expected = is_matrix(shape, &indptr, &indices, &data);
+            let view = CsrView::try_new(shape, &indptr, &indices, &data);
+            prop_assert_eq!(view.is_ok(), expected, "{:?}", view);
+            if let Ok(view) = view {
+                prop_assert_eq!((view.rows(), view.cols(), view.nnz()), (rows, cols, indices.len()));
+                let columns = CscView::try_new((cols, rows), &indptr, &indices, &data).unwrap();
+                prop_assert_eq!((columns.rows(), columns.cols()), (cols, rows));
+                // No copy in, none out, none between a matrix and its transpose.
+                let arrays = (indptr.as_ptr(), indices.as_ptr(), data.as_ptr());
+                let by_rows = columns.transpose();
+                prop_assert_eq!(arrays, (by_rows.indptr().as_ptr(), by_rows.indices().as_ptr(), by_rows.data().as_ptr()));
+                let matrix = CsrMatrix::try_new(shape, indptr, indices, data).unwrap();
+                let dense: Vec<_> = matrix.view().iter().map(|row| row.iter().collect::<Vec<_>>()).collect();
+                let by_columns = matrix.clone().transpose().to_csr();
+                for (i, row) in dense.iter().enumerate() {
+                    let column: Vec<_> = by_columns.view().iter().enumerate()
+                        .filter_map(|(j, row)| row.iter().find(|x| x.0 as usize == i).map(|x| (j as u32, x.1))).collect();
+                    prop_assert_eq!(row, &column);
+                }
+                let (indptr, indices, data) = matrix.transpose().transpose().into_parts();
+                prop_assert_eq!(arrays, (indptr.as_ptr(), indices.as_ptr(), data.as_ptr()));
+            } else {
+                let error = CsrMatrix::try_new(shape, indptr, indices, data).unwrap_err();
+                prop_assert!(!error.to_string().is_empty());
+            }
+        }
+
+        #[test]
+        fn a_slice_has_the_rows_of_the_whole_and_its_copy_begins_at_0(
+            lens in prop::collection::vec(0usize..4, 0..7), cut in (0usize..8, 0usize..8)
+        ) {
+            let n = lens.len();
+            let mut indptr = vec![0];
+            lens.iter().for_each(|len| indptr.push(indptr[indptr.len() - 1] + len));
+            let indices: Vec<u32> = lens.iter().flat_map(|&len| 0..len as u32).collect();
+            let data = (0..indices.len()).map(|i| i as f32).collect();
+            let whole = CsrMatrix::try_new((n, 4), indptr, indices, data).unwrap();
+            let (from, to) = (cut.0.min(cut.1).min(n), cut.0.max(cut.1).min(n));
+            let slice = whole.slice(from..to);
+            prop_assert_eq!(slice.rows(), to - from);
+            let again = slice.slice(0..slice.rows());
+            let copy = slice.to_owned();
+            prop_assert_eq!(copy.indptr()[0], 0);
+            for i in 0..to - from {
+                prop_assert_eq!(slice.row(i), whole.row(from + i));
+                prop_assert_eq!(again.row(i), whole.row(from + i));
+                prop_assert_eq!(copy.row(i), whole.row(from + i));
+            }
+            prop_assert_eq!(copy, whole.view().select(&(from as u32..to as u32).collect::<Vec<_>>()));
         }
     }
 }

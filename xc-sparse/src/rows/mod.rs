@@ -30,9 +30,11 @@ mod dense;
 mod group;
 mod labels;
 mod normalise;
+mod row;
 
-pub use csr::{CscMatrix, CscView, CsrMatrix, CsrView, Dataset, RepeatedId, Rows, SparseRow, SparseRowError, sort_row};
+pub use csr::{CscMatrix, CscView, CsrMatrix, CsrView, Dataset, MatrixError};
 pub use dense::{DenseMatrix, DenseRows};
 pub use group::{Groups, group_by};
 pub use labels::{LabelRows, LabelRowsError, sort_unique};
 pub use normalise::{normalise, normalise_rows, normalised, typical_length, unit_scale};
+pub use row::{RepeatedId, SparseRow, SparseRowError, sort_row};

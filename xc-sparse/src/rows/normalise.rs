@@ -1,6 +1,6 @@
 //! Rows of length 1: training and serving scale them by the same code, to the bit.
 
-use super::{CsrMatrix, Rows, SparseRow};
+use super::{CsrMatrix, SparseRow};
 
 /// What multiplies values, in f64, to make their Euclidean length 1; 1 where the length is 0.
 ///
@@ -48,14 +48,9 @@ pub fn typical_length<'a>(rows: impl Iterator<Item = &'a [f32]>) -> f32 {
 }
 
 /// [`normalise`] of each row.
-///
-/// # Panics
-/// If the matrix is stored by columns.
 pub fn normalise_rows(rows: &mut CsrMatrix) {
-    let plain = Rows::new(rows.view());
-    let ranges: Vec<_> = (0..plain.len()).map(|row| plain.range(row)).collect();
-    let values = rows.data_mut();
-    ranges.into_iter().for_each(|row| normalise(&mut values[row]));
+    let (indptr, _, values) = rows.parts_mut();
+    indptr.windows(2).for_each(|w| normalise(&mut values[w[0]..w[1]]));
 }
 
 #[cfg(test)]
@@ -112,7 +107,7 @@ mod tests {
             let mut scratch = Vec::new();
             let one = normalised(SparseRow::from_checked(&indices, &values), &mut scratch);
             prop_assert_eq!(one.values(), &scaled[..]);
-            let mut rows = CsrMatrix::new((1, values.len()), vec![0, values.len()], indices.clone(), values.clone());
+            let mut rows = CsrMatrix::from_checked((1, values.len()), vec![0, values.len()], indices.clone(), values.clone());
             normalise_rows(&mut rows);
             prop_assert_eq!(rows.data(), &scaled[..]);
         }
@@ -124,9 +119,9 @@ mod tests {
             let mut indptr = vec![0];
             lists.iter().for_each(|row| indptr.push(indptr[indptr.len() - 1] + row.len()));
             let indices = lists.iter().flat_map(|row| 0..row.len() as u32).collect();
-            let whole = CsrMatrix::new((lists.len(), 6), indptr, indices, lists.concat());
+            let whole = CsrMatrix::from_checked((lists.len(), 6), indptr, indices, lists.concat());
             let (from, to) = (cut.0.min(cut.1).min(lists.len()), cut.0.max(cut.1).min(lists.len()));
-            let mut slice = whole.slice_outer(from..to).to_owned();
+            let mut slice = whole.slice(from..to).to_owned();
             normalise_rows(&mut slice);
             let mut expected = lists[from..to].to_vec();
             expected.iter_mut().for_each(|row| normalise(row));

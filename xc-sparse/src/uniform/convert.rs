@@ -3,16 +3,13 @@
 use super::matrix::{Connections, ConnectionsError, FanIn, Indices};
 use crate::buffer::FloatBuffer;
 use crate::dtype::DType;
-use crate::{CscMatrix, CscView};
+use crate::{CscMatrix, CscView, CsrMatrix};
 use thiserror::Error;
 
 /// Why columns cannot be converted to connections.
 #[derive(Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ConvertError {
-    /// The matrix is stored by rows.
-    #[error("the matrix is stored by rows, expected columns")]
-    ByRows,
     /// Labels have different numbers of weights.
     #[error("label {label} has {got} weights, label 0 has {expected}: expected the same number everywhere")]
     NotUniform {
@@ -35,11 +32,9 @@ impl Connections {
     /// # Errors
     /// See [`ConvertError`].
     pub fn from_csc(matrix: CscView<'_>, of: DType, uniform: bool) -> Result<Self, ConvertError> {
-        if !matrix.is_csc() {
-            return Err(ConvertError::ByRows);
-        }
         let (n_inputs, n_labels) = (matrix.rows(), matrix.cols());
-        let (indptr, indices, weights) = matrix.into_raw_storage();
+        let by_label = matrix.transpose();
+        let (indptr, indices, weights) = (by_label.indptr(), by_label.indices(), by_label.data());
         // A slice of a matrix keeps the pointers of the whole.
         let first = indptr[0];
         let length = |label: usize| indptr[label + 1] - indptr[label];
@@ -74,6 +69,6 @@ impl Connections {
             weights.extend(column.iter().map(|&(_, weight)| weight));
             indptr.push(indices.len());
         }
-        CscMatrix::new_csc((self.n_inputs(), self.n_labels()), indptr, indices, weights)
+        CsrMatrix::from_checked((self.n_labels(), self.n_inputs()), indptr, indices, weights).transpose()
     }
 }

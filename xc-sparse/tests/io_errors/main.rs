@@ -199,7 +199,7 @@ fn bad_predictions_are_refused() {
         "p.txt: line 1: 1 labels and 0 scores, expected one score for each label"
     );
     assert_eq!(read(b"{\"labels\":[1]}\n"), "p.txt: line 1: missing field `scores`");
-    let matrix = CsrMatrix::new((1, 12), vec![0, 1], vec![11], vec![0.5]);
+    let matrix = CsrMatrix::from_checked((1, 12), vec![0, 1], vec![11], vec![0.5]);
     let mut bytes = Cursor::new(Vec::new());
     write_npz(&mut bytes, matrix.view()).unwrap();
     assert_eq!(

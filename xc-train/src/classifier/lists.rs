@@ -56,7 +56,7 @@ impl LabelLists {
             values.push(bias);
             indptr.push(indices.len());
         }
-        let rows = CsrMatrix::new((bias.len(), n_units + 1), indptr, indices, values);
+        let rows = CsrMatrix::from_checked((bias.len(), n_units + 1), indptr, indices, values);
         let index = InvertedIndex::build(rows.view(), Metric::InnerProduct)?;
         Ok(Self { index: Arc::new(index) })
     }

@@ -12,15 +12,15 @@
 //! answer: labels are ranked by their logits, scores are computed afterwards.
 //!
 //! ```
-//! use xc_sparse::{CsrMatrix, LabelRows, Rows};
+//! use xc_sparse::{CsrMatrix, LabelRows};
 //! use xc_train::classifier::{Classifier, Only, preset};
 //! use xc_nn::Features;
 //!
 //! let mut params = preset::dense().params;
 //! *params.encoder.widths_mut() = vec![8];
 //! let model = Classifier::new(preset::DENSE, 100, 20, params)?;
-//! let queries = CsrMatrix::new((1, 100), vec![0, 2], vec![3, 70], vec![0.6, 0.8]);
-//! let queries = Features::Sparse(Rows::new(queries.view()));
+//! let queries = CsrMatrix::try_new((1, 100), vec![0, 2], vec![3, 70], vec![0.6, 0.8])?;
+//! let queries = Features::Sparse(queries.view());
 //! let answers = model.predict(queries, 5, Only::All, &mut Default::default())?;
 //! assert_eq!(answers.row(0).len(), 5);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

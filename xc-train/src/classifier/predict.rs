@@ -195,7 +195,7 @@ impl Classifier {
         scratch: &mut PredictScratch,
     ) -> Result<RankedBatch, PredictError> {
         let (kind, width) = match queries {
-            Features::Sparse(rows) => (InputKind::Sparse, rows.n_features()),
+            Features::Sparse(rows) => (InputKind::Sparse, rows.cols()),
             Features::Dense(rows) => (InputKind::Dense, rows.width()),
             Features::OneHot(rows) => (InputKind::Sparse, rows.n_features()),
         };

@@ -135,14 +135,14 @@ fn prior(counts: &[u32], n: usize, loss: Loss) -> Vec<f32> {
 mod tests {
     use super::*;
     use xc_nn::Examples;
-    use xc_sparse::{CsrMatrix, LabelRows, Rows};
+    use xc_sparse::{CsrMatrix, LabelRows};
 
     #[test]
     fn the_prior_is_the_best_constant() {
         let rows = [&[0u32, 2][..], &[0], &[], &[0, 2], &[0], &[2]];
         let targets = LabelRows::from_lists(rows.map(<[u32]>::to_vec), 4).unwrap();
         let x = CsrMatrix::zero((6, 3));
-        let sample = Subset::all(Examples::try_new(Features::Sparse(Rows::new(x.view())), &targets).unwrap());
+        let sample = Subset::all(Examples::try_new(Features::Sparse(x.view()), &targets).unwrap());
         for loss in [Loss::Softmax, Loss::Bce, Loss::SquaredHinge] {
             let bias = prior(&sample.examples().targets().counts(sample.rows()), 6, loss);
             // Rows without features see the biases alone, since nothing else is there.

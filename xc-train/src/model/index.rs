@@ -8,8 +8,8 @@ use std::path::Path;
 use thiserror::Error;
 use xc_ann::{BuildParams, Fitted, Observer, Refresh, Refreshed};
 use xc_nn::Features;
+use xc_sparse::LabelRows;
 use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, PART_FOLDER, WriteError};
-use xc_sparse::{LabelRows, Rows};
 
 /// Why a model has no index of its labels.
 #[derive(Debug, Error)]
@@ -145,7 +145,7 @@ impl Model {
             Some(queries) => {
                 let made = self.features(queries)?;
                 super::check_batch(super::Batch::Sparse(made.view()))?;
-                work(Some(Features::Sparse(Rows::new(made.view()))))
+                work(Some(Features::Sparse(made.view())))
             }
         }
     }

@@ -69,7 +69,7 @@ use xc_sparse::chunked::Touched;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::store::Container;
-use xc_sparse::{CsrMatrix, LabelRows, Rows, SparseRow};
+use xc_sparse::{CsrMatrix, LabelRows, SparseRow};
 
 /// Every kind of model that opens. A further kind of classifier is a preset in the list of those,
 /// any other an adapter in a file of its own and an entry here.
@@ -279,7 +279,7 @@ impl Model {
         };
         check_batch(batch)?;
         if let (true, Batch::Sparse(rows)) = (self.knows_terms(), batch) {
-            known_terms = rows.indptr().raw_storage().windows(2).map(|w| w[1] - w[0]).collect();
+            known_terms = rows.indptr().windows(2).map(|w| w[1] - w[0]).collect();
         }
         if options.top_k == 0 {
             let mut ranked = RankedBatch::new();
@@ -381,7 +381,8 @@ impl Model {
         let of_all = |source| BatchError { query: 0, source };
         match (queries, &self.maker) {
             (Queries::Text(texts), Some(Featurizer::Text(pipeline))) if in_pool() || texts.len() > 1 => {
-                Ok(pipeline.transform_batch(texts))
+                let rows = pipeline.transform_batch(texts);
+                Ok(CsrMatrix::from_checked((texts.len(), rows.n_features), rows.indptr, rows.indices, rows.values))
             }
             (Queries::Text(texts), Some(Featurizer::Text(pipeline))) => {
                 let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -392,7 +393,7 @@ impl Model {
                     values.extend_from_slice(weights);
                     indptr.push(indices.len());
                 }
-                Ok(CsrMatrix::new((texts.len(), pipeline.n_features()), indptr, indices, values))
+                Ok(CsrMatrix::from_checked((texts.len(), pipeline.n_features()), indptr, indices, values))
             }
             (Queries::Sparse(rows), None) if self.shape.takes == InputKind::Sparse => Ok(rows.to_owned()),
             (Queries::Sparse(rows), Some(Featurizer::Rows(weights))) => {
@@ -400,12 +401,11 @@ impl Model {
                     let (got, expected) = (rows.cols(), self.shape.n_features);
                     return Err(of_all(QueryError::Width { got, expected, dense: false }));
                 }
-                let (mut made, plain) = (rows.to_owned(), Rows::new(rows));
-                let bounds = plain.indptr();
-                for (i, values) in bounds.windows(2).enumerate() {
-                    check_values(plain.row(i).values()).map_err(|source| BatchError { query: i, source })?;
-                    let values = values[0] - bounds[0]..values[1] - bounds[0];
-                    weights.weigh(plain.row(i).indices(), &mut made.data_mut()[values]);
+                let mut made = rows.to_owned();
+                let (_, _, values) = made.parts_mut();
+                for (i, row) in rows.iter().enumerate() {
+                    check_values(row.values()).map_err(|source| BatchError { query: i, source })?;
+                    weights.weigh(row.indices(), &mut values[rows.range(i)]);
                 }
                 Ok(made)
             }
@@ -571,8 +571,7 @@ fn check_batch(batch: Batch<'_>) -> Result<(), BatchError> {
     let at = |query, source| BatchError { query, source };
     match batch {
         Batch::Sparse(rows) => {
-            let rows = Rows::new(rows);
-            (0..rows.len()).try_for_each(|i| check_values(rows.row(i).values()).map_err(|e| at(i, e)))
+            (0..rows.rows()).try_for_each(|i| check_values(rows.row(i).values()).map_err(|e| at(i, e)))
         }
         Batch::Dense(rows) => (0..rows.len()).try_for_each(|i| check_values(rows.row(i)).map_err(|e| at(i, e))),
         Batch::Text(_) => Ok(()),

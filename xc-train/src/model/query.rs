@@ -8,7 +8,7 @@ use xc_mach::{Certificate, Decoder};
 use xc_sparse::DenseRows;
 use xc_sparse::chunked::Choice;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
-use xc_sparse::{CsrMatrix, CsrView, DenseMatrix, LabelRows, Rows, SparseRow, SparseRowError};
+use xc_sparse::{CsrMatrix, CsrView, DenseMatrix, LabelRows, SparseRow, SparseRowError};
 
 /// One query.
 #[derive(Clone, Copy, Debug)]
@@ -60,12 +60,12 @@ impl<'a> Queries<'a> {
     pub(super) fn select(&self, numbers: &[u32]) -> Selected<'a> {
         match self {
             Self::Text(texts) => Selected::Text(numbers.iter().map(|&i| texts[i as usize]).collect()),
-            Self::Sparse(rows) => Selected::Sparse(Rows::new(*rows).select(numbers)),
+            Self::Sparse(rows) => Selected::Sparse(rows.select(numbers)),
             Self::Dense(rows) => {
                 let values = numbers.iter().flat_map(|&i| rows.row(i as usize)).copied().collect();
                 Selected::Dense(DenseMatrix { rows: numbers.len(), columns: rows.width(), values })
             }
-            Self::Made(rows) => Selected::Made(Rows::new(*rows).select(numbers)),
+            Self::Made(rows) => Selected::Made(rows.select(numbers)),
         }
     }
 
@@ -76,9 +76,9 @@ impl<'a> Queries<'a> {
     pub fn get(&self, i: usize) -> Query<'a> {
         match self {
             Self::Text(texts) => Query::Text(texts[i]),
-            Self::Sparse(rows) => Query::Sparse(Rows::new(*rows).row(i)),
+            Self::Sparse(rows) => Query::Sparse(rows.row(i)),
             Self::Dense(rows) => Query::Dense(rows.row(i)),
-            Self::Made(rows) => Query::Made(Rows::new(*rows).row(i)),
+            Self::Made(rows) => Query::Made(rows.row(i)),
         }
     }
 }

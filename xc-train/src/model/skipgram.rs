@@ -5,7 +5,6 @@ use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, T
 use super::{OpenModelError, OpenOptions};
 use crate::skipgram::{NearestScratch, SkipgramModel};
 use std::any::Any;
-use xc_sparse::Rows;
 use xc_sparse::rank::Scored;
 use xc_sparse::store::Container;
 
@@ -42,7 +41,7 @@ impl System for SkipgramModel {
     }
 
     fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
-        let rows = Rows::new(rows.sparse());
+        let rows = rows.sparse();
         Ok(Answers::of(self.nearest_of_batch(rows, ask.top_k, |i| ask.candidates.of(i), scratch_of(scratch))))
     }
 }

@@ -11,7 +11,7 @@ use xc_sparse::DenseRows;
 use xc_sparse::chunked::Touched;
 use xc_sparse::rank::Scored;
 use xc_sparse::store::Container;
-use xc_sparse::{CsrView, Rows, SparseRow};
+use xc_sparse::{CsrView, SparseRow};
 
 /// A kind of model on disk.
 #[derive(Clone, Copy)]
@@ -114,7 +114,7 @@ impl<'a> Batch<'a> {
     /// If they are texts, which a network is never asked with.
     pub(super) fn features(self) -> Features<'a> {
         match self {
-            Self::Sparse(rows) => Features::Sparse(Rows::new(rows)),
+            Self::Sparse(rows) => Features::Sparse(rows),
             Self::Dense(rows) => Features::Dense(rows),
             Self::Text(_) => panic!("texts for a network"),
         }

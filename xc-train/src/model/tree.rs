@@ -5,10 +5,10 @@ use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, T
 use super::{OpenModelError, OpenOptions};
 use rayon::prelude::*;
 use std::any::Any;
+use xc_sparse::SparseRow;
 use xc_sparse::chunked::{LevelSizes, Touched};
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::store::Container;
-use xc_sparse::{Rows, SparseRow};
 use xc_tree::{PostProcessor, PredictParams, PredictScratch, Restriction, TreeChanges, TreeModel, UnknownLabel};
 
 pub(super) const TREE: Kind = Kind {
@@ -120,8 +120,8 @@ impl System for TreeModel {
             Candidates::Labels(labels) => self.restrict_into(labels, &mut shared).map_err(|e| (0, e.into()))?,
             Candidates::ByQuery { .. } => {}
         }
-        let rows = Rows::new(rows.sparse());
-        let answers = (0..rows.len()).into_par_iter().map_init(
+        let rows = rows.sparse();
+        let answers = (0..rows.rows()).into_par_iter().map_init(
             <(PredictScratch, Restriction)>::default,
             |(scratch, own), i| -> Result<Vec<Scored>, (usize, QueryError)> {
                 let restriction = if let Candidates::ByQuery { .. } = ask.candidates {

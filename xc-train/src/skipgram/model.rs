@@ -8,7 +8,7 @@ use xc_sparse::buffer::Buffer;
 use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, Start, product};
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
-use xc_sparse::{Rows, SparseRow};
+use xc_sparse::{CsrView, SparseRow};
 
 /// Cosines that are computed at once.
 const COSINES: usize = 1 << 23;
@@ -152,19 +152,19 @@ impl SkipgramModel {
     /// As there.
     pub fn nearest_of_batch<'o>(
         &self,
-        queries: Rows<'_>,
+        queries: CsrView<'_>,
         k: usize,
         only: impl Fn(usize) -> Option<&'o [LabelId]> + Sync,
         scratch: &mut NearestScratch,
     ) -> RankedBatch {
         let (n, mut out) = (self.n_words(), RankedBatch::new());
         if n == 0 {
-            (0..queries.len()).for_each(|_| out.push_row(&[]));
+            (0..queries.rows()).for_each(|_| out.push_row(&[]));
             return out;
         }
         let size = (COSINES / n).clamp(1, BATCH);
-        for first in (0..queries.len()).step_by(size) {
-            let len = size.min(queries.len() - first);
+        for first in (0..queries.rows()).step_by(size) {
+            let len = size.min(queries.rows() - first);
             self.cosines(len, |i| queries.row(first + i), scratch);
             let rows = scratch.cosines.par_chunks_exact_mut(n).enumerate();
             let ranked: Vec<Vec<Scored>> = rows
@@ -340,8 +340,8 @@ mod tests {
         ) {
             let model = SkipgramModel::new(values, 11, (0..37).rev().collect());
             let n = queries.len();
-            let x = CsrMatrix::new((n, 37), (0..=n).collect(), queries.clone(), vec![1.0; n]);
-            let batch = model.nearest_of_batch(Rows::new(x.view()), 5, |_| None, &mut NearestScratch::default());
+            let x = CsrMatrix::from_checked((n, 37), (0..=n).collect(), queries.clone(), vec![1.0; n]);
+            let batch = model.nearest_of_batch(x.view(), 5, |_| None, &mut NearestScratch::default());
             for (i, &feature) in queries.iter().enumerate() {
                 let one = nearest(&model, &[feature], 5, None);
                 let got: Vec<_> = batch.row(i).iter().map(|s| (s.label, s.score)).collect();

@@ -46,7 +46,7 @@ pub(crate) fn rows(n: usize) -> CsrMatrix {
         }
         indptr.push(indices.len());
     }
-    CsrMatrix::new((n, N_FEATURES), indptr, indices, values)
+    CsrMatrix::from_checked((n, N_FEATURES), indptr, indices, values)
 }
 
 pub(crate) fn labels(n: usize) -> LabelRows {
@@ -59,12 +59,17 @@ fn made(front: Front) -> (CsrMatrix, Option<Featurizer>) {
         Front::Plain => (rows(120), None),
         Front::Text => {
             let pipeline = Pipeline::fit(PipelineParams::default(), &texts()).unwrap();
-            (pipeline.transform_batch(&texts()), Some(Featurizer::Text(pipeline)))
+            let rows = pipeline.transform_batch(&texts());
+            let shape = (rows.iter().len(), rows.n_features);
+            let x = CsrMatrix::try_new(shape, rows.indptr, rows.indices, rows.values).unwrap();
+            (x, Some(Featurizer::Text(pipeline)))
         }
         Front::Weights => {
             let mut x = rows(120);
-            let weights = RowWeights::fit(Weighting::default(), x.view()).unwrap();
-            weights.apply(&mut x).unwrap();
+            let width = x.cols();
+            let (indptr, indices, values) = x.parts_mut();
+            let weights = RowWeights::fit(Weighting::default(), width, indptr, indices, values).unwrap();
+            weights.apply(width, indptr, indices, values).unwrap();
             (x, Some(Featurizer::Rows(weights)))
         }
     }

@@ -14,7 +14,7 @@ use xc_sparse::dtype::DType;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_sparse::uniform::{ByteLines, ScreenRows};
-use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::classifier::{
     CandidateHeadParams, Classifier, ClassifierParams, ClassifierParamsError, EmbeddingInit, EncoderParams, HeadParams,
     InputKind, LearningParams, Only, OpenClassifierError, PredictError, PredictScratch, QueryRow, SparseHeadParams,
@@ -98,20 +98,23 @@ struct Data {
 impl Data {
     fn new() -> Self {
         let x = features(N, N_FEATURES);
-        let dense = x.to_dense().iter().copied().collect();
+        let mut dense = vec![0.0; x.rows() * x.cols()];
+        for (row, values) in x.view().iter().zip(dense.chunks_exact_mut(x.cols())) {
+            row.iter().for_each(|(feature, value)| values[feature as usize] = value);
+        }
         Self { x, dense, y: targets(N, N_LABELS) }
     }
 
     fn features(&self, input: InputKind) -> Features<'_> {
         match input {
-            InputKind::Sparse => Features::Sparse(Rows::new(self.x.view())),
+            InputKind::Sparse => Features::Sparse(self.x.view()),
             InputKind::Dense => Features::Dense(DenseRows::new(&self.dense, N_FEATURES)),
         }
     }
 
     fn row(&self, input: InputKind, i: usize) -> QueryRow<'_> {
         match input {
-            InputKind::Sparse => QueryRow::Sparse(Rows::new(self.x.view()).row(i)),
+            InputKind::Sparse => QueryRow::Sparse(self.x.view().row(i)),
             InputKind::Dense => QueryRow::Dense(&self.dense[i * N_FEATURES..][..N_FEATURES]),
         }
     }
@@ -239,7 +242,7 @@ fn a_dense_classifier_learns_its_training_rows() {
         let mut params = dense();
         (params.encoder, params.loss) = (EncoderParams::bag([32, 16]), loss);
         let mut model = Classifier::new(preset::DENSE, 60, 25, params).unwrap();
-        let queries = Features::Sparse(Rows::new(x.view()));
+        let queries = Features::Sparse(x.view());
         let mut trainer = Trainer {
             loss,
             optimizer: Optimizer::adam(),
@@ -267,7 +270,7 @@ fn queries_of_another_kind_or_width_and_candidates_that_are_no_labels_are_refuse
     let refused = sparse.predict(vectors, 5, Only::All, &mut scratch).unwrap_err();
     assert_eq!(said(refused), "queries are vectors, expected sparse features");
     let narrow = CsrMatrix::zero((2, 59));
-    let narrow = Features::Sparse(Rows::new(narrow.view()));
+    let narrow = Features::Sparse(narrow.view());
     let refused = sparse.predict(narrow, 5, Only::All, &mut scratch).unwrap_err();
     assert_eq!(said(refused), "queries of 59 features, expected 60");
     let queries = data.features(InputKind::Sparse);
@@ -372,7 +375,7 @@ fn embeddings_begin_at_an_lsa_of_the_rows_learned_from_and_learn_at_their_share(
     // Sums have the size of those of random vectors; columns are orthogonal.
     let [table, bias] = &first[..] else { panic!("a table and a bias") };
     let sums = |i: usize| {
-        let row = Rows::new(data.x.view()).row(i);
+        let row = data.x.view().row(i);
         let of = |k: usize| {
             row.indices().iter().zip(row.values()).map(|(&f, v)| v * table[f as usize * 12 + k]).sum::<f32>()
         };
@@ -545,7 +548,7 @@ fn a_folder_that_is_no_classifier_is_refused() {
         assert!(matches!(save(preset::DENSE, &change), Err(OpenClassifierError::Params { .. })));
     }
     let no_query = CsrMatrix::zero((0, 5));
-    let no_query = Features::Sparse(Rows::new(no_query.view()));
+    let no_query = Features::Sparse(no_query.view());
     assert_eq!(model.predict(no_query, 3, Only::All, &mut PredictScratch::default()).unwrap().len(), 0);
 }
 
@@ -573,7 +576,7 @@ fn a_bias_that_the_file_does_not_hold_takes_no_memory() {
 fn a_classifier_without_labels_answers_every_query_with_nothing() {
     let model = Classifier::new(preset::DENSE, 5, 0, dense()).unwrap();
     let queries = CsrMatrix::zero((2, 5));
-    let queries = Features::Sparse(Rows::new(queries.view()));
+    let queries = Features::Sparse(queries.view());
     let answers = model.predict(queries, 3, Only::All, &mut PredictScratch::default()).unwrap();
     assert_eq!((answers.len(), answers.iter().flatten().count()), (2, 0));
 }

@@ -9,7 +9,7 @@ use xc_nn::trainer::{Silent, Subset};
 use xc_nn::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
 use xc_sparse::rank::{Scored, rank_order};
 use xc_sparse::store::OpenMode;
-use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::classifier::{ClassifierParams, EncoderParams, QueryRow};
 use xc_train::mach::{self, Asking, MachContainer, MachModel, MachParams, MachScratch, OpenMachError};
 use xc_train::mach::{Repetition, bucket_rows, repetition_seed};
@@ -30,12 +30,12 @@ fn data() -> (CsrMatrix, LabelRows) {
 }
 
 fn rows(x: &CsrMatrix) -> Features<'_> {
-    Features::Sparse(Rows::new(x.view()))
+    Features::Sparse(x.view())
 }
 
 fn trained(params: &MachParams, number: u32, x: &CsrMatrix, y: &LabelRows, epochs: u32) -> Repetition {
     let buckets = bucket_rows(&params.assignment(N_LABELS, &[number]).unwrap(), 0, y);
-    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &buckets).unwrap();
+    let examples = Examples::try_new(Features::Sparse(x.view()), &buckets).unwrap();
     let (mut constant, optimizer) = (Constant, Optimizer::adam());
     let mut trainer = Trainer {
         loss: params.classifier.loss,
@@ -137,9 +137,7 @@ fn batch_one_candidates_and_a_plain_loop_agree() {
                 assert_eq!(scores_of(batch.ranked.row(i)), scores_of(&expected), "{family} {decoder} row {i}");
                 assert_eq!(restricted.row(i), plain(i, &some[i], decoder, 4), "{family} {decoder} row {i}");
                 let mut one = Vec::new();
-                model
-                    .predict_one(QueryRow::Sparse(Rows::new(x.view()).row(i)), &asking, &mut scratch, &mut one)
-                    .unwrap();
+                model.predict_one(QueryRow::Sparse(x.view().row(i)), &asking, &mut scratch, &mut one).unwrap();
                 assert_eq!(one, batch.ranked.row(i));
             }
         }

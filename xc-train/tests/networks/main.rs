@@ -17,7 +17,7 @@ fn features(n: usize, n_features: usize) -> CsrMatrix {
         indices.extend(row);
         indptr.push(indices.len());
     }
-    CsrMatrix::new((n, n_features), indptr, indices, values)
+    CsrMatrix::from_checked((n, n_features), indptr, indices, values)
 }
 
 /// Targets; every fifth row has none, others up to three.

@@ -10,7 +10,7 @@ use crate::model::{Tree, TreeModel};
 use rayon::prelude::*;
 use xc_sparse::chunked::{ChunkedView, ProductScratch, QueryScratch, QueryView, Visit, shared_margins};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
-use xc_sparse::{CsrView, Rows, SparseRow};
+use xc_sparse::{CsrView, SparseRow};
 
 /// Queries of one tile, at most: the more, the more of them share a chunk. Measured on trees of
 /// 30,000 and 500,000 labels: 8,192 take a tenth to a quarter less time a query than 2,048.
@@ -79,10 +79,10 @@ impl TreeModel {
     /// *Determinism*: the same bits as [`TreeModel::predict_one`], for any thread count.
     ///
     /// # Panics
-    /// If the matrix is stored by columns, or a value is not finite.
+    /// If a value is not finite.
     pub fn predict_batch(&self, queries: CsrView<'_>, params: &PredictParams) -> RankedBatch {
-        let rows = Rows::new(queries);
-        let n = rows.len();
+        let rows = queries;
+        let n = rows.rows();
         let threads = rayon::current_num_threads();
         let tile = n.div_ceil(threads.max(1)).clamp(1, self.most_rows(params));
         let starts: Vec<usize> = (0..n).step_by(tile).collect();
@@ -101,7 +101,7 @@ impl TreeModel {
 
     fn predict_tile(
         &self,
-        rows: &Rows<'_>,
+        rows: &CsrView<'_>,
         range: std::ops::Range<usize>,
         params: &PredictParams,
         scratch: &mut TileScratch,

@@ -6,7 +6,7 @@
 //! # #[cfg(feature = "train")]
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use xc_hash::text::PipelineParams;
-//! use xc_sparse::LabelRows;
+//! use xc_sparse::{CsrMatrix, LabelRows};
 //! use xc_tree::{TreeParams, text::TextModel};
 //!
 //! let texts = ["a red car", "a red bus", "a green tree", "the green leaf"];
@@ -152,7 +152,7 @@ mod train {
     use crate::train::{TrainError, TrainInput, TreeParams};
     use thiserror::Error;
     use xc_hash::text::{FitPipelineError, Pipeline, PipelineParams};
-    use xc_sparse::LabelRows;
+    use xc_sparse::{CsrMatrix, LabelRows};
 
     /// Why no tree was trained on texts.
     #[derive(Debug, Error)]
@@ -179,7 +179,9 @@ mod train {
             params: &TreeParams,
         ) -> Result<Self, TrainTextError> {
             let pipeline = Pipeline::fit(text, texts)?;
-            let features = pipeline.transform_batch(texts);
+            let rows = pipeline.transform_batch(texts);
+            let features =
+                CsrMatrix::from_checked((texts.len(), rows.n_features), rows.indptr, rows.indices, rows.values);
             Ok(Self::new(TreeModel::train(&TrainInput::new(features.view(), labels), params)?, pipeline))
         }
     }
@@ -206,6 +208,8 @@ mod tests {
         let opened = TextModel::open(&path).unwrap();
         assert_eq!(opened.pipeline(), trained.pipeline());
         let rows = trained.pipeline().transform_batch(&texts);
+        let shape = (texts.len(), rows.n_features);
+        let rows = CsrMatrix::try_new(shape, rows.indptr, rows.indices, rows.values).unwrap();
         let batch = trained.tree().predict_batch(rows.view(), &PredictParams::new(trained.tree(), 3));
         let (params, mut scratch, mut out) = (PredictParams::new(opened.tree(), 3), TextScratch::default(), Vec::new());
         for (i, text) in texts.iter().enumerate() {
@@ -217,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_model_of_plain_features_takes_no_text() {
-        let x = CsrMatrix::new((2, 2), vec![0, 1, 2], vec![0, 1], vec![1.0, 1.0]);
+        let x = CsrMatrix::from_checked((2, 2), vec![0, 1, 2], vec![0, 1], vec![1.0, 1.0]);
         let y = LabelRows::from_lists([[0], [1]], 2).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model");

@@ -5,7 +5,7 @@ use super::memory::TreeMemory;
 use super::params::{CheckTreeParamsError, TreeParams};
 use crate::model::BuildError;
 use thiserror::Error;
-use xc_sparse::Rows;
+use xc_sparse::CsrView;
 use xc_sparse::store::{CheckpointError, WriteError};
 
 /// Why no tree was trained.
@@ -101,29 +101,29 @@ pub(super) type Foresee = fn(&TrainInput<'_>, &TreeParams, usize) -> TreeMemory;
 /// Refuses what cannot be trained on.
 pub(super) fn check(input: &TrainInput<'_>, params: &TreeParams, foresee: Foresee) -> Result<(), TrainError> {
     params.check()?;
-    let features = Rows::new(input.features);
+    let features = input.features;
     let length =
         |what, got, expected| if got == expected { Ok(()) } else { Err(TrainError::Length { what, got, expected }) };
-    length("labels", input.labels.len(), features.len())?;
+    length("labels", input.labels.len(), features.rows())?;
     let limit = u32::MAX as usize - 1;
     for (what, got) in
-        [("instances", features.len()), ("features", features.n_features()), ("labels", input.labels.n_labels())]
+        [("instances", features.rows()), ("features", features.cols()), ("labels", input.labels.n_labels())]
     {
         if got > limit {
             return Err(TrainError::TooMany { what, got, limit });
         }
     }
     finite("features", features)?;
-    match input.label_features.map(Rows::new) {
+    match input.label_features {
         Some(rows) => {
-            length("label features", rows.len(), input.labels.n_labels())?;
+            length("label features", rows.rows(), input.labels.n_labels())?;
             finite("label features", rows)?;
         }
         None if params.representation.needs_label_features() => return Err(TrainError::LabelFeatures),
         None => {}
     }
     if let Some(weights) = input.instance_weights {
-        length("instance weights", weights.len(), features.len())?;
+        length("instance weights", weights.len(), features.rows())?;
         if let Some(at) = weights.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
             return Err(TrainError::Weight {
                 what: "instance weight",
@@ -140,7 +140,7 @@ pub(super) fn check(input: &TrainInput<'_>, params: &TreeParams, foresee: Forese
         }
     }
     if input.labels.nnz() == 0 {
-        let (n_instances, n_labels) = (features.len(), input.labels.n_labels());
+        let (n_instances, n_labels) = (features.rows(), input.labels.n_labels());
         return Err(TrainError::NoPositives { n_instances, n_labels });
     }
     if let Some(max_bytes) = params.max_memory_bytes {
@@ -152,8 +152,8 @@ pub(super) fn check(input: &TrainInput<'_>, params: &TreeParams, foresee: Forese
     Ok(())
 }
 
-fn finite(what: &'static str, rows: Rows<'_>) -> Result<(), TrainError> {
-    for row in 0..rows.len() {
+fn finite(what: &'static str, rows: CsrView<'_>) -> Result<(), TrainError> {
+    for row in 0..rows.rows() {
         if let Some((feature, value)) = rows.row(row).iter().find(|(_, v)| !v.is_finite()) {
             return Err(TrainError::NotFinite { what, row, feature, value });
         }

@@ -11,7 +11,6 @@ use super::input::TrainInput;
 use super::kept::{KeptChunks, KeptLevel, damaged};
 use super::params::TreeParams;
 use crate::model::Topology;
-use xc_sparse::Rows;
 use xc_sparse::store::{CHECKPOINT_KIND, Checkpoint, CheckpointError, CheckpointKey, Layout, OpenError};
 
 /// Counts as part of every key: raise it when training changes its results.
@@ -29,13 +28,13 @@ pub fn checkpoint_key(input: &TrainInput<'_>, params: &TreeParams) -> String {
     let mut key = CheckpointKey::new(CHECKPOINT.system, VERSION);
     let TreeParams { post, beam, precision, .. } = TreeParams::default();
     key.settings(&TreeParams { n_trees: 1, post, beam, precision, max_memory_bytes: None, ..params.clone() });
-    key.rows(Rows::new(input.features));
+    key.rows(input.features);
     key.labels(input.labels);
     for given in [input.label_features.is_some(), input.instance_weights.is_some(), input.label_costs.is_some()] {
         key.numbers(&[u64::from(given)]);
     }
     if let Some(rows) = input.label_features {
-        key.rows(Rows::new(rows));
+        key.rows(rows);
     }
     for list in [input.instance_weights, input.label_costs].into_iter().flatten() {
         key.bytes(bytemuck::cast_slice(list));

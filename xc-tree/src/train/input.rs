@@ -3,7 +3,7 @@
 use super::params::TreeParams;
 use crate::model::ModelInfo;
 use xc_sparse::rows::{normalise, typical_length};
-use xc_sparse::{CsrView, LabelRows, Rows};
+use xc_sparse::{CsrView, LabelRows};
 
 /// The input of tree training.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +44,8 @@ pub(super) fn row_length(input: &TrainInput<'_>, params: &TreeParams) -> f32 {
     if params.normalise_rows {
         return 1.0;
     }
-    let rows = Rows::new(input.features);
-    typical_length((0..rows.len()).map(|i| rows.row(i).values()))
+    let rows = input.features;
+    typical_length((0..rows.rows()).map(|i| rows.row(i).values()))
 }
 
 /// Rows as trees learn from them: values of their own for the structure of given rows.
@@ -61,9 +61,9 @@ impl ScaledRows {
         if !params.normalise_rows && length == 1.0 {
             return None;
         }
-        let rows = Rows::new(input.features);
+        let rows = input.features;
         let (mut indptr, mut values) = (vec![0], Vec::with_capacity(rows.nnz()));
-        for i in 0..rows.len() {
+        for i in 0..rows.rows() {
             let start = values.len();
             match params.normalise_rows {
                 true => {
@@ -79,7 +79,7 @@ impl ScaledRows {
 
     /// The rows; `features` are those that this was made from.
     pub(super) fn view<'a>(&'a self, features: CsrView<'a>) -> CsrView<'a> {
-        let (shape, (_, indices, _)) = (features.shape(), features.into_raw_storage());
-        CsrView::new(shape, &self.indptr, indices, &self.values)
+        let shape = (features.rows(), features.cols());
+        CsrView::from_checked(shape, &self.indptr, features.indices(), &self.values)
     }
 }

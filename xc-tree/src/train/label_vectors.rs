@@ -14,7 +14,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use xc_sparse::rows::unit_scale;
-use xc_sparse::{LabelRows, Rows};
+use xc_sparse::{CsrView, LabelRows};
 
 /// Labels stored together.
 const SHARD: usize = 512;
@@ -101,21 +101,21 @@ impl LabelVectors {
     /// If the representation needs label features and none are given.
     pub fn build(
         representation: LabelRepresentation,
-        features: Rows<'_>,
+        features: CsrView<'_>,
         instances_of: &LabelRows,
-        label_features: Option<Rows<'_>>,
+        label_features: Option<CsrView<'_>>,
         labels: &[u32],
         max_nnz: Option<usize>,
         weights: Option<&[f32]>,
     ) -> Self {
         let wide = match representation {
-            LabelRepresentation::Pifa => features.n_features(),
+            LabelRepresentation::Pifa => features.cols(),
             LabelRepresentation::Pii => instances_of.n_labels(),
-            LabelRepresentation::LabelFeatures => given(label_features).n_features(),
-            LabelRepresentation::PifaAndLabelFeatures => features.n_features() + given(label_features).n_features(),
+            LabelRepresentation::LabelFeatures => given(label_features).cols(),
+            LabelRepresentation::PifaAndLabelFeatures => features.cols() + given(label_features).cols(),
         };
         let sum_width = match representation {
-            LabelRepresentation::Pifa | LabelRepresentation::PifaAndLabelFeatures => features.n_features(),
+            LabelRepresentation::Pifa | LabelRepresentation::PifaAndLabelFeatures => features.cols(),
             LabelRepresentation::Pii | LabelRepresentation::LabelFeatures => 0,
         };
         let shards = labels
@@ -140,7 +140,7 @@ impl LabelVectors {
                                 sum.rows(features, instances, weights);
                                 normalise(&mut sum.entries);
                                 let middle = sum.entries.len();
-                                let offset = features.n_features() as u32;
+                                let offset = features.cols() as u32;
                                 let own = given(label_features).row(label as usize);
                                 sum.entries.extend(own.iter().map(|(f, v)| (f + offset, v)));
                                 normalise(&mut sum.entries[middle..]);
@@ -164,7 +164,7 @@ impl LabelVectors {
 }
 
 /// The label features that the representation asked for.
-fn given(label_features: Option<Rows<'_>>) -> Rows<'_> {
+fn given(label_features: Option<CsrView<'_>>) -> CsrView<'_> {
     match label_features {
         Some(rows) => rows,
         None => panic!("this label representation needs label features, got none"),
@@ -186,7 +186,7 @@ impl Sum {
     }
 
     /// Adds the rows of `instances`; `entries` must be empty.
-    fn rows(&mut self, features: Rows<'_>, instances: &[u32], weights: Option<&[f32]>) {
+    fn rows(&mut self, features: CsrView<'_>, instances: &[u32], weights: Option<&[f32]>) {
         // The weight of a single instance would be lost in normalising.
         if let [one] = instances {
             self.entries.extend(features.row(*one as usize).iter());
@@ -247,7 +247,7 @@ mod tests {
     }
 
     fn three_instances() -> (CsrMatrix, LabelRows) {
-        let x = CsrMatrix::new((3, 4), vec![0, 2, 2, 4], vec![0, 2, 2, 3], vec![3.0, 4.0, -4.0, 5.0]);
+        let x = CsrMatrix::from_checked((3, 4), vec![0, 2, 2, 4], vec![0, 2, 2, 3], vec![3.0, 4.0, -4.0, 5.0]);
         let y = LabelRows::from_lists([vec![0u32, 2], vec![1], vec![2]], 4).unwrap();
         (x, y.transpose())
     }
@@ -255,8 +255,7 @@ mod tests {
     #[test]
     fn pifa_is_the_normalised_sum_of_the_positives() {
         let (x, t) = three_instances();
-        let z =
-            LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &[2, 0, 1, 3], None, None);
+        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2, 0, 1, 3], None, None);
         assert_eq!((z.len(), z.n_features()), (4, 4));
         let s = 34f32.sqrt();
         near(&dense(&z, 0), &[3.0 / s, 0.0, 0.0, 5.0 / s]);
@@ -269,7 +268,7 @@ mod tests {
     fn weights_scale_the_summed_instances() {
         let (x, t) = three_instances();
         let weights = Some(&[0.5f32, 9.0, 2.0][..]);
-        let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &[2, 0], None, weights);
+        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2, 0], None, weights);
         // Label 2: 0.5 * (3, 0, 4, 0) + 2 * (0, 0, -4, 5). Label 0 has one instance.
         let sum = [1.5f32, 0.0, -6.0, 10.0];
         let length = sum.iter().map(|v| v * v).sum::<f32>().sqrt();
@@ -280,9 +279,9 @@ mod tests {
     #[test]
     fn other_representations_equal_their_definitions() {
         let (x, t) = three_instances();
-        let given = CsrMatrix::new((4, 2), vec![0, 1, 2, 4, 4], vec![1, 0, 0, 1], vec![2.0, 5.0, 3.0, 4.0]);
-        let rows = Rows::new(x.view());
-        let own = Some(Rows::new(given.view()));
+        let given = CsrMatrix::from_checked((4, 2), vec![0, 1, 2, 4, 4], vec![1, 0, 0, 1], vec![2.0, 5.0, 3.0, 4.0]);
+        let rows = x.view();
+        let own = Some(given.view());
         let z = LabelVectors::build(LabelRepresentation::Pii, rows, &t, None, &[2], None, None);
         near(&dense(&z, 0), &[0.5f32.sqrt(), 0.0, 0.5f32.sqrt()]);
         let z = LabelVectors::build(LabelRepresentation::LabelFeatures, rows, &t, own, &[2, 3], None, None);
@@ -296,19 +295,19 @@ mod tests {
     #[test]
     fn only_the_largest_entries_stay() {
         let (x, t) = three_instances();
-        let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &[2], Some(1), None);
+        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2], Some(1), None);
         near(&dense(&z, 0), &[0.0, 0.0, 0.0, 1.0]);
-        let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &[2], Some(0), None);
+        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2], Some(0), None);
         assert_eq!(z.nnz(), 0);
     }
 
     #[test]
     fn shards_do_not_show() {
         let n = SHARD * 2 + 3;
-        let x = CsrMatrix::new((n, n), (0..=n).collect(), (0..n as u32).collect(), vec![2.0; n]);
+        let x = CsrMatrix::from_checked((n, n), (0..=n).collect(), (0..n as u32).collect(), vec![2.0; n]);
         let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
         let labels: Vec<u32> = (0..n as u32).rev().collect();
-        let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &labels, None, None);
+        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None);
         for (i, &label) in labels.iter().enumerate() {
             assert_eq!(z.vector(i), (&[label][..], &[1.0f32][..]));
         }

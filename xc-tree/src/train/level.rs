@@ -18,12 +18,12 @@ use crate::train::observe::{Event, Observer};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_hash::stream::mix;
-use xc_sparse::Rows;
+use xc_sparse::CsrView;
 use xc_sparse::chunked::ChunkRows;
 
 /// Trains levels of one tree.
 pub(super) struct Trainer<'a> {
-    pub(super) features: Rows<'a>,
+    pub(super) features: CsrView<'a>,
     input: &'a TrainInput<'a>,
     linear: &'a LinearParams,
     pub(super) topology: &'a Topology,
@@ -67,7 +67,7 @@ impl<'a> Trainer<'a> {
             leaf_of[label as usize] = leaf as u32;
         }
         Self {
-            features: Rows::new(input.features),
+            features: input.features,
             input,
             linear: &params.linear,
             topology,
@@ -89,7 +89,7 @@ impl<'a> Trainer<'a> {
             .map(|p| {
                 let (a, b) = (boundaries[p] as usize, boundaries[p + 1] as usize);
                 let own = members.indptr[b] - members.indptr[a];
-                let instances = if level == 0 { self.features.len() } else { own };
+                let instances = if level == 0 { self.features.rows() } else { own };
                 let instances = instances + matched.map_or(0, |m| m.of(p).len());
                 (instances * (b - a).div_ceil(GROUP)) as u64
             })
@@ -287,7 +287,7 @@ impl<'a> Trainer<'a> {
         pairs.sort_unstable();
         let mut instances: Vec<u32> = if level == 0 {
             // Every instance passes the root, those without labels too.
-            (0..self.features.len() as u32).collect()
+            (0..self.features.rows() as u32).collect()
         } else {
             pairs.iter().map(|&pair| (pair >> 32) as u32).collect()
         };

@@ -6,7 +6,7 @@ use super::label_vectors::LabelRepresentation;
 use super::linear::group::GROUP;
 use super::params::{Negatives, TreeParams, Unseen};
 use std::collections::HashSet;
-use xc_sparse::Rows;
+use xc_sparse::CsrView;
 
 /// Weights that are packed at once, unless one chunk has more.
 pub(super) const AT_ONCE: usize = 1 << 18;
@@ -40,7 +40,7 @@ impl TreeMemory {
     pub fn kept(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize) -> Self {
         let vectors = VectorSizes::of(input, params);
         let scales = params.normalise_rows || row_length(input, params) != 1.0;
-        let rows = if scales { Rows::new(input.features).nnz() as u64 * 4 } else { 0 };
+        let rows = if scales { input.features.nnz() as u64 * 4 } else { 0 };
         Self {
             clustering: clustering(input, params, n_threads, &vectors),
             rankers: rankers(input, params, n_threads),
@@ -88,7 +88,7 @@ impl VectorSizes {
             Unseen::Keep => input.labels.n_labels(),
             Unseen::Drop => by_label.len(),
         } as u64;
-        let (pifa, largest) = pifa(Rows::new(input.features), &by_label);
+        let (pifa, largest) = pifa(input.features, &by_label);
         let given = input.label_features.map_or(0, |f| f.nnz() as u64);
         let whole = match params.representation {
             LabelRepresentation::Pifa => pifa,
@@ -104,7 +104,7 @@ impl VectorSizes {
 /// Entries of the sums of the labels' positives, all and of the largest: labels are taken together
 /// by how many entries are summed, and of each size some are counted. A label is its pairs with its
 /// instances.
-fn pifa(features: Rows<'_>, labels: &[&[(u32, u32)]]) -> (u64, u64) {
+fn pifa(features: CsrView<'_>, labels: &[&[(u32, u32)]]) -> (u64, u64) {
     let summed =
         |pairs: &[(u32, u32)]| -> u64 { pairs.iter().map(|&(_, i)| features.row(i as usize).nnz() as u64).sum() };
     let mut by_size: Vec<Vec<&[(u32, u32)]>> = vec![Vec::new(); 65];
@@ -156,8 +156,8 @@ fn clustering(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize, vec
 }
 
 fn rankers(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize) -> u64 {
-    let features = Rows::new(input.features);
-    let (n, d, threads) = (features.len() as u64, features.n_features() as u64, n_threads.max(1) as u64);
+    let features = input.features;
+    let (n, d, threads) = (features.rows() as u64, features.cols() as u64, n_threads.max(1) as u64);
     let (n_labels, pairs) = (input.labels.n_labels() as u64, input.labels.nnz() as u64);
     let siblings = params.cluster.branching.min(input.labels.n_labels()) as u64;
     let lanes = siblings.min(GROUP as u64).next_power_of_two().max(4);

@@ -50,7 +50,6 @@ use kept::KeptChunks;
 use level::Trainer;
 use weights::LevelWeights;
 use xc_hash::stream::mix;
-use xc_sparse::Rows;
 use xc_sparse::chunked::ChunkRows;
 use xc_sparse::store::Checkpoint;
 
@@ -251,9 +250,9 @@ fn shape(
     observer.event(Event::Representing { n_labels: labels.len() });
     let vectors = LabelVectors::build(
         params.representation,
-        Rows::new(input.features),
+        input.features,
         &instances_of,
-        input.label_features.map(Rows::new),
+        input.label_features,
         &labels,
         params.max_label_nnz,
         weights.as_deref(),

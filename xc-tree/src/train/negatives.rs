@@ -22,7 +22,7 @@ impl Trainer<'_> {
         above: Option<Matched>,
         beam: usize,
     ) -> Result<Matched, TrainError> {
-        let n = self.features.len();
+        let n = self.features.rows();
         let above = above.unwrap_or_else(|| Matched {
             indptr: vec![0, n],
             instances: (0..n as u32).collect(),
@@ -34,7 +34,7 @@ impl Trainer<'_> {
             .into_par_iter()
             .with_max_len(1)
             .map_init(
-                || vec![u32::MAX; self.features.n_features()],
+                || vec![u32::MAX; self.features.cols()],
                 |row_of, p| {
                     if self.observer.cancelled() {
                         return Err(TrainError::Cancelled);

@@ -11,10 +11,10 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
 use xc_ann::{Filter, InvertedIndex, InvertedScratch, Metric};
+use xc_sparse::CsrMatrix;
 use xc_sparse::io::{Format, ReadErrorKind, ReadOptions, Vectors, read_dataset};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Container, ContainerWriter};
-use xc_sparse::{CsrMatrix, Rows};
 
 /// Whether a file holds sparse rows.
 pub(super) fn holds_rows(path: &Path, options: &ReadOptions) -> Result<bool, CliError> {
@@ -113,14 +113,14 @@ impl Opened {
 
     /// Says how many queries have no direction.
     fn say_without_direction(&self, context: &Context) {
-        let zeros = |row: &usize| self.queries.outer_view(*row).is_none_or(|row| row.data().iter().all(|v| *v == 0.0));
+        let zeros = |row: &usize| self.queries.row(*row).values().iter().all(|v| *v == 0.0);
         let n = (0..self.queries.rows()).filter(zeros).count();
         say_without_direction(self.index.metric(), n, context);
     }
 
     /// Answers, and how many rows they are of.
     pub(super) fn search(&self, asked: &Asked, context: &Context) -> Result<(RankedBatch, usize), CliError> {
-        let (filter, queries) = (self.bits.as_deref().map(Filter::Bits), Rows::new(self.queries.view()));
+        let (filter, queries) = (self.bits.as_deref().map(Filter::Bits), self.queries.view());
         let found = context.on_threads(|| self.index.search_batch(queries, asked.top_k, filter.as_ref()));
         self.say_without_direction(context);
         Ok((found.map_err(|e| CliError::input(&asked.queries, &e))?.0, self.index.len()))
@@ -129,7 +129,7 @@ impl Opened {
     /// Measures queries per second.
     pub(super) fn evaluate(&self, asked: &Asked, runs: usize, context: &Context) -> Result<(), CliError> {
         let Self { index, queries, bits } = self;
-        let (filter, queries) = (bits.as_deref().map(Filter::Bits), Rows::new(queries.view()));
+        let (filter, queries) = (bits.as_deref().map(Filter::Bits), queries.view());
         let failed = |e| CliError::input(&asked.queries, &e);
         self.say_without_direction(context);
         let (mut best, mut effort) = (f64::INFINITY, Default::default());
@@ -141,17 +141,17 @@ impl Opened {
             context.check_interrupt()?;
         }
         let (mut scratch, mut out) = (InvertedScratch::default(), Vec::new());
-        let [p50_us, p99_us] = percentiles(queries.len(), |query| {
+        let [p50_us, p99_us] = percentiles(queries.rows(), |query| {
             index.search(queries.row(query), asked.top_k, filter.as_ref(), &mut scratch, &mut out).map(|_| ())
         })
         .map_err(failed)?;
-        let n = queries.len() as f64;
+        let n = queries.rows() as f64;
         let per_query = |count: u64| count as f64 / n;
         let (qps, added) = (n / best, per_query(effort.added));
         let (left, scored) = (per_query(effort.left), per_query(effort.exact));
         if context.json {
             let report = json!({
-                "queries": queries.len(), "k": asked.top_k, "threads": context.threads, "recall": 1.0, "qps": qps,
+                "queries": queries.rows(), "k": asked.top_k, "threads": context.threads, "recall": 1.0, "qps": qps,
                 "p50_us": p50_us, "p99_us": p99_us, "weights_added": added, "weights_left": left, "rows_scored": scored,
                 "bytes": index.n_bytes(), "build_s": log::build_s(&asked.index),
             });
@@ -166,7 +166,7 @@ impl Opened {
             "weights added",
             "weights left",
             "rows scored",
-            queries.len(),
+            queries.rows(),
             asked.top_k,
             context.threads,
             format_bytes(index.n_bytes() as u64)

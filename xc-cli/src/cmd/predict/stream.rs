@@ -354,7 +354,9 @@ impl Stream<'_> {
         }
         match self.takes {
             InputKind::Text => QueryRows::Texts(texts),
-            InputKind::Sparse => QueryRows::Sparse(CsrMatrix::new((n, self.n_features), indptr, indices, values)),
+            InputKind::Sparse => {
+                QueryRows::Sparse(CsrMatrix::from_checked((n, self.n_features), indptr, indices, values))
+            }
             InputKind::Dense => QueryRows::Dense(DenseMatrix { rows: n, columns: self.n_features, values }),
         }
     }

@@ -116,7 +116,7 @@ fn say_length(features: Features<'_>, context: &Context) {
     let typical = match features {
         Features::OneHot(_) => return,
         Features::Sparse(rows) => {
-            let squares = (0..rows.len()).map(|i| rows.row(i).values().iter().map(|v| v * v).sum::<f32>());
+            let squares = (0..rows.rows()).map(|i| rows.row(i).values().iter().map(|v| v * v).sum::<f32>());
             let longest = squares.fold(0.0, f32::max);
             if longest > 100.0 * 100.0 {
                 return context.warn(format_args!(
@@ -124,7 +124,7 @@ fn say_length(features: Features<'_>, context: &Context) {
                     longest.sqrt()
                 ));
             }
-            typical_length((0..rows.len()).map(|i| rows.row(i).values()))
+            typical_length((0..rows.rows()).map(|i| rows.row(i).values()))
         }
         Features::Dense(rows) => {
             typical_length((0..rows.len()).step_by(rows.len().div_ceil(MEASURED).max(1)).map(|i| rows.row(i)))

@@ -7,8 +7,8 @@ use crate::data::Dataset;
 use crate::named::name_of;
 use serde_json::{Map, json};
 use xc_hash::text::{Featurizer, Idf, Norm, Weighting};
+use xc_sparse::CsrMatrix;
 use xc_sparse::rows::typical_length;
-use xc_sparse::{CsrMatrix, Rows};
 use xc_train::settings::{serialised, tree};
 use xc_tree::{LabelRepresentation, Negatives, TreeParams};
 
@@ -126,8 +126,8 @@ fn features_said(args: &Args, data: &Dataset) -> String {
                 None => "vectors, as they are",
                 Some(_) => "as they are, since --normalise false is given",
             };
-            let rows = Rows::new(data.sparse().view());
-            let length = typical_length((0..rows.len()).map(|i| rows.row(i).values()));
+            let rows = data.sparse().view();
+            let length = typical_length((0..rows.rows()).map(|i| rows.row(i).values()));
             format!("{what}; all are divided by their typical length, {length}")
         }
     }
@@ -171,6 +171,6 @@ fn clusters(params: &TreeParams, n_labels: usize) -> Vec<String> {
 
 /// Rows without a feature: they are scored by the bias alone, which is worth knowing.
 fn count_empty_rows(features: &CsrMatrix) -> usize {
-    let rows = Rows::new(features.view());
-    (0..rows.len()).filter(|&i| rows.row(i).nnz() == 0).count()
+    let rows = features.view();
+    (0..rows.rows()).filter(|&i| rows.row(i).nnz() == 0).count()
 }

@@ -61,7 +61,7 @@ fn answer(
     let mut answers = RankedBatch::new();
     for first in (0..rows.rows()).step_by(AT_ONCE) {
         context.check_interrupt()?;
-        let some = rows.slice_outer(first..rows.rows().min(first + AT_ONCE));
+        let some = rows.slice(first..rows.rows().min(first + AT_ONCE));
         answers.append(&model.predict_batch(some, &params));
         container.release();
     }

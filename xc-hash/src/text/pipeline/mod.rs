@@ -25,7 +25,27 @@ use super::weighting::{Idf, Norm, RowWeights, Tf, Weighting};
 use fold::FoldScratch;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use sprs::CsMatI;
+
+/// Features of many texts: row `i` has the entries `indptr[i]..indptr[i + 1]`, features ascending and
+/// unique.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FeatureRows {
+    /// Width of a row: features are below it.
+    pub n_features: usize,
+    /// Where each row begins, from 0, and the number of entries.
+    pub indptr: Vec<usize>,
+    /// The features of the entries, row after row.
+    pub indices: Vec<u32>,
+    /// The values of the entries.
+    pub values: Vec<f32>,
+}
+
+impl FeatureRows {
+    /// Features and values of each row, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u32], &[f32])> {
+        self.indptr.windows(2).map(|w| (&self.indices[w[0]..w[1]], &self.values[w[0]..w[1]]))
+    }
+}
 
 /// What a pipeline does; the default suits most extreme classification of text.
 ///
@@ -123,7 +143,7 @@ impl PipelineParams {
 /// let pipeline = Pipeline::fit(PipelineParams::default(), &train)?;
 /// assert_eq!(pipeline.n_features(), 4); // cat dog sat the: each in two texts
 /// let rows = pipeline.transform_batch(&train);
-/// assert_eq!((rows.rows(), rows.cols(), rows.nnz()), (3, 4, 8));
+/// assert_eq!((rows.iter().len(), rows.n_features, rows.values.len()), (3, 4, 8));
 ///
 /// let mut scratch = pipeline.scratch();
 /// let (features, values) = pipeline.transform_one("The CAT, the hat", &mut scratch);
@@ -256,7 +276,7 @@ impl Pipeline {
 
     /// Many texts, in parallel. *Shapes*: texts x `n_features()`. *Determinism*: each row alone, at
     /// any number of threads.
-    pub fn transform_batch<T: AsRef<str> + Sync>(&self, texts: &[T]) -> CsMatI<f32, u32, usize> {
+    pub fn transform_batch<T: AsRef<str> + Sync>(&self, texts: &[T]) -> FeatureRows {
         const PIECE: usize = 64;
         let pieces: Vec<(Vec<usize>, Vec<u32>, Vec<f32>)> = texts
             .par_chunks(PIECE)
@@ -273,15 +293,15 @@ impl Pipeline {
             .collect();
         let nnz = pieces.iter().map(|p| p.1.len()).sum();
         let mut indptr = Vec::with_capacity(texts.len() + 1);
-        let (mut indices, mut data) = (Vec::with_capacity(nnz), Vec::with_capacity(nnz));
+        let (mut indices, mut values) = (Vec::with_capacity(nnz), Vec::with_capacity(nnz));
         indptr.push(0);
-        for (ends, features, values) in pieces {
+        for (ends, features, weights) in pieces {
             let base = indices.len();
             indptr.extend(ends.into_iter().map(|end| base + end));
             indices.extend_from_slice(&features);
-            data.extend_from_slice(&values);
+            values.extend_from_slice(&weights);
         }
-        CsMatI::new((texts.len(), self.n_features()), indptr, indices, data)
+        FeatureRows { n_features: self.n_features(), indptr, indices, values }
     }
 
     /// Fills `features` and `values` with slots and counts.

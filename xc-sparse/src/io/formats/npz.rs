@@ -17,7 +17,7 @@ use crate::io::compression::Compression;
 use crate::io::error::{ArrayProblem, ReadError, ReadErrorKind, Snippet};
 use crate::io::options::ReadOptions;
 use crate::io::row::MAX_IDS;
-use crate::rows::{CsrMatrix, group_by, sort_row};
+use crate::rows::{CsrMatrix, CsrView, group_by, sort_row};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -59,8 +59,8 @@ pub struct NpzMatrix {
 
 // Ids of the smaller side are u32, and row pointers of a transposed matrix are allocated from the
 // shape alone, which must therefore stand in some relation to the entries that are really there.
-pub(crate) const FREE_ROWS: u64 = 1 << 20;
-pub(crate) const ROWS_PER_ENTRY: u64 = 1 << 10;
+const FREE_ROWS: u64 = 1 << 20;
+const ROWS_PER_ENTRY: u64 = 1 << 10;
 
 struct Archive<'a> {
     file: &'a str,
@@ -319,12 +319,11 @@ fn read_coo(mut archive: Archive<'_>, rows: u64, columns: u64, values: Vec<f32>)
 }
 
 impl NpzMatrix {
-    /// Sorts each row (or column), adds up the entries of a repeated id as scipy does, drops zeros, and
-    /// returns the matrix in the same layout.
+    /// Sorts each row (or column), adds up the entries of a repeated id as scipy does, and drops zeros.
     ///
     /// # Errors
     /// `(row, id)` of repeated entries in a row (or column) whose sum f32 cannot hold.
-    pub fn into_sorted(mut self) -> Result<CsrMatrix, (usize, u32)> {
+    fn into_sorted(mut self) -> Result<Self, (usize, u32)> {
         let mut order: Vec<(u32, f32)> = Vec::new();
         let mut kept = 0;
         let mut start = 0;
@@ -347,11 +346,7 @@ impl NpzMatrix {
         }
         self.indices.truncate(kept);
         self.values.truncate(kept);
-        // Sorted just now, and bounded when read.
-        Ok(match self.layout {
-            Layout::Csr => CsrMatrix::new((self.rows, self.columns), self.indptr, self.indices, self.values),
-            Layout::Csc => CsrMatrix::new_csc((self.rows, self.columns), self.indptr, self.indices, self.values),
-        })
+        Ok(self)
     }
 }
 
@@ -373,28 +368,36 @@ fn add_repeated(indices: &mut [u32], values: &mut [f32], order: &mut Vec<(u32, f
     Ok(n)
 }
 
-/// Reads a sparse matrix with sorted rows (csr, coo) or columns (csc) and without zeros. Entries of one
-/// place are added up.
+/// Reads a sparse matrix of any layout by rows, without zeros. Entries of one place are added up.
 ///
 /// # Errors
-/// As [`read_npz`], and entries of one place whose sum f32 cannot hold.
+/// As [`read_npz`]; entries of one place whose sum f32 cannot hold; by columns, a number of rows that is
+/// out of proportion to the entries.
 pub fn read_npz_matrix(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, ReadError> {
-    read_npz(path, options)?.into_sorted().map_err(|(row, id)| {
-        let problem = ArrayProblem::Sum { row, id };
-        ReadError::path(path, ReadErrorKind::Array { array: "data.npy".into(), problem })
-    })
+    let wrong = |array: &str, problem| ReadError::path(path, ReadErrorKind::Array { array: array.into(), problem });
+    let sum = |(row, id)| wrong("data.npy", ArrayProblem::Sum { row, id });
+    let NpzMatrix { layout, rows, columns, indptr, indices, values } =
+        read_npz(path, options)?.into_sorted().map_err(sum)?;
+    if layout == Layout::Csr {
+        return Ok(CsrMatrix::from_checked((rows, columns), indptr, indices, values));
+    }
+    // Row pointers of the transposed matrix are allocated from the shape.
+    let most = FREE_ROWS + ROWS_PER_ENTRY.saturating_mul(values.len() as u64);
+    if rows as u64 > most || columns as u64 > MAX_IDS {
+        let got = format!("[{rows}, {columns}]").into();
+        let expected = format!("at most {most} rows for {} entries stored by columns", values.len()).into();
+        return Err(wrong("shape.npy", ArrayProblem::Shape { got, expected }));
+    }
+    Ok(CsrMatrix::from_checked((columns, rows), indptr, indices, values).transpose().to_csr())
 }
 
-/// Writes a sparse matrix as `scipy.sparse.save_npz(compressed=False)` does: csr or csc according to its
-/// storage, `<i4` ids if they fit (otherwise `<i8`), `<f4` values. The same matrix gives the same bytes.
+/// Writes a sparse matrix as `scipy.sparse.save_npz(compressed=False)` does: csr, `<i4` ids if they fit (otherwise `<i8`), `<f4` values. The same matrix gives the same bytes.
 ///
 /// # Errors
 /// The writer's error.
-pub fn write_npz(into: impl Write + Seek, matrix: sprs::CsMatViewI<'_, f32, u32, usize>) -> io::Result<()> {
-    let layout = if matrix.is_csr() { Layout::Csr } else { Layout::Csc };
-    let (rows, columns) = matrix.shape();
-    let (indptr, indices, values) = matrix.into_raw_storage();
-    write_npz_arrays(into, layout, rows, columns, indptr, indices, values)
+pub fn write_npz(into: impl Write + Seek, matrix: CsrView<'_>) -> io::Result<()> {
+    let (indptr, indices, values) = (matrix.indptr(), matrix.indices(), matrix.data());
+    write_npz_arrays(into, Layout::Csr, matrix.rows(), matrix.cols(), indptr, indices, values)
 }
 
 /// Writes a sparse matrix from its arrays, which need not be sorted within a row (ranked lists are not).
@@ -536,7 +539,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_asked_once_wherever_it_is_full() {
-        let matrix = CsrMatrix::new((2, 3), vec![0, 1, 3], vec![2, 0, 1], vec![1.0, 2.0, 3.0]);
+        let matrix = CsrMatrix::from_checked((2, 3), vec![0, 1, 3], vec![2, 0, 1], vec![1.0, 2.0, 3.0]);
         let mut whole = Cursor::new(Vec::new());
         write_npz(&mut whole, matrix.view()).unwrap();
         let n = whole.into_inner().len();

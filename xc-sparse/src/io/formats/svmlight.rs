@@ -10,7 +10,7 @@ use crate::io::error::{LineError, ReadErrorKind, Snippet};
 use crate::io::number::{is_blank, parse_u64, token_end};
 use crate::io::row::{Limits, RowBlock, RowBuffer, RowSeen, RowStore};
 use crate::io::write::{push_features, push_labels, same_rows, stream};
-use crate::rows::{CsrView, LabelRows, Rows, SparseRow};
+use crate::rows::{CsrView, LabelRows, SparseRow};
 use std::io::{self, Write};
 
 /// Bases of the ids in an svmlight file.
@@ -118,9 +118,9 @@ pub fn write_svmlight(
     labels: &LabelRows,
     bases: SvmlightBases,
 ) -> io::Result<()> {
-    let rows = Rows::new(features);
-    same_rows(rows.len(), labels.len());
-    stream(into, rows.len(), Vec::new(), |out, i| {
+    let rows = features;
+    same_rows(rows.rows(), labels.len());
+    stream(into, rows.rows(), Vec::new(), |out, i| {
         push_svmlight_row(out, rows.row(i), labels.row(i), bases);
         Ok(())
     })

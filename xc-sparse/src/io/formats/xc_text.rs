@@ -16,7 +16,7 @@ use crate::io::entries::{self, IdKind, IndexBase};
 use crate::io::error::{Bound, BoundFrom, LineError, ReadErrorKind, Snippet};
 use crate::io::row::{Limits, MAX_IDS, RowBlock, RowBuffer, RowSeen, RowStore};
 use crate::io::write::{push_features, push_labels, same_rows, stream};
-use crate::rows::{CsrView, LabelRows, Rows, SparseRow};
+use crate::rows::{CsrView, LabelRows, SparseRow};
 use std::io::{self, Write};
 
 /// Whether the first line is a header.
@@ -208,12 +208,12 @@ pub fn push_xc_header(out: &mut Vec<u8>, header: &XcHeader) {
 /// # Panics
 /// If features and labels have different numbers of rows (here and below).
 pub fn write_xc(into: &mut impl Write, features: CsrView<'_>, labels: &LabelRows) -> io::Result<()> {
-    let rows = Rows::new(features);
-    same_rows(rows.len(), labels.len());
+    let rows = features;
+    same_rows(rows.rows(), labels.len());
     let mut out = Vec::new();
-    let (n_rows, n_features, n_labels) = (rows.len() as u64, rows.n_features() as u64, Some(labels.n_labels() as u64));
+    let (n_rows, n_features, n_labels) = (rows.rows() as u64, rows.cols() as u64, Some(labels.n_labels() as u64));
     push_xc_header(&mut out, &XcHeader { n_rows, n_features, n_labels });
-    stream(into, rows.len(), out, |out, i| {
+    stream(into, rows.rows(), out, |out, i| {
         push_xc_row(out, rows.row(i), labels.row(i));
         Ok(())
     })
@@ -221,13 +221,10 @@ pub fn write_xc(into: &mut impl Write, features: CsrView<'_>, labels: &LabelRows
 
 /// Writes the features of the two-file form of XC text.
 pub fn write_xc_features(into: &mut impl Write, features: CsrView<'_>) -> io::Result<()> {
-    let rows = Rows::new(features);
+    let rows = features;
     let mut out = Vec::new();
-    push_xc_header(
-        &mut out,
-        &XcHeader { n_rows: rows.len() as u64, n_features: rows.n_features() as u64, n_labels: None },
-    );
-    stream(into, rows.len(), out, |out, i| {
+    push_xc_header(&mut out, &XcHeader { n_rows: rows.rows() as u64, n_features: rows.cols() as u64, n_labels: None });
+    stream(into, rows.rows(), out, |out, i| {
         push_features(out, rows.row(i), 0);
         out.push(b'\n');
         Ok(())

@@ -1,6 +1,6 @@
 //! The key that ties a checkpoint to a training run.
 
-use crate::{LabelRows, Rows};
+use crate::{CsrView, LabelRows};
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -49,9 +49,9 @@ impl CheckpointKey {
     }
 
     /// Adds sparse rows with their width.
-    pub fn rows(&mut self, rows: Rows<'_>) {
-        self.numbers(&[rows.len() as u64, rows.n_features() as u64]);
-        for i in 0..rows.len() {
+    pub fn rows(&mut self, rows: CsrView<'_>) {
+        self.numbers(&[rows.rows() as u64, rows.cols() as u64]);
+        for i in 0..rows.rows() {
             let row = rows.row(i);
             self.bytes(bytemuck::cast_slice(row.indices()));
             self.0.update(bytemuck::cast_slice(row.values()));

@@ -11,9 +11,9 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+use xc_sparse::CsrMatrix;
 use xc_sparse::chunked::ChunkRows;
 use xc_sparse::dtype::DType;
-use xc_sparse::{CsrMatrix, Rows};
 
 /// An error and what caused it, joined as a program prints them.
 trait Said {
@@ -530,7 +530,7 @@ fn libpecos_answers_are_reproduced() {
         let packed = pack(&model, post);
         let batch = packed.predict_batch(queries.view(), &PredictParams::new(&packed, k).with_beam(beam));
         for row in 0..queries.rows() {
-            let query = Rows::new(queries.view()).row(row);
+            let query = queries.view().row(row);
             let got = predict(&model, post, (query.indices(), query.values()), beam, k);
             let got_packed: Vec<_> = batch.row(row).iter().map(|s| (s.label, s.score)).collect();
             if got_packed != got {
@@ -539,7 +539,7 @@ fn libpecos_answers_are_reproduced() {
                 let scores = |list: &[(u32, f32)]| list.iter().map(|e| e.1).collect::<Vec<_>>();
                 assert_eq!(scores(&got_packed), scores(&got), "{name} row {row}");
             }
-            let mut list: Vec<_> = Rows::new(expected.view()).row(row).iter().collect();
+            let mut list: Vec<_> = expected.view().row(row).iter().collect();
             list.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
             assert_eq!(got.len(), list.len());
             for (m, w) in got.iter().zip(&list) {

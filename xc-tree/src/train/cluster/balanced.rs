@@ -331,11 +331,11 @@ mod tests {
     use super::*;
     use crate::train::label_vectors::LabelRepresentation;
     use crate::train::observe::NoObserver;
-    use xc_sparse::{CsrMatrix, LabelRows, Rows};
+    use xc_sparse::{CsrMatrix, LabelRows};
 
     /// `n` labels in `groups` groups that share no feature; label i belongs to group i % groups.
     fn grouped(n: usize, groups: usize) -> LabelVectors {
-        let x: CsrMatrix = CsrMatrix::new_from_unsorted(
+        let x: CsrMatrix = CsrMatrix::try_new(
             (n, groups * 4),
             (0..=n).map(|i| 2 * i).collect(),
             (0..n).flat_map(|i| [((i % groups) * 4) as u32, ((i % groups) * 4 + 1 + i % 3) as u32]).collect(),
@@ -344,7 +344,7 @@ mod tests {
         .unwrap();
         let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
         let labels: Vec<u32> = (0..n as u32).collect();
-        LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &labels, None, None)
+        LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None)
     }
 
     fn params(branching: usize, max_leaf: usize) -> ClusterParams {
@@ -401,11 +401,15 @@ mod tests {
     fn a_cut_moves_to_where_groups_end_and_no_cluster_is_too_large() {
         // 60 labels of one group and 40 of another: the middle would tear the first.
         let groups = |n: usize, of: fn(usize) -> usize| {
-            let x: CsrMatrix =
-                CsrMatrix::new((n, 64), (0..=n).collect(), (0..n).map(|i| of(i) as u32).collect(), vec![1.0; n]);
+            let x: CsrMatrix = CsrMatrix::from_checked(
+                (n, 64),
+                (0..=n).collect(),
+                (0..n).map(|i| of(i) as u32).collect(),
+                vec![1.0; n],
+            );
             let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
             let labels: Vec<u32> = (0..n as u32).collect();
-            LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &labels, None, None)
+            LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None)
         };
         let vectors = groups(100, |i| usize::from(i >= 60));
         let mut with_slack = ClusterParams { slack: 0.3, ..params(2, 60) };
@@ -475,10 +479,10 @@ mod tests {
 
     #[test]
     fn empty_vectors_are_placed_too() {
-        let x = CsrMatrix::new((0, 3), vec![0], vec![], vec![]);
+        let x = CsrMatrix::from_checked((0, 3), vec![0], vec![], vec![]);
         let t = LabelRows::from_lists(vec![Vec::<u32>::new(); 9], 0).unwrap();
         let labels: Vec<u32> = (0..9).collect();
-        let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &labels, None, None);
+        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None);
         let c = cluster(&z, &params(2, 2), 5, &NoObserver).unwrap();
         assert_eq!(c.order.len(), 9);
     }

@@ -137,14 +137,18 @@ mod tests {
     use super::*;
     use crate::train::label_vectors::LabelRepresentation;
     use crate::train::observe::NoObserver;
-    use xc_sparse::{CsrMatrix, LabelRows, Rows};
+    use xc_sparse::{CsrMatrix, LabelRows};
 
     fn unit_vectors(n: usize, groups: usize) -> LabelVectors {
-        let x =
-            CsrMatrix::new((n, groups), (0..=n).collect(), (0..n).map(|i| (i % groups) as u32).collect(), vec![1.0; n]);
+        let x = CsrMatrix::from_checked(
+            (n, groups),
+            (0..=n).collect(),
+            (0..n).map(|i| (i % groups) as u32).collect(),
+            vec![1.0; n],
+        );
         let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
         let labels: Vec<u32> = (0..n as u32).collect();
-        LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &labels, None, None)
+        LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None)
     }
 
     #[test]

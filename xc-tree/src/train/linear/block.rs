@@ -9,7 +9,7 @@
 //! A parent with most of the instances (the root) reads the features where they are and renumbers
 //! nothing.
 
-use xc_sparse::{Rows, SparseRow};
+use xc_sparse::{CsrView, SparseRow};
 
 /// Some instances, their features numbered `0..n_features`.
 pub(crate) struct Block<'a> {
@@ -36,17 +36,17 @@ impl<'a> Block<'a> {
     ///
     /// *Cost*: O(nnz of the instances + distinct features * log), memory the same; for half of all
     /// instances or more, O(instances).
-    pub(crate) fn gather(all: Rows<'a>, instances: &[u32], bias: f32, numbering: &mut Numbering) -> Self {
+    pub(crate) fn gather(all: CsrView<'a>, instances: &[u32], bias: f32, numbering: &mut Numbering) -> Self {
         let squares = instances
             .iter()
             .map(|&i| all.row(i as usize).values().iter().fold(bias * bias, |sum, v| sum + v * v))
             .collect();
-        if instances.len() * 2 >= all.len() {
+        if instances.len() * 2 >= all.rows() {
             let source = Source::Shared(instances.iter().map(|&i| all.row(i as usize)).collect());
-            return Self { source, features: None, n_features: all.n_features(), squares };
+            return Self { source, features: None, n_features: all.cols(), squares };
         }
-        if numbering.number.len() < all.n_features() {
-            numbering.number.resize(all.n_features(), u32::MAX);
+        if numbering.number.len() < all.cols() {
+            numbering.number.resize(all.cols(), u32::MAX);
         }
         let number = &mut numbering.number;
         let nnz = instances.iter().map(|&i| all.row(i as usize).nnz()).sum();
@@ -116,13 +116,13 @@ mod tests {
 
     #[test]
     fn gathered_and_borrowed_rows_are_the_same_instances() {
-        let x = CsrMatrix::new(
+        let x = CsrMatrix::from_checked(
             (5, 9),
             vec![0, 2, 2, 4, 6, 7],
             vec![1, 8, 3, 8, 0, 3, 7],
             vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],
         );
-        let rows = Rows::new(x.view());
+        let rows = x.view();
         let mut numbering = Numbering::default();
         for instances in [vec![2u32, 0], vec![0, 1, 2, 3, 4], vec![4, 1], vec![]] {
             let block = Block::gather(rows, &instances, 2.0, &mut numbering);

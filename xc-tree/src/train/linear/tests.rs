@@ -7,7 +7,7 @@ use super::lanes::{Problem, Solve, State};
 use super::{LinearParams, Loss, reference};
 use proptest::prelude::*;
 use xc_hash::stream::Stream;
-use xc_sparse::{CsrMatrix, Isa, Rows, vectorised_loop_on};
+use xc_sparse::{CsrMatrix, Isa, vectorised_loop_on};
 
 /// Instances with features drawn from `draws`: (features, positive bits) each.
 fn matrix(draws: &[(Vec<(u8, i8)>, u16)], n_features: usize) -> CsrMatrix {
@@ -21,7 +21,7 @@ fn matrix(draws: &[(Vec<(u8, i8)>, u16)], n_features: usize) -> CsrMatrix {
         values.extend(row.iter().map(|e| e.1));
         indptr.push(indices.len());
     }
-    CsrMatrix::new((draws.len(), n_features), indptr, indices, values)
+    CsrMatrix::from_checked((draws.len(), n_features), indptr, indices, values)
 }
 
 /// Bits of the weights, dual variables and biases that a solver leaves.
@@ -47,7 +47,7 @@ fn run<const N: usize>(
 fn lanes_equal_reference<const N: usize>(draws: &[(Vec<(u8, i8)>, u16)], n_lanes: usize, weighted: bool) {
     let x = matrix(draws, 23);
     let instances: Vec<u32> = (0..draws.len() as u32).collect();
-    let block = Block::gather(Rows::new(x.view()), &instances, 1.0, &mut Numbering::default());
+    let block = Block::gather(x.view(), &instances, 1.0, &mut Numbering::default());
     let positive: Vec<u16> = draws.iter().map(|d| d.1 & ((1u32 << n_lanes) - 1) as u16).collect();
     let weights: Vec<f32> =
         (0..draws.len()).map(|i| if i % 5 == 4 { f32::INFINITY } else { 0.5 + i as f32 * 0.25 }).collect();
@@ -101,7 +101,7 @@ fn solve(loss: Loss, tolerance: f32, costs: &[f32], weights: Option<&[f32]>) -> 
     let x = matrix(&draws, 23);
     let positive: Vec<u16> = draws.iter().map(|d| d.1).collect();
     let instances: Vec<u32> = (0..60).collect();
-    let block = Block::gather(Rows::new(x.view()), &instances, 1.0, &mut Numbering::default());
+    let block = Block::gather(x.view(), &instances, 1.0, &mut Numbering::default());
     let params = LinearParams { loss, tolerance, prune_below: 0.0, max_passes: 5000, ..LinearParams::default() };
     let group = Group { block: &block, positive: &positive, costs, inverse_weights: weights, name: 3 };
     let solved = group.solve(&params, &mut Buffers::default());
@@ -129,14 +129,14 @@ fn column(solved: &Solved, lane: usize) -> Vec<f64> {
 /// Gradient of the primal objective, by its definition.
 fn gradient(x: &CsrMatrix, positive: &[u16], lane: usize, w: &[f64], loss: Loss, cost: &dyn Fn(usize) -> f64) -> f64 {
     let mut g = w.to_vec();
-    for (i, row) in x.outer_iterator().enumerate() {
+    for (i, row) in x.view().iter().enumerate() {
         let y = if positive[i] & (1 << lane) != 0 { 1.0 } else { -1.0 };
-        let z: f64 = row.iter().map(|(f, &v)| w[f] * f64::from(v)).sum::<f64>() + w[23];
+        let z: f64 = row.iter().map(|(f, v)| w[f as usize] * f64::from(v)).sum::<f64>() + w[23];
         let slope = match loss {
             Loss::SquaredHinge => -2.0 * (1.0 - y * z).max(0.0) * y,
             Loss::Logistic => -y / (1.0 + (y * z).exp()),
         };
-        row.iter().for_each(|(f, &v)| g[f] += cost(i) * slope * f64::from(v));
+        row.iter().for_each(|(f, v)| g[f as usize] += cost(i) * slope * f64::from(v));
         g[23] += cost(i) * slope;
     }
     g.iter().fold(0.0, |m: f64, v| m.max(v.abs()))
@@ -167,7 +167,7 @@ fn pruning_keeps_exactly_the_large_weights() {
     let x = matrix(&draws, 23);
     let positive: Vec<u16> = draws.iter().map(|d| d.1).collect();
     let instances: Vec<u32> = (0..60).collect();
-    let block = Block::gather(Rows::new(x.view()), &instances, 1.0, &mut Numbering::default());
+    let block = Block::gather(x.view(), &instances, 1.0, &mut Numbering::default());
     for loss in [Loss::SquaredHinge, Loss::Logistic] {
         let solve = |prune_below, max_weights| {
             let params = LinearParams { loss, prune_below, max_weights, ..LinearParams::default() };
@@ -195,7 +195,7 @@ fn joined_groups_are_one_valid_chunk() {
     let (x, _, a) = solve(Loss::SquaredHinge, 0.1, &[1.0, 1.0], None);
     let (_, _, b) = solve(Loss::SquaredHinge, 0.1, &[1.0, 1.0, 2.0], None);
     let instances: Vec<u32> = (0..60).collect();
-    let block = Block::gather(Rows::new(x.view()), &instances, 1.0, &mut Numbering::default());
+    let block = Block::gather(x.view(), &instances, 1.0, &mut Numbering::default());
     let (a_columns, b_columns): (Vec<_>, Vec<_>) =
         ((0..2).map(|l| column(&a, l)).collect(), (0..3).map(|l| column(&b, l)).collect());
     let chunk = join(&block, &[2, 3], vec![a, b]);

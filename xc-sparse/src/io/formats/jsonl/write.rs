@@ -2,7 +2,7 @@
 
 use crate::io::digits::{push_f32, push_u64};
 use crate::io::write::{same_rows, stream};
-use crate::rows::{CsrView, LabelRows, Rows, SparseRow};
+use crate::rows::{CsrView, LabelRows, SparseRow};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -80,7 +80,7 @@ pub fn write_jsonl_features(
     labels: &LabelRows,
     names: Option<&[String]>,
 ) -> io::Result<()> {
-    let rows = Rows::new(features);
-    same_rows(rows.len(), labels.len());
-    stream(into, rows.len(), Vec::new(), |out, i| push_jsonl_features(out, rows.row(i), labels.row(i), names))
+    let rows = features;
+    same_rows(rows.rows(), labels.len());
+    stream(into, rows.rows(), Vec::new(), |out, i| push_jsonl_features(out, rows.row(i), labels.row(i), names))
 }
