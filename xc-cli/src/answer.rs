@@ -125,7 +125,7 @@ impl LabelLists {
         path: &Path,
         what: &'static str,
         n_labels: usize,
-        names: Option<&LabelNames>,
+        names: Option<&Arc<LabelNames>>,
         input: &InputArgs,
     ) -> Result<Self, CliError> {
         let options = input.of_any_format().options();
@@ -134,9 +134,9 @@ impl LabelLists {
             format: Some(format),
             header,
             n_labels: Some(n_labels),
-            label_names: names.cloned().map(Arc::new),
+            label_names: names.cloned(),
             unknown_labels: UnknownLabels::Refuse,
-            label_strings: strings_for(names),
+            label_strings: strings_for(names.map(|names| &**names)),
             ..options
         };
         Ok(Self { path: path.to_owned(), what, rows: read_labels(path, &options)?.labels })
@@ -147,7 +147,7 @@ impl LabelLists {
         path: &Path,
         field: &str,
         n_labels: usize,
-        names: Option<&LabelNames>,
+        names: Option<&Arc<LabelNames>>,
         input: &InputArgs,
     ) -> Result<Self, CliError> {
         let mut options = input.options();
@@ -161,8 +161,8 @@ impl LabelLists {
         options.format = Some(format);
         options.fields.labels = field.to_owned();
         options.n_labels = Some(n_labels);
-        options.label_names = names.cloned().map(Arc::new);
-        options.label_strings = strings_for(names);
+        options.label_names = names.cloned();
+        options.label_strings = strings_for(names.map(|names| &**names));
         let rows = read_labels(path, &options).map_err(|e| match e.kind() {
             ReadErrorKind::MissingColumn { .. } => CliError::usage(format_args!("--exclude-field {field}: {e}")),
             _ => e.into(),

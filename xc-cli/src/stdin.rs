@@ -11,7 +11,7 @@ use xc_sparse::io::{Line, LineBlock, LineBlocks, ReadError};
 /// How stdin is called in messages.
 pub(crate) const NAME: &str = "standard input";
 /// Longest line that is read.
-const MAX_LINE_BYTES: usize = 1 << 26;
+pub(crate) const MAX_LINE_BYTES: usize = 1 << 26;
 /// What lines that wait may take together before no more are fetched.
 const PENDING_BYTES: usize = 1 << 23;
 

@@ -38,6 +38,17 @@ fn models_of_every_kind_open_and_answer_a_query_without_a_global_pool_and_a_batc
             _ => model.predict_batch(Queries::Sparse(rows.slice(0..1)), &options),
         };
         assert_eq!(one.unwrap().ranked.row(0), answer.labels, "{name}");
+        #[cfg(feature = "requests")]
+        {
+            use xc_train::model::requests::{RequestOptions, Responder};
+            let responder = Responder::new(&model, RequestOptions::of(&model)).unwrap();
+            let row = rows.outer_view(0).unwrap();
+            let row = row.iter().map(|(feature, value)| format!("{feature}:{value} ")).collect::<String>();
+            let line = if name == "uniform" { row } else { "alpha3".to_owned() };
+            for response in responder.answer(&[line.as_bytes(); 20], &options).unwrap() {
+                assert_eq!(response.outcome.unwrap().labels, answer.labels, "{name}");
+            }
+        }
         models.push(model);
         first.push(answer.labels);
     }
@@ -56,4 +67,14 @@ fn models_of_every_kind_open_and_answer_a_query_without_a_global_pool_and_a_batc
         assert_eq!(model.features(queries).unwrap().rows(), queries.len(), "{name}");
     }
     assert_eq!(threads.load(Ordering::Relaxed), 3);
+}
+
+/// The test above once more, as a program whose stderr is looked at.
+#[test]
+fn nothing_is_written_to_stderr() {
+    let test = "models_of_every_kind_open_and_answer_a_query_without_a_global_pool_and_a_batch_in_it";
+    let program = std::env::current_exe().unwrap();
+    let outcome = std::process::Command::new(program).args(["--exact", "--nocapture", test]).output().unwrap();
+    assert!(outcome.status.success() && String::from_utf8_lossy(&outcome.stdout).contains("1 passed"));
+    assert_eq!(String::from_utf8_lossy(&outcome.stderr), "");
 }

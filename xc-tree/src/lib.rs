@@ -79,7 +79,7 @@ pub use model::{
     BuildError, KIND, ModelInfo, OpenTreeError, PostProcessor, Topology, TopologyError, Tree, TreeChangeError,
     TreeChanges, TreeModel, TreeParts, UnknownPostProcessor, WeightCounts,
 };
-pub use predict::{PredictParams, PredictScratch, Restriction, UnknownLabel};
+pub use predict::{PathNode, PredictParams, PredictScratch, Restriction, UnknownLabel};
 #[cfg(feature = "train")]
 pub use train::{
     CHECKPOINT, CheckTreeParamsError, ClusterMethod, ClusterParams, Event, KeptError, KeptTrees, LabelRepresentation,

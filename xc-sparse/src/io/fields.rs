@@ -177,8 +177,8 @@ pub(crate) fn label_of(text: &str, strings: LabelStrings) -> Result<LabelRef, Re
     }
 }
 
-/// Joins fields into one text.
-pub(crate) fn join_text<'a>(parts: impl IntoIterator<Item = &'a str>, into: &mut String) {
+/// Joins fields into one text, by blanks; empty ones are left out.
+pub fn join_text<'a>(parts: impl IntoIterator<Item = &'a str>, into: &mut String) {
     into.clear();
     for part in parts.into_iter().filter(|part| !part.is_empty()) {
         if !into.is_empty() {

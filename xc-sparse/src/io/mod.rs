@@ -7,7 +7,7 @@
 //! | JSONL | text, or sparse features | ids or names | [`read_instances`] |
 //! | fastText, CSV, TSV | text | names | [`read_text`] |
 //! | npz, npy | sparse or dense features | from a second file | [`read_dataset`] |
-//! | a stream of queries | text, features or vectors | | [`LineBlocks`], [`RequestParser`] |
+//! | lines of a stream, or single ones | text or sparse features | | [`LineBlocks`], [`InstanceParser`] |
 //! | npy, fvecs, bvecs, ivecs, fbin, u8bin | dense vectors | | [`Vectors::open`] |
 //!
 //! ```
@@ -54,8 +54,8 @@ mod lines;
 mod names;
 mod number;
 mod options;
+mod parser;
 mod predictions;
-mod requests;
 mod row;
 mod source;
 mod stream;
@@ -74,25 +74,29 @@ pub use digits::push_f32;
 pub use entries::IndexBase;
 pub use error::{ArrayProblem, Bound, BoundFrom, FieldOf, LineError, ReadError, ReadErrorKind, Snippet};
 pub use fasttext::{FASTTEXT_PREFIX, TextRows, push_fasttext_row, write_fasttext};
-pub use fields::{Fields, LabelSeparator, Parts, RowId};
+pub use fields::{Fields, LabelSeparator, Parts, RowId, join_text};
 pub use foreign::ForeignFile;
 pub use format::{Format, FormatNameError};
 pub use instance::TextInstance;
-pub use jsonl::{push_jsonl_features, push_jsonl_text, write_jsonl_features, write_jsonl_text};
+pub use jsonl::{
+    json_error, labels_of_json, line_text, missing_field, push_jsonl_features, push_jsonl_text, write_jsonl_features,
+    write_jsonl_text,
+};
 pub use label::{LabelCollector, LabelNames, LabelRef, LabelStrings, RepeatedName, UnknownLabels};
 pub use lines::{Line, LineBlock, LineBlocks};
 pub use names::{NameColumn, read_label_names, read_label_names_field, write_label_names};
 pub use npy::{read_npy, write_npy};
 pub use npz::{Layout, NpzMatrix, read_npz, read_npz_matrix, write_npz, write_npz_arrays};
 pub use options::{ReadOptions, TableForm, UnseenCount};
+pub use parser::{InstanceBuffer, InstanceParser};
 pub use predictions::{
     AnswerNotes, PREDICTION_CSV_HEADER, PredictionFormat, Predictions, push_prediction_csv, push_prediction_error,
     push_prediction_json, push_prediction_line, push_prediction_names, read_prediction_stream, read_predictions,
     read_predictions_of, write_prediction_jsonl, write_prediction_lines, write_prediction_npz,
 };
-pub use requests::{Asked, PlainLines, Request, RequestParser};
+pub use row::RowBuffer;
 pub use source::Source;
-pub use stream::{Content, InstanceBuffer, InstanceReader};
+pub use stream::{Content, InstanceReader};
 pub use svmlight::{SvmlightBases, push_svmlight_row, write_svmlight};
 pub use vecs::{write_fbin, write_fvecs};
 pub use vectors::Vectors;

@@ -67,7 +67,7 @@ impl RowBuffer {
     }
 
     /// Gives the features away.
-    pub(crate) fn into_features(self) -> (Vec<u32>, Vec<f32>) {
+    pub fn into_features(self) -> (Vec<u32>, Vec<f32>) {
         (self.store.indices, self.store.values)
     }
 

@@ -17,16 +17,11 @@
 use super::csv::CsvReader;
 use super::entries::IdKind;
 use super::error::{ReadError, ReadErrorKind};
-use super::fasttext::parse_fasttext_line;
 use super::form::{Begun, Form};
 use super::format::Format;
-use super::instance::TextInstance;
-use super::jsonl::{parse_jsonl_features, parse_jsonl_text};
 use super::options::ReadOptions;
-use super::row::RowBuffer;
+use super::parser::{InstanceBuffer, parse_line};
 use super::source::Source;
-use super::svmlight::parse_svmlight_line;
-use super::xc_text::{parse_xc_columns_line, parse_xc_line};
 use std::io::Read;
 
 /// The content of a stream's instances.
@@ -36,15 +31,6 @@ pub enum Content {
     Features,
     /// Text, in [`InstanceBuffer::text`].
     Text,
-}
-
-/// Buffer for one instance, reused between lines.
-#[derive(Clone, Debug, Default)]
-pub struct InstanceBuffer {
-    /// Features, and label ids of XC text and svmlight.
-    pub row: RowBuffer,
-    /// Text; labels of every format that may name them, and the id of the instance.
-    pub text: TextInstance,
 }
 
 /// Reads a stream line by line: no line is read ahead, so that each can be answered before the next.
@@ -160,19 +146,7 @@ impl InstanceReader {
                 return self.end();
             }
             let (line, limits) = (&self.line, &limits);
-            let outcome = match form {
-                Form::Xc => parse_xc_line(line, limits, &mut into.row).map(|()| true),
-                Form::XcColumns(_) => parse_xc_columns_line(line, limits, &mut into.row).map(|()| true),
-                Form::Svmlight(form) => parse_svmlight_line(line, form, limits, &mut into.row),
-                Form::FastText => parse_fasttext_line(line, self.options.label_strings, &mut into.text).map(|()| true),
-                Form::JsonlText => parse_jsonl_text(line, &self.options, &mut into.text).map(|()| true),
-                Form::JsonlFeatures => {
-                    parse_jsonl_features(line, &self.options, limits, &mut into.row, &mut into.text).map(|()| true)
-                }
-                // Taken by the reader of tables above.
-                Form::Table { .. } => Ok(false),
-            };
-            self.options.count_unseen(into.row.store.unseen);
+            let outcome = parse_line(line, form, limits, &self.options, into);
             // Rows without anything behind the last row that the header promises are blank lines at
             // the end.
             let full = header.is_some_and(|h| self.rows >= h.n_rows);

@@ -367,27 +367,32 @@ impl Container {
     /// The labels' names in label order, or `None` if labels have none. Each call reads the file of the
     /// model that was opened, even if the model has been replaced since.
     pub fn labels(&self) -> Result<Option<Vec<String>>, OpenError> {
+        Ok(self.label_text()?.map(|text| text.lines().map(str::to_owned).collect()))
+    }
+
+    /// The same as one text, a name a line.
+    pub fn label_text(&self) -> Result<Option<String>, OpenError> {
         let Some(entry) = &self.config.labels else { return Ok(None) };
         let path = self.folder().join(LABELS_FILE);
-        let bytes = self.label_bytes()?;
-        let text = match std::str::from_utf8(&bytes) {
+        let text = match String::from_utf8(self.label_bytes()?) {
             Ok(text) => text,
             Err(error) => {
-                let line = 1 + memchr::memchr_iter(b'\n', &bytes[..error.valid_up_to()]).count();
+                let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+                let line = 1 + memchr::memchr_iter(b'\n', valid).count();
                 return Err(OpenError::LabelText { path, line });
             }
         };
-        let names: Vec<String> = text.lines().map(str::to_owned).collect();
-        if names.len() != entry.count {
-            return Err(OpenError::LabelCount { path, got: names.len(), expected: entry.count });
+        let got = text.lines().count();
+        if got != entry.count {
+            return Err(OpenError::LabelCount { path, got, expected: entry.count });
         }
         // A look at the bytes of all is quicker than one at the characters of each.
         if text.contains(|c| c != '\n' && is_control(c))
-            && let Some(at) = names.iter().position(|name| name.contains(is_control))
+            && let Some((at, name)) = text.lines().enumerate().find(|(_, name)| name.contains(is_control))
         {
-            return Err(OpenError::LabelName { path, line: at + 1, name: names[at].clone() });
+            return Err(OpenError::LabelName { path, line: at + 1, name: name.to_owned() });
         }
-        Ok(Some(names))
+        Ok(Some(text))
     }
 
     /// The content of `labels.txt`; nothing when there is none.

@@ -25,8 +25,11 @@ mod input;
 mod mach;
 #[cfg(feature = "train")]
 mod merge;
+mod names;
 mod open;
 mod query;
+#[cfg(feature = "requests")]
+pub mod requests;
 mod rest;
 mod scratch;
 mod skipgram;
@@ -57,18 +60,20 @@ pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, wri
 
 use crate::calibrate::Calibration;
 use query::{check_labels, check_lists, check_row, check_values};
+use names::NamesOfLabels;
 use rest::Rest;
 use scratch::{Buffers, Lists, Making};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
+use std::sync::OnceLock;
 use system::{Ask, Batch, Kind, Row, Shape, System};
 use xc_hash::text::Featurizer;
 use xc_sparse::chunked::Touched;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
-use xc_sparse::store::Container;
+use xc_sparse::store::{Container, ContainerWriter, WriteError};
 use xc_sparse::{CsrMatrix, LabelRows, SparseRow};
 
 /// Every kind of model that opens. A further kind of classifier is a preset in the list of those,
@@ -88,7 +93,16 @@ pub struct Model {
     calibration: Option<Calibration>,
     warnings: Vec<Box<dyn Error + Send + Sync>>,
     generation: u64,
+    /// Read when the first name is asked for.
+    names: OnceLock<NamesOfLabels>,
 }
+
+// Any number of threads ask one model.
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<Model>();
+};
+
 
 impl Model {
     /// Describes the model.
@@ -101,6 +115,7 @@ impl Model {
             n_bytes: self.container.n_bytes() + self.as_kind().map_or(0, blend::Blend::n_bytes),
             batch_size: self.shape.batch_size,
             shares_queries: self.shape.shares_queries,
+            calibrated: self.calibration.is_some(),
         }
     }
 
@@ -123,6 +138,36 @@ impl Model {
     /// The file is damaged.
     pub fn label_names(&self) -> Result<Option<Vec<String>>, OpenModelError> {
         Ok(self.container.labels()?)
+    }
+
+    /// The name of a label; `None` if labels have no names, or there is no such label.
+    ///
+    /// *Cost*: the first call reads the file of names and keeps its text, with the place of each name.
+    ///
+    /// # Errors
+    /// The file is damaged; the next call reads it again.
+    pub fn name_of(&self, label: LabelId) -> Result<Option<&str>, OpenModelError> {
+        if self.names.get().is_none() {
+            let text = self.container.label_text()?.unwrap_or_default();
+            // Another thread that was quicker has read the same.
+            _ = self.names.set(NamesOfLabels::of(text));
+        }
+        Ok(self.names.get().and_then(|names| names.name(label)))
+    }
+
+    /// Whether its folder has been replaced by another model since it was opened; this one answers on.
+    pub fn was_replaced(&self) -> bool {
+        self.container.replacement()()
+    }
+
+    /// Saves the model as it is in another folder, in one step. Files are linked if the file system supports it,
+    /// otherwise copied.
+    ///
+    /// # Errors
+    /// The folder contains something other than a model; the model was replaced since it was
+    /// opened; a file system error.
+    pub fn save_copy(&self, destination: impl AsRef<Path>) -> Result<(), WriteError> {
+        ContainerWriter::copy_of(&self.container, destination.as_ref())?.finish()
     }
 
     /// Parts that were left out when the model was opened, and why: damaged repetitions.
@@ -316,13 +361,7 @@ impl Model {
         let (mut certificates, mut known_terms) = (vec![None; n], vec![None; n]);
         for (room, numbers) in rooms {
             let some = queries.select(&numbers);
-            let candidates = match options.candidates {
-                Candidates::ByQuery { rows, first } => {
-                    let of: Vec<u32> = numbers.iter().map(|&i| first as u32 + i).collect();
-                    Some(rows.select(&of))
-                }
-                _ => None,
-            };
+            let candidates = options.candidates.select(&numbers);
             let asked = QueryOptions {
                 top_k: if options.top_k == 0 { 0 } else { options.top_k.saturating_add(room) },
                 min_score: None,

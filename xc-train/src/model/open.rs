@@ -7,6 +7,7 @@ use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
 use std::error::Error;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 use xc_sparse::store::{Container, OpenError, OpenMode};
@@ -195,7 +196,8 @@ impl Model {
             warnings.push(Box::new(OtherScores));
         }
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { kind, system, shape, maker, input, container, calibration, warnings, generation })
+        let names = OnceLock::new();
+        Ok(Self { kind, system, shape, maker, input, container, calibration, warnings, generation, names })
     }
 
     /// As [`Model::open_with`], without checking the content of the arrays.

@@ -121,6 +121,17 @@ impl<'a> Candidates<'a> {
         }
     }
 
+    /// The lists of some queries of a batch, where each has its own.
+    ///
+    /// # Panics
+    /// If there is no such query.
+    pub(super) fn select(&self, numbers: &[u32]) -> Option<LabelRows> {
+        match self {
+            Self::ByQuery { rows, first } => Some(lists_of(rows, *first, numbers)),
+            _ => None,
+        }
+    }
+
     /// Whether nothing restricts the labels.
     pub(super) fn is_all(&self) -> bool {
         matches!(self, Self::All)
@@ -172,6 +183,23 @@ impl<'a> Excluded<'a> {
             same => same,
         }
     }
+
+    /// The lists of some queries of a batch, where each has its own.
+    ///
+    /// # Panics
+    /// If there is no such query.
+    #[cfg(feature = "requests")]
+    pub(super) fn select(&self, numbers: &[u32]) -> Option<LabelRows> {
+        match self {
+            Self::ByQuery { rows, first } => Some(lists_of(rows, *first, numbers)),
+            _ => None,
+        }
+    }
+}
+
+/// The lists of these queries of a batch whose first has list `first`.
+fn lists_of(rows: &LabelRows, first: usize, numbers: &[u32]) -> LabelRows {
+    rows.select(&numbers.iter().map(|&i| first as u32 + i).collect::<Vec<_>>())
 }
 
 /// Options of a query. Default: the five best labels, searched with the settings saved in the model.

@@ -205,6 +205,8 @@ pub struct Description {
     pub batch_size: usize,
     /// Whether all threads work on one query.
     pub shares_queries: bool,
+    /// Whether scores are probabilities by a calibration.
+    pub calibrated: bool,
 }
 
 /// A table of the parts of a model: sizes that the configuration states.

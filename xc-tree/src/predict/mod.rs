@@ -4,11 +4,13 @@
 mod batch;
 mod ensemble;
 mod online;
+mod path;
 mod restrict;
 mod scores;
 mod top;
 
 pub use online::{PredictParams, PredictScratch};
+pub use path::PathNode;
 pub use restrict::{Restriction, UnknownLabel};
 
 use crate::model::TreeModel;

@@ -12,6 +12,7 @@ use crate::output::{self, Output};
 use crate::stdin;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use xc_sparse::io::{AnswerNotes, Fields, Format, LabelNames};
 use xc_sparse::rank::Scored;
 use xc_sparse::store::PART_FOLDER;
@@ -174,9 +175,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let with_names = args.names || form.has_names() || by_name;
     let given = args.known.read()?;
     args.known.check(given.as_ref(), model.describe().n_labels)?;
-    let names = match given {
+    let names: Option<Arc<LabelNames>> = match given.map(Arc::new) {
         Some(names) => Some(names),
-        None if with_names => dictionary(model.label_names().map_err(|e| open_error(&e))?, &args.model)?,
+        None if with_names => {
+            dictionary(model.label_names().map_err(|e| open_error(&e))?, &args.model)?.map(Arc::new)
+        }
         None => None,
     };
     if args.names && names.is_none() {
@@ -209,7 +212,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let input = args.format.or(model.input());
     let read = |path: &Path, what| LabelLists::read(path, what, n_labels, names.as_ref(), &input);
     let only = match (&args.only_labels, &args.candidates) {
-        (Some(path), _) => Only::Labels(read_label_set(path, n_labels, names.as_ref())?),
+        (Some(path), _) => Only::Labels(read_label_set(path, n_labels, names.as_deref())?),
         (None, Some(path)) => Only::Candidates(read(path, "candidates")?),
         (None, None) => Only::All,
     };
@@ -221,7 +224,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     };
     let input = if from_stdin { stdin::NAME.to_owned() } else { args.input.display().to_string() };
     let queries = if from_stdin { None } else { Some(Queries::open(&args.input, &args.format, &model)?) };
-    let style = Style { form, names: names.as_ref().filter(|_| args.names || form.has_names()) };
+    let style = Style { form, names: names.as_deref().filter(|_| args.names || form.has_names()) };
     let top_k = args.top_k.unwrap_or_else(|| match args.threshold {
         None => 5,
         Some(_) => model.calibration().map_or(CalibrateParams::default().top_k, |of| of.top_k),
@@ -353,7 +356,7 @@ struct Run<'a> {
     exclude: Option<LabelLists>,
     args: &'a Args,
     /// Of the labels, where they are known.
-    names: Option<&'a LabelNames>,
+    names: Option<&'a Arc<LabelNames>>,
     top_k: usize,
     /// Where they come from.
     input: String,

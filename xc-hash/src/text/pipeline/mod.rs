@@ -142,6 +142,7 @@ impl PipelineParams {
 /// let train = ["the cat sat", "the dog sat", "a dog and a cat"];
 /// let pipeline = Pipeline::fit(PipelineParams::default(), &train)?;
 /// assert_eq!(pipeline.n_features(), 4); // cat dog sat the: each in two texts
+/// assert_eq!((pipeline.term(0), pipeline.term(4)), (Some("cat"), None));
 /// let rows = pipeline.transform_batch(&train);
 /// assert_eq!((rows.iter().len(), rows.n_features, rows.values.len()), (3, 4, 8));
 ///
@@ -242,13 +243,18 @@ impl Pipeline {
         }
     }
 
-    /// First slot of a block; its terms have the slots from there on. Without a fold, slots are
-    /// features.
-    ///
-    /// # Panics
-    /// If there is no such block.
-    pub fn first_slot(&self, block: usize) -> u32 {
-        self.blocks[block].first
+    /// The term that a feature counts; `None` if several may: a hashed one, or one that slots are folded to.
+    pub fn term(&self, feature: u32) -> Option<&str> {
+        if self.params.fold.is_some() {
+            return None;
+        }
+        self.blocks.iter().find_map(|block| match &block.slots {
+            FittedSlots::Vocabulary { vocabulary, .. } => {
+                let id = feature.checked_sub(block.first)?;
+                ((id as usize) < vocabulary.len()).then(|| vocabulary.term(id))
+            }
+            FittedSlots::Hashed(_) => None,
+        })
     }
 
     /// Empty memory for [`Self::transform_one`].

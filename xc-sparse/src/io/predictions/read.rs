@@ -316,7 +316,7 @@ impl LineParser for JsonParser<'_> {
     type Block = ScoreBlock;
 
     fn parse_line(&self, line: &[u8], _: u64, into: &mut ScoreBlock) -> Result<(), LineError> {
-        let text = jsonl::utf8(line)?;
+        let text = jsonl::line_text(line)?;
         if !text.trim_ascii_start().starts_with('{') {
             let kind = ReadErrorKind::Malformed { got: Snippet::new(line), expected: "a JSON object" };
             return Err(LineError::whole(kind));
@@ -330,7 +330,7 @@ impl LineParser for JsonParser<'_> {
             (_, None, _) => return Err(problem("missing field `scores`".to_owned())),
             (Some(labels), Some(scores), _) => (labels, scores),
         };
-        let labels = jsonl::parse_labels(labels.get()).map_err(|e| jsonl::json_error(&e).kind);
+        let labels = jsonl::labels_of_json(labels.get()).map_err(|e| jsonl::json_error(&e).kind);
         let labels = labels.map_err(LineError::whole)?;
         if labels.len() != scores.len() {
             return Err(problem(format!(

@@ -1,6 +1,6 @@
 //! Sparse features of an object.
 
-use super::{Content, json_error, missing, read_object};
+use super::{Content, json_error, missing_field, read_object};
 use crate::io::blocks::LineParser;
 use crate::io::entries::{self, IdKind};
 use crate::io::error::{FieldOf, LineError, ReadErrorKind};
@@ -38,7 +38,7 @@ fn append_features(
     let mut sink = FeatureSink { store, seen: RowSeen::default(), next_id: 0, limits, found: false };
     read_object(line, options, into, Content::Features(&mut sink))?;
     if !sink.found {
-        return Err(missing(line, FieldOf::Features, std::slice::from_ref(&options.fields.features)));
+        return Err(missing_field(line, FieldOf::Features, std::slice::from_ref(&options.fields.features)));
     }
     let seen = sink.seen;
     store.finish_row(mark, seen)

@@ -90,8 +90,11 @@ impl Visitor<'_> for LabelSeed {
     }
 }
 
-/// A list of labels alone.
-pub(crate) fn parse_labels(text: &str) -> Result<Vec<LabelRef>, serde_json::Error> {
+/// A list of labels, or one of them, that is given as JSON.
+///
+/// # Errors
+/// Malformed JSON, ids and names in one list, an empty name.
+pub fn labels_of_json(text: &str) -> Result<Vec<LabelRef>, serde_json::Error> {
     let (mut labels, mut refused) = (Vec::new(), None);
     let seed = LabelsSeed { options: &ReadOptions::default(), labels: &mut labels, refused: &mut refused };
     let outcome = seed.deserialize(&mut serde_json::Deserializer::from_str(text));

@@ -13,7 +13,7 @@ mod labels;
 mod write;
 
 pub(crate) use features::{JsonlFeaturesParser, parse_features, parse_jsonl_features};
-pub(crate) use labels::parse_labels;
+pub use labels::labels_of_json;
 pub use write::{push_jsonl_features, push_jsonl_text, write_jsonl_features, write_jsonl_text};
 
 use super::fasttext::{TextRows, utf8_error};
@@ -42,21 +42,25 @@ pub(crate) fn parse_jsonl_text(line: &[u8], options: &ReadOptions, into: &mut Te
     let mut texts: Vec<Option<String>> = vec![None; if with_text { fields.text.len() } else { 0 }];
     read_object(line, options, into, Content::Text(&mut texts))?;
     if texts.iter().all(Option::is_none) && !texts.is_empty() {
-        return Err(missing(line, FieldOf::Text, &fields.text));
+        return Err(missing_field(line, FieldOf::Text, &fields.text));
     }
     join_text(texts.iter().flatten().map(String::as_str), &mut into.text);
     Ok(())
 }
 
-/// Says that an object has none of the fields.
+/// Says that an object, a line of JSON, has none of the fields.
 #[cold]
-pub(crate) fn missing<S: AsRef<str>>(line: &[u8], what: FieldOf, expected: &[S]) -> LineError {
+pub fn missing_field<S: AsRef<str>>(line: &[u8], what: FieldOf, expected: &[S]) -> LineError {
     let object: BTreeMap<String, IgnoredAny> = serde_json::from_slice(line).unwrap_or_default();
     let fields = if object.is_empty() { "none".into() } else { quoted(object.keys()) };
     LineError::whole(ReadErrorKind::MissingField { what, expected: quoted(expected), fields })
 }
 
-pub(crate) fn utf8(line: &[u8]) -> Result<&str, LineError> {
+/// The text of a line.
+///
+/// # Errors
+/// Bytes that are not UTF-8, with their column.
+pub fn line_text(line: &[u8]) -> Result<&str, LineError> {
     std::str::from_utf8(line).map_err(|e| utf8_error(line, e.valid_up_to()))
 }
 
@@ -67,7 +71,7 @@ fn read_object(
     into: &mut TextInstance,
     mut content: Content<'_, '_>,
 ) -> Result<(), LineError> {
-    let text = utf8(line)?;
+    let text = line_text(line)?;
     if text.trim_ascii().is_empty() {
         let kind = ReadErrorKind::Malformed { got: Snippet::new(line), expected: "a JSON object" };
         return Err(LineError::whole(kind));
@@ -85,12 +89,13 @@ fn read_object(
         None => outcome.map_err(|e| json_error(&e))?,
     }
     if options.fields.needs_id && options.parts == Parts::Queries && into.id.is_none() {
-        return Err(missing(line, FieldOf::Id, std::slice::from_ref(&options.fields.id)));
+        return Err(missing_field(line, FieldOf::Id, std::slice::from_ref(&options.fields.id)));
     }
     Ok(())
 }
 
-pub(crate) fn json_error(error: &serde_json::Error) -> LineError {
+/// What a JSON reader says about a line, with the column.
+pub fn json_error(error: &serde_json::Error) -> LineError {
     let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let problem = message.strip_suffix(&place).unwrap_or(&message);

@@ -6,6 +6,8 @@ use libfuzzer_sys::fuzz_target;
 use std::io::Read;
 use xc_fuzz::options;
 use xc_sparse::io::*;
+use xc_train::model::InputKind;
+use xc_train::model::requests::{Asked, Request, RequestCode, RequestParser};
 
 const MAX_LINE_BYTES: usize = 200;
 
@@ -25,15 +27,16 @@ impl Read for Pieces {
 fuzz_target!(|bytes: &[u8]| {
     let Some((&first, bytes)) = bytes.split_first() else { return };
     let fields = Fields { text: vec!["title".into(), "body".into()], ..Fields::default() };
-    let plain = if first & 1 == 0 { PlainLines::Text } else { PlainLines::Features };
+    let takes = if first & 1 == 0 { InputKind::Text } else { InputKind::Sparse };
     let format = match first >> 1 & 3 {
         0 => Some(Format::Jsonl),
-        1 if plain == PlainLines::Features => Some(Format::Svmlight),
+        1 if takes == InputKind::Sparse => Some(Format::Svmlight),
         _ => None,
     };
     let options =
         ReadOptions { format, fields, svmlight_base: Some(IndexBase::One), n_features: Some(100), ..options() };
-    let mut parser = RequestParser::new("in", plain, &options).unwrap();
+    let mut parser = RequestParser::new("in", takes, &options, false).unwrap();
+    let strict = RequestParser::new("in", takes, &options, true).unwrap();
     let mut blocks = LineBlocks::new("in", Pieces(bytes.to_vec()), Some(1 << 20), MAX_LINE_BYTES).unwrap();
     let (mut request, mut number) = (Request::default(), 0);
     let is_compressed = Compression::of(bytes) != Compression::Plain;
@@ -56,15 +59,22 @@ fuzz_target!(|bytes: &[u8]| {
             if number == 1 && parser.header(text).is_ok_and(|is_header| is_header) {
                 continue;
             }
-            match parser.parse(text, &mut request) {
+            let outcome = parser.parse(text, &mut request);
+            let mut same = Request::default();
+            // What is strict takes less, and the same.
+            match strict.parse(text, &mut same) {
+                Ok(()) => assert!(outcome.is_ok() && same == request),
                 Err(error) => {
-                    let message = error.locate("in", number).to_string();
-                    assert!(message.starts_with("in: line ") && !message.contains('\n'), "{message:?}");
+                    let is_plain = text.first() != Some(&b'{') || error.code == RequestCode::UnknownField;
+                    assert!(is_plain || outcome.as_ref().is_err_and(|other| other.code == error.code));
                 }
+            }
+            match outcome {
+                Err(error) => assert!(!error.to_string().contains('\n'), "{error:?}"),
                 Ok(()) => {
                     assert!(request.top_k != Some(0) && request.min_score.is_none_or(f32::is_finite));
                     match &request.asked {
-                        Asked::Text(_) => assert_eq!(plain, PlainLines::Text),
+                        Asked::Text(_) => assert_eq!(takes, InputKind::Text),
                         Asked::Features { indices, values } => {
                             assert_eq!(indices.len(), values.len());
                             assert!(indices.is_sorted_by(|a, b| a < b) && indices.iter().all(|&i| i < 100));
