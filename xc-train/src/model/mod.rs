@@ -59,8 +59,8 @@ pub use training_rows::{HoldOut, TrainingRows, TrainingRowsError};
 pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, write_pipeline};
 
 use crate::calibrate::Calibration;
-use query::{check_labels, check_lists, check_row, check_values};
 use names::NamesOfLabels;
+use query::{check_labels, check_lists, check_row, check_values};
 use rest::Rest;
 use scratch::{Buffers, Lists, Making};
 use std::any::Any;
@@ -102,7 +102,6 @@ const _: fn() = || {
     fn shared<T: Send + Sync>() {}
     shared::<Model>();
 };
-
 
 impl Model {
     /// Describes the model.

@@ -177,9 +177,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     args.known.check(given.as_ref(), model.describe().n_labels)?;
     let names: Option<Arc<LabelNames>> = match given.map(Arc::new) {
         Some(names) => Some(names),
-        None if with_names => {
-            dictionary(model.label_names().map_err(|e| open_error(&e))?, &args.model)?.map(Arc::new)
-        }
+        None if with_names => dictionary(model.label_names().map_err(|e| open_error(&e))?, &args.model)?.map(Arc::new),
         None => None,
     };
     if args.names && names.is_none() {

@@ -269,9 +269,7 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
         let numbers: Vec<u32> = alike.iter().map(|&at| at as u32).collect();
         let (candidates, excluded) = (options.candidates.select(&numbers), options.exclude.select(&numbers));
         let options = QueryOptions {
-            candidates: candidates
-                .as_ref()
-                .map_or(options.candidates, |rows| Candidates::ByQuery { rows, first: 0 }),
+            candidates: candidates.as_ref().map_or(options.candidates, |rows| Candidates::ByQuery { rows, first: 0 }),
             exclude: excluded.as_ref().map_or(options.exclude, |rows| Excluded::ByQuery { rows, first: 0 }),
             ..*options
         };
@@ -353,9 +351,7 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
         kept().push(scratch);
         match outcome {
             Ok(()) => Ok(Ok(answer)),
-            Err(source) if source.is_of_query() => {
-                Ok(Err(RequestError { field: field.clone(), ..source.into() }))
-            }
+            Err(source) if source.is_of_query() => Ok(Err(RequestError { field: field.clone(), ..source.into() })),
             Err(source) => Err(source),
         }
     }
