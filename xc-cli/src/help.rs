@@ -87,6 +87,7 @@ fn without_use(command: &str) -> &'static [&'static str] {
         "bench curves" => &["threads", "seed", "progress"],
         "bench predict" | "index evaluate" => &["seed", "progress"],
         "evaluate" => &["progress"],
+        "explain" => &["seed", "progress"],
         "index search" | "convert" => &["seed", "json", "progress"],
         "predict" => &["seed", "json"],
         "index refresh" | "inspect" | "merge" => &["seed"],

@@ -260,7 +260,7 @@ fn every_option_of_training_a_network_changes_something_or_is_refused() {
 
 #[test]
 fn every_option_of_answering_changes_something_or_is_refused() {
-    every_option_of(&["predict", "bench predict", "evaluate", "inspect"], false);
+    every_option_of(&["predict", "bench predict", "evaluate", "inspect", "explain"], false);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use program::Folder;
 use std::collections::BTreeMap;
 
 /// Every command that does something.
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 31] = [
     "quickstart",
     "generate",
     "train tree",
@@ -24,6 +24,7 @@ const COMMANDS: [&str; 30] = [
     "tune astra",
     "predict",
     "evaluate",
+    "explain",
     "index build",
     "index search",
     "index refresh",
@@ -220,6 +221,7 @@ fn common_options_are_listed_where_they_are_used_and_some_are_taken_everywhere()
             "generate" => "--output /dev/null/x",
             "predict" => "--model x --input x",
             "evaluate" => "--truth x --predictions x",
+            "explain" => "--model x --input x --label 0",
             "index build" => "--vectors x --metric l2 --output x",
             "index search" | "index evaluate" => "--index x --queries x",
             "index refresh" => "--index x --vectors x",

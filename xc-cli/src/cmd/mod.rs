@@ -6,6 +6,7 @@ mod calibrate;
 mod completions;
 mod convert;
 mod evaluate;
+mod explain;
 mod generate;
 mod index;
 mod inspect;
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Tune(tune::Args),
     Predict(Box<predict::Args>),
     Evaluate(Box<evaluate::Args>),
+    Explain(Box<explain::Args>),
     Index(Box<index::Args>),
     Inspect(inspect::Args),
     Merge(merge::Args),
@@ -43,6 +45,7 @@ impl Command {
             Self::Quickstart(args) => quickstart::run(args, context),
             Self::Generate(args) => generate::run(args, context),
             Self::Evaluate(args) => evaluate::run(args, context),
+            Self::Explain(args) => explain::run(args, context),
             Self::Index(args) => index::run(args, context),
             Self::Inspect(args) => inspect::run(args, context),
             Self::Merge(args) => merge::run(args, context),

@@ -68,26 +68,28 @@ pub(crate) fn strings_for(names: Option<&LabelNames>) -> LabelStrings {
     if names.is_some() { LabelStrings::Names } else { LabelStrings::Ids }
 }
 
-/// A set of labels: ids, or names where the model knows some, separated by line breaks; ascending
-/// and unique. A name may stand in quotes, as a JSON string; a number that is the id of one label and the name of
-/// another has to.
+/// The label that a word means: by name where the model knows some, else by id. A name may stand in quotes, as a JSON
+/// string; a number that is the id of one label and the name of another has to.
+///
+/// # Errors
+/// Such a number without quotes.
+pub(crate) fn label_of(line: &str, n_labels: usize, names: Option<&LabelNames>) -> Result<Option<u32>, String> {
+    let word = line.trim();
+    let quoted = || serde_json::from_str::<String>(line).ok();
+    let named = |names: &LabelNames| names.id(line).or_else(|| names.id(word)).or_else(|| names.id(&quoted()?));
+    match (names.and_then(named), id_below(word, n_labels)) {
+        (Some(name), Some(id)) if name != id => Err(format!(
+            "{id} is the id of a label and the name of label {name}; expected the id {name} for the latter, or its \
+             name in quotes"
+        )),
+        (name, id) => Ok(name.or(id)),
+    }
+}
+
+/// A set of labels ([`label_of`]), separated by line breaks; ascending and unique.
 pub(crate) fn read_label_set(path: &Path, n_labels: usize, names: Option<&LabelNames>) -> Result<Vec<u32>, CliError> {
     let expected = if names.is_some() { "a label name or an id" } else { "a label id" };
-    let quoted = |line: &str| serde_json::from_str::<String>(line).ok();
-    let named = |names: &LabelNames, line: &str| {
-        let word = line.trim();
-        names.id(line).or_else(|| names.id(word)).or_else(|| names.id(&quoted(word)?))
-    };
-    read_set(path, n_labels, "label", expected, |line| {
-        let (name, id) = (names.and_then(|names| named(names, line)), id_below(line.trim(), n_labels));
-        match (name, id) {
-            (Some(name), Some(id)) if name != id => Err(format!(
-                "{id} is the id of a label and the name of label {name}; expected the id {name} for the latter, or its \
-                 name in quotes"
-            )),
-            (name, id) => Ok(name.or(id)),
-        }
-    })
+    read_set(path, n_labels, "label", expected, |line| label_of(line, n_labels, names))
 }
 
 fn id_below(word: &str, n: usize) -> Option<u32> {

@@ -15,7 +15,7 @@ mod vectors;
 pub(crate) use dataset::{Dataset, Datasets, FeatureRows, Split};
 pub(crate) use input::{InputArgs, RowArgs, report_unseen, require_labels};
 pub(crate) use label_rows::add_label_rows;
-pub(crate) use labels::{NamesArgs, label_format, read_label_set, read_numbers, read_rows, strings_for};
+pub(crate) use labels::{NamesArgs, label_format, label_of, read_label_set, read_numbers, read_rows, strings_for};
 pub(crate) use queries::{Queries, QueryRows};
 pub(crate) use side::{read_side_file, without_mark};
 pub(crate) use text::{TextArgs, TokenArgs, sizes_of_preset};

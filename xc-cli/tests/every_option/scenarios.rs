@@ -369,6 +369,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "../in/tree ../in/tree2 --validation ../in/test.txt --rule reciprocal-ranks --output b",
         &["folds", "seed"],
     ),
+    of("explain", "--model ../in/tree --input ../in/test.txt --label 3", &[]),
+    of("explain", "--model ../in/text --input ../in/test.jsonl --label 1 --json", &["text-fields"]),
+    of("explain", "--model ../in/text --input ../in/test.csv --label 1", &["text-fields"]),
+    of("explain", "--model ../in/calibrated --input ../in/test.txt --label 2", &[]),
+    of("explain", "--model ../in/tree --input ../in/test.svm --svmlight-base 1 --label 3", &[]),
     of("calibrate", "--model ../in/tree --validation ../in/train.txt --held-out --output c", &[]),
     of("blend", "../in/text ../in/text2 --validation ../in/test.jsonl --rule logistic --folds 2 --output b", &[]),
     of(

@@ -266,6 +266,18 @@ impl Classifier {
         self.answer(0, k, only, scratch, |row| out.extend_from_slice(row))
     }
 
+    /// The logit of a label for each query.
+    pub(crate) fn logits_of(&self, queries: Features<'_>, label: LabelId) -> Vec<f32> {
+        let (mut logits, n_labels) = (Logits::default(), self.n_labels());
+        let (n, size) = (queries.len(), (LOGITS / n_labels.max(1)).clamp(1, BATCH));
+        let mut out = Vec::with_capacity(n);
+        for first in (0..n).step_by(size) {
+            logits.fill(queries, first..n.min(first + size));
+            out.extend(logits.of(self).chunks_exact(n_labels).map(|row| row[label as usize]));
+        }
+        out
+    }
+
     fn check_width(&self, got: InputKind, width: usize) -> Result<(), PredictError> {
         let expected = self.params.encoder.input();
         if got != expected {

@@ -1,4 +1,4 @@
-//! The calibration of a model, and how it is saved.
+//! The calibration of a model; copies with another one, or as the model is.
 
 use super::{Model, QueryError, QueryOptions};
 use crate::calibrate::Calibration;
@@ -32,6 +32,16 @@ impl Model {
         let mut writer = ContainerWriter::copy_of(&self.container, destination)?;
         calibration.write(&mut writer)?;
         writer.finish()
+    }
+
+    /// Saves the model as it is in another folder, in one step. Files are linked if the file system supports it,
+    /// otherwise copied.
+    ///
+    /// # Errors
+    /// The folder contains something other than a model; the model was replaced since it was
+    /// opened; a file system error.
+    pub fn save_copy(&self, destination: impl AsRef<Path>) -> Result<(), WriteError> {
+        ContainerWriter::copy_of(&self.container, destination.as_ref())?.finish()
     }
 
     /// The calibration that these options apply to scores.

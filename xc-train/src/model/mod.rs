@@ -20,6 +20,7 @@ mod change;
 mod classifier;
 #[cfg(feature = "convert")]
 mod convert;
+pub mod explain;
 mod index;
 mod input;
 mod mach;
@@ -73,7 +74,7 @@ use xc_hash::text::Featurizer;
 use xc_sparse::chunked::Touched;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
-use xc_sparse::store::{Container, ContainerWriter, WriteError};
+use xc_sparse::store::Container;
 use xc_sparse::{CsrMatrix, LabelRows, SparseRow};
 
 /// Every kind of model that opens. A further kind of classifier is a preset in the list of those,
@@ -131,42 +132,9 @@ impl Model {
         self.generation
     }
 
-    /// Names of the labels, if there are any. *Cost*: reads the file at each call.
-    ///
-    /// # Errors
-    /// The file is damaged.
-    pub fn label_names(&self) -> Result<Option<Vec<String>>, OpenModelError> {
-        Ok(self.container.labels()?)
-    }
-
-    /// The name of a label; `None` if labels have no names, or there is no such label.
-    ///
-    /// *Cost*: the first call reads the file of names and keeps its text, with the place of each name.
-    ///
-    /// # Errors
-    /// The file is damaged; the next call reads it again.
-    pub fn name_of(&self, label: LabelId) -> Result<Option<&str>, OpenModelError> {
-        if self.names.get().is_none() {
-            let text = self.container.label_text()?.unwrap_or_default();
-            // Another thread that was quicker has read the same.
-            _ = self.names.set(NamesOfLabels::of(text));
-        }
-        Ok(self.names.get().and_then(|names| names.name(label)))
-    }
-
     /// Whether its folder has been replaced by another model since it was opened; this one answers on.
     pub fn was_replaced(&self) -> bool {
         self.container.replacement()()
-    }
-
-    /// Saves the model as it is in another folder, in one step. Files are linked if the file system supports it,
-    /// otherwise copied.
-    ///
-    /// # Errors
-    /// The folder contains something other than a model; the model was replaced since it was
-    /// opened; a file system error.
-    pub fn save_copy(&self, destination: impl AsRef<Path>) -> Result<(), WriteError> {
-        ContainerWriter::copy_of(&self.container, destination.as_ref())?.finish()
     }
 
     /// Parts that were left out when the model was opened, and why: damaged repetitions.
@@ -200,7 +168,7 @@ impl Model {
     /// The pipeline by which rows of a file can be read: the model's own, or, for a blend, that of its
     /// first member.
     pub fn reading_pipeline(&self) -> Option<&Featurizer> {
-        self.pipeline().or_else(|| self.as_kind::<blend::Blend>()?.first().pipeline())
+        self.pipeline().or_else(|| self.as_kind::<blend::Blend>()?.members()[0].pipeline())
     }
 
     /// The form of the files that it was trained on.

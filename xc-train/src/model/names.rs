@@ -1,6 +1,32 @@
-//! Names of labels, each at hand without a value of its own.
+//! Names of labels.
 
+use super::{Model, OpenModelError};
 use xc_sparse::rank::LabelId;
+
+impl Model {
+    /// Names of the labels, if there are any. *Cost*: reads the file at each call.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn label_names(&self) -> Result<Option<Vec<String>>, OpenModelError> {
+        Ok(self.container.labels()?)
+    }
+
+    /// The name of a label; `None` if labels have no names, or there is no such label.
+    ///
+    /// *Cost*: the first call reads the file of names and keeps its text, with the place of each name.
+    ///
+    /// # Errors
+    /// The file is damaged; the next call reads it again.
+    pub fn name_of(&self, label: LabelId) -> Result<Option<&str>, OpenModelError> {
+        if self.names.get().is_none() {
+            let text = self.container.label_text()?.unwrap_or_default();
+            // Another thread that was quicker has read the same.
+            _ = self.names.set(NamesOfLabels::of(text));
+        }
+        Ok(self.names.get().and_then(|names| names.name(label)))
+    }
+}
 
 /// The text of all names, one a line, and where each begins.
 pub(super) struct NamesOfLabels {

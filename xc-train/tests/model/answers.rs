@@ -17,7 +17,7 @@ use xc_train::model::{
 };
 
 /// A model of each kind and input.
-static MODELS: LazyLock<(TempDir, Vec<Model>)> = LazyLock::new(|| {
+pub(crate) static MODELS: LazyLock<(TempDir, Vec<Model>)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     folders::tree(&at("tree"), Front::Plain, 1);

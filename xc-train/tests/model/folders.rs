@@ -125,6 +125,13 @@ pub(crate) fn lns(folder: &Path, front: Front, loss: Loss, rows: DType) {
     classifier(folder, preset::LNS, x.cols(), params, maker.as_ref());
 }
 
+pub(crate) fn astra(folder: &Path, front: Front) {
+    let (x, maker) = made(front);
+    let mut params = preset::astra().params;
+    params.encoder = EncoderParams::bag([16, 8]);
+    classifier(folder, preset::ASTRA, x.cols(), params, maker.as_ref());
+}
+
 fn classifier(folder: &Path, kind: &str, n_features: usize, params: ClassifierParams, maker: Option<&Featurizer>) {
     let model = Classifier::new(kind, n_features, N_LABELS, params).unwrap();
     let mut writer = ContainerWriter::create(folder, kind).unwrap();

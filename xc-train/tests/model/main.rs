@@ -3,6 +3,7 @@
 mod answers;
 mod copies;
 mod example;
+mod explain;
 mod folders;
 mod refused;
 #[cfg(feature = "requests")]

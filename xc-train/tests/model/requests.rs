@@ -190,7 +190,7 @@ fn what_is_wrong_is_said_by_code_field_and_place() {
     }
     // What is wrong with the options of all is no request's error.
     let options = QueryOptions { search: SearchOptions { beam: Some(0), ..Default::default() }, ..Default::default() };
-    assert_eq!(rows.answer(&[b"3:1"], &options), Err(QueryError::Beam));
+    assert_eq!(rows.answer(&[b"{\"features\":{}}"], &options), Err(QueryError::Beam));
 }
 
 /// Answers to the seeds of the fuzz target, as they are expected: `requests.jsonl` has those of the lenient mode.

@@ -9,7 +9,7 @@ pub use members::{MAX_MEMBERS, MembersError};
 pub use write::write_blend;
 
 use super::open::open_inside;
-use super::query::{Answers, Queries, Query, QueryError, QueryOptions};
+use super::query::{Answers, Candidates, Queries, Query, QueryError, QueryOptions, Selected};
 use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};
 use super::{Answer, Model, OpenModelError, OpenOptions, TrainingRows, TrainingRowsError, kinds};
 use crate::blend::{self, DEPTH, Features, OpenRuleError, Rule, RuleScratch, Scale, below, candidates};
@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::path::PathBuf;
 use thiserror::Error;
-use xc_sparse::rank::{RankedBatch, Scored, rank_order};
+use xc_sparse::parallel::in_pool;
+use xc_sparse::rank::{LabelId, RankedBatch, Scored, rank_order};
 use xc_sparse::store::{Container, OpenError, OpenMode, member_folder};
 
 pub(super) const BLEND: Kind =
@@ -68,9 +69,54 @@ pub(super) struct Blend {
 }
 
 impl Blend {
-    /// The first member.
-    pub(super) fn first(&self) -> &Model {
-        &self.members[0]
+    /// Its members.
+    pub(super) fn members(&self) -> &[Model] {
+        &self.members
+    }
+
+    /// Ranks the candidates of `n` queries, of which each member gave its answers. `finish` gets the ranked list of each
+    /// and the lists of the members.
+    fn rank(
+        &self,
+        answers: &[RankedBatch],
+        n: usize,
+        finish: impl Fn(&mut Vec<Scored>, &[&[Scored]], &mut Rest) + Sync,
+    ) -> RankedBatch {
+        let part = |part: usize| {
+            let rows = part * TOGETHER..n.min((part + 1) * TOGETHER);
+            let lists = rows.map(|row| answers.iter().map(|answers| answers.row(row)).collect());
+            let lists: Vec<Vec<&[Scored]>> = lists.collect();
+            let (mut scratch, mut ranked, mut rest) = <(RuleScratch, Vec<Scored>, Rest)>::default();
+            let (mut out, mut of_row) = (RankedBatch::new(), lists.iter());
+            self.rule.rank(&self.features, lists.iter().map(|lists| &lists[..]), &mut scratch, |row| {
+                row.clone_into(&mut ranked);
+                // Each ranked row belongs to the next element of `lists`.
+                of_row.next().into_iter().for_each(|lists| finish(&mut ranked, lists, &mut rest));
+                out.push_row(&ranked);
+            });
+            out
+        };
+        let parts = 0..n.div_ceil(TOGETHER);
+        let parts: Vec<RankedBatch> =
+            if in_pool() { parts.into_par_iter().map(part).collect() } else { parts.map(part).collect() };
+        let mut ranked = RankedBatch::new();
+        parts.iter().for_each(|part| ranked.append(part));
+        ranked
+    }
+
+    /// The score of a label for queries, as each member made their rows; a query for which no member has it among the best
+    /// has none. The candidates are those of the first query, and the label.
+    pub(super) fn score_of(&self, label: LabelId, rows: &[Selected<'_>]) -> Result<RankedBatch, QueryError> {
+        let mut fixed = vec![label];
+        for (member, rows) in self.members.iter().zip(rows) {
+            let first = member.ranked(rows.queries().select(&[0]).queries(), &QueryOptions::top(DEPTH))?;
+            fixed.extend(first.row(0).iter().map(|s| s.label));
+        }
+        let options = QueryOptions { candidates: Candidates::Labels(&fixed), ..QueryOptions::top(DEPTH) };
+        let asked = self.members.iter().zip(rows).map(|(member, rows)| member.ranked(rows.queries(), &options));
+        let answers: Vec<RankedBatch> = asked.collect::<Result<_, _>>()?;
+        let n = rows.first().map_or(0, |rows| rows.queries().len());
+        Ok(self.rank(&answers, n, |ranked, _, _| ranked.retain(|s| s.label == label)))
     }
 
     /// Bytes of the members' array files.
@@ -259,25 +305,7 @@ impl System for Blend {
             known_terms.iter_mut().zip(of.known_terms).for_each(|(most, of)| *most = of.max(*most));
             answers.push(of.ranked);
         }
-        let parts: Vec<RankedBatch> = (0..n.div_ceil(TOGETHER))
-            .into_par_iter()
-            .map(|part| {
-                let rows = part * TOGETHER..n.min((part + 1) * TOGETHER);
-                let lists = rows.map(|row| answers.iter().map(|answers| answers.row(row)).collect());
-                let lists: Vec<Vec<&[Scored]>> = lists.collect();
-                let (mut scratch, mut ranked, mut rest) = <(RuleScratch, Vec<Scored>, Rest)>::default();
-                let (mut out, mut of_row) = (RankedBatch::new(), lists.iter());
-                self.rule.rank(&self.features, lists.iter().map(|lists| &lists[..]), &mut scratch, |row| {
-                    row.clone_into(&mut ranked);
-                    // Each ranked row belongs to the next element of `lists`.
-                    of_row.next().into_iter().for_each(|lists| finish(&mut ranked, lists, ask.top_k, &mut rest));
-                    out.push_row(&ranked);
-                });
-                out
-            })
-            .collect();
-        let mut ranked = RankedBatch::new();
-        parts.iter().for_each(|part| ranked.append(part));
+        let ranked = self.rank(&answers, n, |ranked, lists, rest| finish(ranked, lists, ask.top_k, rest));
         Ok(Answers { known_terms, ..Answers::of(ranked) })
     }
 }

@@ -1,0 +1,248 @@
+//! `xc explain`: what labels' scores consist of.
+
+use crate::answer::query_error;
+use crate::context::Context;
+use crate::data::{InputArgs, Queries, label_of};
+use crate::error::{CliError, escaped};
+use crate::model::{OpenArgs, dictionary, open_error};
+use crate::output::Output;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use xc_hash::text::Featurizer;
+use xc_train::Model;
+use xc_train::model::BatchError;
+use xc_train::model::explain::{ExplainOptions, Explanation, Feature, MAX_FEATURES};
+
+/// Explain why a label has its score: what becomes of it without each feature
+///
+/// The effect of a feature is the score of the label less its score for the same row without the
+/// feature: without a term of a text, or with 0 in place of a coordinate of a vector. The label is
+/// scored whether or not a search would find it. Effects need not add up to the score. Of a network
+/// the effect on the logit is shown as well; of trees, the margins of the nodes on the way to the
+/// label, which are the sums of their parts. A blend ranks the candidates of the whole row.
+///
+/// The 200 features with the largest values are taken out one by one, all others together.
+/// Features are shown by their terms where the model knows these, else by their numbers.
+///
+/// Examples:
+///   xc explain --model my.model --input test.txt --label 17
+///   xc explain --model text.model --input test.jsonl --label "red fox" --label dog --top 5
+///   xc explain --model text.model --input test.jsonl --label 17 --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// The model folder
+    #[arg(long, value_name = "DIR")]
+    model: PathBuf,
+    /// File of instances, each of which is explained
+    #[arg(long, value_name = "FILE")]
+    input: PathBuf,
+    /// The label, by name or id; may be given several times
+    #[arg(long, value_name = "LABEL", required = true)]
+    label: Vec<String>,
+    /// Features to show of each score and margin: the strongest ones
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    top: u32,
+    /// Explain the raw scores of a calibrated model instead of probabilities
+    #[arg(long)]
+    raw_scores: bool,
+    #[command(flatten)]
+    open: OpenArgs,
+    #[command(flatten)]
+    format: InputArgs,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    if args.input == Path::new("-") {
+        return Err(CliError::usage("--input -: a file is expected"));
+    }
+    // A label is scored whatever an index finds.
+    let model = args.open.open_whole(&args.model, context)?;
+    args.refuse_idle(&model, context)?;
+    let n_labels = model.describe().n_labels;
+    let names = dictionary(model.label_names().map_err(|e| open_error(&e))?, &args.model)?;
+    let label = |word: &String| match label_of(word, n_labels, names.as_ref()) {
+        Ok(Some(label)) => Ok(label),
+        Ok(None) => {
+            let what = if names.is_some() { "a label name or an id" } else { "a label id" };
+            Err(CliError::usage(format_args!("--label {word}: {what} below {n_labels} is expected")))
+        }
+        Err(why) => Err(CliError::usage(format_args!("--label {word}: {why}"))),
+    };
+    let labels: Vec<u32> = args.label.iter().map(label).collect::<Result<_, _>>()?;
+    let input = args.input.display().to_string();
+    let mut queries = Queries::open(&args.input, &args.format, &model)?;
+    let mut out = Output::create(Path::new("-"))?;
+    let options = ExplainOptions { n_features: MAX_FEATURES, raw: args.raw_scores };
+    let mut number = 0;
+    while let Some(batch) = queries.next_batch(BATCH)? {
+        for at in 0..batch.len() {
+            for &label in &labels {
+                context.check_interrupt()?;
+                let explain = || batch.ask(|queries| model.explain(&queries.get(at), label, &options));
+                let failed = |source| query_error(&BatchError { query: 0, source }, number, &input);
+                let explanation = context.on_threads(explain).map_err(failed)?;
+                let name = names.as_ref().map(|names| &*names.names()[label as usize]);
+                let shown =
+                    Shown { model: &model, top: args.top as usize, number, id: queries.id(at), name, explanation };
+                out.put(if context.json { shown.json() } else { shown.text() }.as_bytes())?;
+            }
+            number += 1;
+        }
+    }
+    queries.report_unseen(context);
+    out.commit()
+}
+
+/// Instances that are read together.
+const BATCH: usize = 256;
+
+impl Args {
+    fn refuse_idle(&self, model: &Model, context: &Context) -> Result<(), CliError> {
+        if model.calibration().is_none() {
+            let why = "the model is not calibrated: its scores are those without it";
+            context.options.refuse(&["raw-scores"], why)?;
+        }
+        let input = self.format.or(model.input());
+        let why = "labels of the input are ignored";
+        context.options.refuse(&["label-field", "label-fields", "label-separator", "svmlight-label-base"], why)?;
+        input.refuse_idle_of_instances([&*self.input], context)?;
+        input.refuse_idle([&*self.input], context)
+    }
+}
+
+/// An explanation and what it is shown with.
+struct Shown<'a> {
+    model: &'a Model,
+    top: usize,
+    /// Of the instance.
+    number: usize,
+    id: Option<&'a str>,
+    name: Option<&'a str>,
+    explanation: Explanation,
+}
+
+impl Shown<'_> {
+    fn text(&self) -> String {
+        let Explanation { label, score, logit, effects, others, paths } = &self.explanation;
+        let id = self.id.map(|id| format!(" ({id})")).unwrap_or_default();
+        let name = self.name.map(|name| format!(" {name:?}")).unwrap_or_default();
+        let of_logit = logit.map(|logit| format!(", logit {logit:.6}")).unwrap_or_default();
+        let mut out = format!("instance {}{id}: label {label}{name} has score {score:.6}{of_logit}\n", self.number);
+        // Text always fits into memory.
+        let mut line = |effect: f32, logit: Option<f32>, value: Option<f32>, what: &str| {
+            let logit = logit.map(|logit| format!("{logit:>+13.6}")).unwrap_or_default();
+            let value = value.map_or(String::new(), |value| format!("{value:.6}"));
+            _ = writeln!(out, "{effect:>+12.6}{logit}{value:>13}  {what}");
+        };
+        for effect in effects.iter().take(self.top) {
+            line(effect.score, effect.logit, Some(effect.feature.value), &of_feature(&effect.feature));
+        }
+        if let Some(others) = others {
+            line(others.score, others.logit, None, &format!("{} other features together", others.n));
+        }
+        if effects.len() > self.top {
+            _ = writeln!(out, "  weaker effects of {} features are left out", effects.len() - self.top);
+        }
+        for (tree, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
+            _ = writeln!(out, "  tree {tree}");
+            for (level, node) in path.iter().enumerate() {
+                let (parts, rest) = self.parts(&node.parts);
+                let parts = parts.iter().map(|&(feature, part)| format!(", {} {part:+.6}", self.feature(feature)));
+                let rest = rest.map(|(n, sum)| format!(", {n} others {sum:+.6}")).unwrap_or_default();
+                _ = writeln!(
+                    out,
+                    "    level {level}, node {}: margin {:.6}, score {:.6}: bias {:+.6}{}{rest}",
+                    node.node,
+                    node.margin,
+                    node.score,
+                    node.bias,
+                    parts.collect::<String>()
+                );
+            }
+        }
+        out
+    }
+
+    fn json(&self) -> String {
+        let Explanation { label, score, logit, effects, others, paths } = &self.explanation;
+        let of_feature = |feature: &Feature| {
+            let mut entry = json!({ "value": feature.value });
+            feature.number.into_iter().for_each(|number| entry["feature"] = json!(number));
+            feature.term.iter().for_each(|term| entry["term"] = json!(term));
+            if feature.hashed {
+                entry["hashed"] = json!(true);
+            }
+            entry
+        };
+        let with = |mut entry: Value, effect: f32, logit: Option<f32>| {
+            entry["effect"] = json!(effect);
+            logit.into_iter().for_each(|logit| entry["logit"] = json!(logit));
+            entry
+        };
+        let effects = effects.iter().take(self.top);
+        let effects = effects.map(|effect| with(of_feature(&effect.feature), effect.score, effect.logit));
+        let path = |path: &Vec<_>| path.iter().map(|node| self.node(node)).collect::<Vec<_>>();
+        let mut out = json!({
+            "instance": self.number,
+            "label": label,
+            "score": score,
+            "effects": effects.collect::<Vec<_>>(),
+        });
+        let id = self.id.and_then(|id| serde_json::from_str::<Value>(id).ok());
+        id.into_iter().for_each(|id| out["id"] = id);
+        self.name.into_iter().for_each(|name| out["name"] = json!(name));
+        logit.iter().for_each(|logit| out["logit"] = json!(logit));
+        if let Some(others) = others {
+            out["others"] = with(json!({ "features": others.n }), others.score, others.logit);
+        }
+        if !paths.is_empty() {
+            out["trees"] = paths.iter().map(path).collect();
+        }
+        format!("{out}\n")
+    }
+
+    fn node(&self, node: &xc_tree::PathNode) -> Value {
+        let (parts, rest) = self.parts(&node.parts);
+        let part = |&(feature, part): &(u32, f32)| {
+            let mut entry = json!({ "feature": feature, "part": part });
+            self.term(feature).into_iter().for_each(|term| entry["term"] = json!(term));
+            entry
+        };
+        let parts: Vec<Value> = parts.iter().map(part).collect();
+        let mut entry =
+            json!({ "node": node.node, "margin": node.margin, "score": node.score, "bias": node.bias, "parts": parts });
+        rest.into_iter().for_each(|(n, sum)| entry["others"] = json!({ "features": n, "part": sum }));
+        entry
+    }
+
+    /// The largest parts of a margin, and the number and sum of the others.
+    fn parts(&self, parts: &[(u32, f32)]) -> (Vec<(u32, f32)>, Option<(usize, f32)>) {
+        let mut parts = parts.to_vec();
+        parts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+        let rest = parts.split_off(parts.len().min(self.top));
+        let sum = rest.iter().map(|part| part.1).sum();
+        (parts, (!rest.is_empty()).then_some((rest.len(), sum)))
+    }
+
+    fn term(&self, feature: u32) -> Option<&str> {
+        match self.model.pipeline() {
+            Some(Featurizer::Text(pipeline)) => pipeline.term(feature),
+            _ => None,
+        }
+    }
+
+    fn feature(&self, feature: u32) -> String {
+        self.term(feature).map_or_else(|| feature.to_string(), escaped)
+    }
+}
+
+/// A feature as a person reads it.
+fn of_feature(feature: &Feature) -> String {
+    match (&feature.term, feature.number) {
+        (Some(term), _) => escaped(term),
+        (None, Some(number)) if feature.hashed => format!("{number} (hashed, of no known term)"),
+        (None, number) => number.map(|number| number.to_string()).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,288 @@
+//! What a label's score for a query consists of: what becomes of it without each feature.
+//!
+//! The effect of a feature is the score of the label less the score for the same row without the feature. The row is the
+//! one that the model's pipeline made, and is not weighted or scaled again. The label is scored directly, whether or not
+//! a search would find it. Effects need not add up to the score, as the model need not be linear.
+//!
+//! For a tree the parts of the margins on the way to the label come in addition, which do add up.
+
+use super::query::{Selected, check_labels};
+use super::rest::Rest;
+use super::{
+    Answer, BatchError, Candidates, Model, Queries, Query, QueryError, QueryOptions, ScoreOptions, Scratch, blend,
+};
+use crate::classifier::Classifier;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use xc_hash::text::Featurizer;
+use xc_nn::Features;
+use xc_sparse::parallel::in_pool;
+use xc_sparse::rank::{LabelId, RankedBatch};
+use xc_sparse::{CsrMatrix, DenseMatrix, Rows};
+use xc_tree::{PathNode, TreeModel};
+
+/// Most features whose effects are computed one by one.
+pub const MAX_FEATURES: usize = 200;
+
+/// How a score is explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExplainOptions {
+    /// Features whose effects are computed one by one, at most [`MAX_FEATURES`].
+    pub n_features: usize,
+    /// Explain the scores of the model itself, calibrated or not.
+    pub raw: bool,
+}
+
+impl Default for ExplainOptions {
+    fn default() -> Self {
+        Self { n_features: MAX_FEATURES, raw: false }
+    }
+}
+
+/// Why a label has its score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The label.
+    pub label: LabelId,
+    /// Its score; 0 where the model never answers it, or knows no term of a text.
+    pub score: f32,
+    /// Its logit, for a network.
+    pub logit: Option<f32>,
+    /// The effects of features, the strongest first.
+    pub effects: Vec<Effect>,
+    /// What all other features do together: those with the smallest values.
+    pub others: Option<Others>,
+    /// For each tree, the nodes on the way to the label; their parts name features by number.
+    pub paths: Vec<Vec<PathNode>>,
+}
+
+/// A feature of a query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Feature {
+    /// Its number, or that of a coordinate; `None` for a term of a blend, whose members number terms for themselves.
+    pub number: Option<u32>,
+    /// The term that it counts, for a model of text.
+    pub term: Option<String>,
+    /// Whether it counts several terms of a text, which are hashed to it and not known.
+    pub hashed: bool,
+    /// Its value in the row; for a blend the largest among its members.
+    pub value: f32,
+}
+
+/// What one feature does to a score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effect {
+    /// The feature.
+    pub feature: Feature,
+    /// The score less that without the feature.
+    pub score: f32,
+    /// The same of the logit, for a network.
+    pub logit: Option<f32>,
+}
+
+/// What several features together do to a score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Others {
+    /// How many they are.
+    pub n: usize,
+    /// The score less that without all of them.
+    pub score: f32,
+    /// The same of the logit, for a network.
+    pub logit: Option<f32>,
+}
+
+/// A query as one model takes it.
+enum Made {
+    Sparse(Vec<u32>, Vec<f32>),
+    Dense(Vec<f32>),
+}
+
+/// A feature, and where it stands in the rows of the models: model and position.
+struct Part {
+    feature: Feature,
+    places: Vec<(usize, usize)>,
+}
+
+impl Model {
+    /// Explains the score of a label for a query: what each of its features does to it, or each coordinate of a vector.
+    /// Those with the largest values are taken out one by one, the others together. A blend ranks the candidates of the
+    /// whole query for all of them.
+    ///
+    /// *Cost*: that of a query with one candidate for each of these features, and two more.
+    ///
+    /// # Errors
+    /// An input that the model does not take, a label that it does not have.
+    pub fn explain(
+        &self,
+        query: &Query<'_>,
+        label: LabelId,
+        options: &ExplainOptions,
+    ) -> Result<Explanation, QueryError> {
+        check_labels(&[label], self.shape.n_labels)?;
+        let n_features = options.n_features.min(MAX_FEATURES);
+        let scores = ScoreOptions { raw: options.raw, threshold: None };
+        let options = QueryOptions { candidates: Candidates::Labels(&[label]), scores, ..QueryOptions::top(1) };
+        // What is wrong with the query is said as of any other.
+        self.predict(query, &options, &mut Scratch::default(), &mut Answer::default())?;
+        let members = self.members();
+        // Members make their rows of what a blend is asked with.
+        let query = match *query {
+            Query::Made(row) if self.as_kind::<blend::Blend>().is_some() => Query::Sparse(row),
+            query => query,
+        };
+        let made: Vec<Made> = members.iter().map(|member| member.made(&query)).collect::<Result<_, _>>()?;
+        let mut parts = parts(members, &made);
+        let others = parts.split_off(parts.len().min(n_features));
+        let mut without: Vec<Vec<(usize, usize)>> = vec![Vec::new()];
+        without.extend(parts.iter().map(|part| part.places.clone()));
+        if !others.is_empty() {
+            without.push(others.iter().flat_map(|part| part.places.iter().copied()).collect());
+        }
+        let rows: Vec<Selected<'_>> =
+            members.iter().zip(&made).enumerate().map(|(at, (member, made))| member.rows(made, at, &without)).collect();
+        let scores = self.scores_of(label, &rows, &options)?;
+        let logits = match (self.as_kind::<Classifier>(), rows[0].queries()) {
+            (Some(classifier), Queries::Made(rows)) => {
+                Some(classifier.logits_of(Features::Sparse(Rows::new(rows)), label))
+            }
+            (Some(classifier), Queries::Dense(rows)) => Some(classifier.logits_of(Features::Dense(rows), label)),
+            _ => None,
+        };
+        let score = |at: usize| scores[0] - scores[at];
+        let logit = |at: usize| logits.as_ref().map(|logits| logits[0] - logits[at]);
+        let mut effects: Vec<Effect> = (1..)
+            .zip(parts)
+            .map(|(at, Part { feature, .. })| Effect { feature, score: score(at), logit: logit(at) })
+            .collect();
+        effects.sort_by(|a, b| b.score.abs().total_cmp(&a.score.abs()));
+        let last = without.len() - 1;
+        let others = (!others.is_empty()).then(|| Others { n: others.len(), score: score(last), logit: logit(last) });
+        let paths = match (self.as_kind::<TreeModel>(), rows[0].queries()) {
+            (Some(tree), Queries::Made(rows)) => tree.paths(Rows::new(rows).row(0), label),
+            _ => Vec::new(),
+        };
+        Ok(Explanation { label, score: scores[0], logit: logits.map(|logits| logits[0]), effects, others, paths })
+    }
+
+    /// The models that make rows of a query: those of a blend, or this one.
+    fn members(&self) -> &[Self] {
+        self.as_kind().map_or(std::slice::from_ref(self), blend::Blend::members)
+    }
+
+    fn made(&self, query: &Query<'_>) -> Result<Made, QueryError> {
+        let joined;
+        let (texts, row): ([&str; 1], _) = match *query {
+            Query::Dense(values) => return Ok(Made::Dense(values.to_vec())),
+            Query::Made(row) => return Ok(Made::Sparse(row.indices().to_vec(), row.values().to_vec())),
+            Query::Text(text) => ([text], None),
+            Query::Fields(fields) => {
+                joined = fields.join(" ");
+                ([&*joined], None)
+            }
+            Query::Sparse(row) => {
+                let (indices, values) = (row.indices().to_vec(), row.values().to_vec());
+                ([""], Some(CsrMatrix::new((1, self.shape.n_features), vec![0, indices.len()], indices, values)))
+            }
+        };
+        let queries = row.as_ref().map_or(Queries::Text(&texts), |row| Queries::Sparse(row.view()));
+        let row = self.features(queries).map_err(|e| e.source)?;
+        Ok(Made::Sparse(row.indices().to_vec(), row.data().to_vec()))
+    }
+
+    /// The row that was made, each time without some of its entries.
+    fn rows(&self, made: &Made, model: usize, without: &[Vec<(usize, usize)>]) -> Selected<'static> {
+        let taken = |out: &[(usize, usize)]| {
+            let mut out: Vec<usize> = out.iter().filter(|(of, _)| *of == model).map(|(_, at)| *at).collect();
+            out.sort_unstable();
+            out
+        };
+        match made {
+            Made::Dense(row) => {
+                let mut values = Vec::with_capacity(without.len() * row.len());
+                for out in without {
+                    let start = values.len();
+                    values.extend_from_slice(row);
+                    taken(out).into_iter().for_each(|at| values[start + at] = 0.0);
+                }
+                Selected::Dense(DenseMatrix { rows: without.len(), columns: row.len(), values })
+            }
+            Made::Sparse(features, weights) => {
+                let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+                for out in without {
+                    let out = taken(out);
+                    for (at, (&feature, &weight)) in features.iter().zip(weights).enumerate() {
+                        if out.binary_search(&at).is_err() {
+                            indices.push(feature);
+                            values.push(weight);
+                        }
+                    }
+                    indptr.push(indices.len());
+                }
+                Selected::Made(CsrMatrix::new((without.len(), self.shape.n_features), indptr, indices, values))
+            }
+        }
+    }
+
+    /// The score of a label for some rows, which each member made: 0 where it has none.
+    fn scores_of(
+        &self,
+        label: LabelId,
+        rows: &[Selected<'_>],
+        options: &QueryOptions<'_>,
+    ) -> Result<Vec<f32>, QueryError> {
+        let ranked = match self.as_kind::<blend::Blend>() {
+            None => self.ranked(rows[0].queries(), options)?,
+            Some(blend) => {
+                let rest = Rest { options, excluded: &[], calibration: self.calibration_for(options)? };
+                let known = vec![1; rows[0].queries().len()];
+                rest.finish_batch(blend.score_of(label, rows)?, &known).map_err(|e| e.source)?
+            }
+        };
+        Ok(ranked.iter().map(|row| row.first().map_or(0.0, |s| s.score)).collect())
+    }
+
+    /// The labels of queries; outside of a pool on the calling thread.
+    pub(super) fn ranked(&self, queries: Queries<'_>, options: &QueryOptions<'_>) -> Result<RankedBatch, QueryError> {
+        let answers =
+            if in_pool() { self.predict_batch(queries, options) } else { self.predict_each(queries, options) };
+        answers.map(|answers| answers.ranked).map_err(|BatchError { source, .. }| source)
+    }
+}
+
+/// The features of a query, those with the largest values first. Members of a blend share terms, or numbers where the
+/// rows are not of texts.
+fn parts(members: &[Model], made: &[Made]) -> Vec<Part> {
+    let mut of_key: BTreeMap<(Option<String>, usize, u32), Part> = BTreeMap::new();
+    for (model, (member, made)) in members.iter().zip(made).enumerate() {
+        let pipeline = match member.pipeline() {
+            Some(Featurizer::Text(pipeline)) => Some(pipeline),
+            _ => None,
+        };
+        let entries: Vec<(u32, f32)> = match made {
+            Made::Sparse(indices, values) => indices.iter().copied().zip(values.iter().copied()).collect(),
+            Made::Dense(values) => (0..).zip(values.iter().copied()).collect(),
+        };
+        for (at, (number, value)) in entries.into_iter().enumerate().filter(|(_, (_, value))| *value != 0.0) {
+            let term = pipeline.and_then(|pipeline| pipeline.term(number)).map(str::to_owned);
+            let key = match (&term, pipeline) {
+                // A term may stand in several blocks of one pipeline.
+                (Some(_), _) if members.len() == 1 => (None, 0, number),
+                (Some(term), _) => (Some(term.clone()), 0, 0),
+                (None, Some(_)) => (None, model, number),
+                (None, None) => (None, 0, number),
+            };
+            let shown = (key.0.is_none()).then_some(number);
+            let part = of_key.entry(key).or_insert_with(|| Part {
+                feature: Feature { number: shown, hashed: pipeline.is_some() && term.is_none(), term, value },
+                places: Vec::new(),
+            });
+            if value.abs() > part.feature.value.abs() {
+                part.feature.value = value;
+            }
+            part.places.push((model, at));
+        }
+    }
+    let mut parts: Vec<Part> = of_key.into_values().collect();
+    parts.sort_by_key(|part| Reverse(part.feature.value.abs().to_bits()));
+    parts
+}
