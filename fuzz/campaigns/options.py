@@ -36,6 +36,7 @@ RUNS = {
     "tune tree": "tune tree --train d/train.txt --trials 2 --no-model --output NEW",
     "predict": "predict --model lns --input d/test.txt --output NEW",
     "evaluate": "evaluate --truth d/test.txt --predictions predictions.txt",
+    "explain": "explain --model tree --input d/test.txt --label 0",
     "index build": "index build --vectors d/x.npy --output NEW",
     "index search": "index search --index graph --queries d/q.npy --output NEW",
     "index evaluate": "index evaluate --index graph --queries d/q.npy --runs 1",

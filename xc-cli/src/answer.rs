@@ -221,10 +221,14 @@ impl Only {
 pub(crate) fn query_error(error: &BatchError, first: usize, input: &str) -> CliError {
     match error.source {
         QueryError::Beam => CliError::usage("--beam 0: at least 1 is expected"),
-        QueryError::NoIndex { option } | QueryError::NoWidth { option } => {
-            CliError::usage(format_args!("--{option}: {}", error.source))
+        QueryError::NoIndex { option } => {
+            CliError::usage(format_args!("--{option}: {}; `xc index build --model` makes one", error.source))
         }
-        QueryError::NoCells => CliError::usage(format_args!("--cells: {}", error.source)),
+        QueryError::NoWidth { option } => CliError::usage(format_args!("--{option}: {}", error.source)),
+        QueryError::NoCells => {
+            let advice = "`xc index build --model --cells N` makes some";
+            CliError::usage(format_args!("--cells: {}; {advice}", error.source))
+        }
         QueryError::SearchWidth { width } => {
             CliError::usage(format_args!("--search-width {width}: a number above -1 is expected"))
         }

@@ -138,6 +138,7 @@ fn networks_trained_on_chosen_labels() {
         from_two_threads(|folder| folders::lns(folder, Front::Plain, Loss::Bce, rows));
         from_two_threads(|folder| folders::lns(folder, Front::Text, Loss::Softmax, rows));
     }
+    from_two_threads(|folder| folders::astra(folder, Front::Text));
 }
 
 #[test]

@@ -42,8 +42,13 @@ fn models_of_every_kind_open_and_answer_a_query_without_a_global_pool_and_a_batc
         {
             use xc_train::model::requests::{RequestOptions, Responder};
             let responder = Responder::new(&model, RequestOptions::of(&model)).unwrap();
-            let row = rows.outer_view(0).unwrap();
-            let row = row.iter().map(|(feature, value)| format!("{feature}:{value} ")).collect::<String>();
+            let row = rows.row(0);
+            let row = row
+                .indices()
+                .iter()
+                .zip(row.values())
+                .map(|(feature, value)| format!("{feature}:{value} "))
+                .collect::<String>();
             let line = if name == "uniform" { row } else { "alpha3".to_owned() };
             for response in responder.answer(&[line.as_bytes(); 20], &options).unwrap() {
                 assert_eq!(response.outcome.unwrap().labels, answer.labels, "{name}");

@@ -18,7 +18,7 @@ use xc_hash::text::Featurizer;
 use xc_nn::Features;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch};
-use xc_sparse::{CsrMatrix, DenseMatrix, Rows};
+use xc_sparse::{CsrMatrix, DenseMatrix};
 use xc_tree::{PathNode, TreeModel};
 
 /// Most features whose effects are computed one by one.
@@ -142,9 +142,7 @@ impl Model {
             members.iter().zip(&made).enumerate().map(|(at, (member, made))| member.rows(made, at, &without)).collect();
         let scores = self.scores_of(label, &rows, &options)?;
         let logits = match (self.as_kind::<Classifier>(), rows[0].queries()) {
-            (Some(classifier), Queries::Made(rows)) => {
-                Some(classifier.logits_of(Features::Sparse(Rows::new(rows)), label))
-            }
+            (Some(classifier), Queries::Made(rows)) => Some(classifier.logits_of(Features::Sparse(rows), label)),
             (Some(classifier), Queries::Dense(rows)) => Some(classifier.logits_of(Features::Dense(rows), label)),
             _ => None,
         };
@@ -158,7 +156,7 @@ impl Model {
         let last = without.len() - 1;
         let others = (!others.is_empty()).then(|| Others { n: others.len(), score: score(last), logit: logit(last) });
         let paths = match (self.as_kind::<TreeModel>(), rows[0].queries()) {
-            (Some(tree), Queries::Made(rows)) => tree.paths(Rows::new(rows).row(0), label),
+            (Some(tree), Queries::Made(rows)) => tree.paths(rows.row(0), label),
             _ => Vec::new(),
         };
         Ok(Explanation { label, score: scores[0], logit: logits.map(|logits| logits[0]), effects, others, paths })
@@ -181,7 +179,10 @@ impl Model {
             }
             Query::Sparse(row) => {
                 let (indices, values) = (row.indices().to_vec(), row.values().to_vec());
-                ([""], Some(CsrMatrix::new((1, self.shape.n_features), vec![0, indices.len()], indices, values)))
+                (
+                    [""],
+                    Some(CsrMatrix::from_checked((1, self.shape.n_features), vec![0, indices.len()], indices, values)),
+                )
             }
         };
         let queries = row.as_ref().map_or(Queries::Text(&texts), |row| Queries::Sparse(row.view()));
@@ -218,7 +219,7 @@ impl Model {
                     }
                     indptr.push(indices.len());
                 }
-                Selected::Made(CsrMatrix::new((without.len(), self.shape.n_features), indptr, indices, values))
+                Selected::Made(CsrMatrix::from_checked((without.len(), self.shape.n_features), indptr, indices, values))
             }
         }
     }

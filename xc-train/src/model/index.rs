@@ -37,7 +37,7 @@ pub enum IndexError {
 #[non_exhaustive]
 pub enum IndexWarning {
     /// The weights have changed since.
-    #[error("{folder}: an index of other weights{}: all labels are scored; `xc index refresh` brings it up to them", age(*steps))]
+    #[error("{folder}: an index of other weights{}: all labels are scored until it is refreshed", age(*steps))]
     Old {
         /// The folder.
         folder: String,

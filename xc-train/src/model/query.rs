@@ -381,13 +381,13 @@ pub enum QueryError {
         expected: usize,
     },
     /// A search width or cells for a model without an index.
-    #[error("no index of the labels that is as new as the weights; `xc index build --model` makes one")]
+    #[error("no index of the labels that is as new as the weights")]
     NoIndex {
         /// What was asked for.
         option: &'static str,
     },
     /// Cells of an index that has none.
-    #[error("the index of the labels has no cells; `xc index build --model --cells N` makes some")]
+    #[error("the index of the labels has no cells")]
     NoCells,
     /// A search width or cells for an index whose answers are exact.
     #[error("the index of a sparse output layer answers exactly")]

@@ -9,7 +9,7 @@ use xc_ann::{BuildParams, Metric, NoObserver};
 use xc_hash::text::Featurizer;
 use xc_nn::Loss;
 use xc_sparse::rank::LabelId;
-use xc_sparse::{DType, Rows, SparseRow};
+use xc_sparse::{DType, SparseRow};
 use xc_train::blend::DEPTH;
 use xc_train::calibrate::{Calibration, Curve, Pair, Thresholds};
 use xc_train::calibrate::{Method, ThresholdKind};
@@ -71,7 +71,7 @@ fn each_query(mut check: impl FnMut(&Model, Query<'_>, Query<'_>)) {
     for model in models {
         for i in 0..6 {
             let text = [&*texts[i * 5]];
-            let row = rows.slice_outer(i..i + 1);
+            let row = rows.slice(i..i + 1);
             match (model.describe().takes, model.pipeline()) {
                 (InputKind::Dense, _) => {
                     let query = Query::Dense(&vectors[i * WIDTH..][..WIDTH]);
@@ -79,12 +79,12 @@ fn each_query(mut check: impl FnMut(&Model, Query<'_>, Query<'_>)) {
                 }
                 (InputKind::Text, _) => {
                     let made = model.features(Queries::Text(&text)).unwrap();
-                    check(model, Query::Text(text[0]), Query::Made(Rows::new(made.view()).row(0)));
+                    check(model, Query::Text(text[0]), Query::Made(made.row(0)));
                 }
                 (InputKind::Sparse, _) => {
                     let made = model.features(Queries::Sparse(row)).unwrap();
-                    let query = Query::Sparse(Rows::new(row).row(0));
-                    check(model, query, Query::Made(Rows::new(made.view()).row(0)));
+                    let query = Query::Sparse(row.row(0));
+                    check(model, query, Query::Made(made.row(0)));
                 }
             }
         }
@@ -147,9 +147,8 @@ fn a_blend_ranks_the_candidates_of_the_whole_query() {
     let [blend, mach, tree] =
         ["blend-logistic", "mach", "tree"].map(|wanted| MODELS.1.iter().find(|model| name(model) == wanted).unwrap());
     let rows = folders::rows(12);
-    let rows = Rows::new(rows.view());
     let mut compared = 0;
-    for i in 0..rows.len() {
+    for i in 0..rows.rows() {
         let query = Query::Sparse(rows.row(i));
         for label in best(blend, query, 3) {
             let explained = explain(blend, query, label, 200);

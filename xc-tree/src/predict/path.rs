@@ -85,7 +85,7 @@ fn nodes_to(tree: &Tree, label: u32) -> Vec<(u32, u32)> {
 #[cfg(all(test, feature = "train"))]
 mod tests {
     use crate::{TrainInput, TreeModel, TreeParams};
-    use xc_sparse::{CsrMatrix, LabelRows, Rows};
+    use xc_sparse::{CsrMatrix, LabelRows};
 
     #[test]
     fn parts_sum_to_the_margins_and_the_last_score_is_that_of_the_label() {
@@ -93,14 +93,14 @@ mod tests {
         let row = |i: usize| [(i % 50) as u32, 50 + (i * 7 % 40) as u32, 90 + (i * 3 % 10) as u32];
         let (indptr, indices) = ((0..=n).map(|i| 3 * i).collect(), (0..n).flat_map(row).collect());
         let values = (0..3 * n).map(|i| 0.25 + (i % 5) as f32).collect();
-        let x = CsrMatrix::new((n, 100), indptr, indices, values);
+        let x = CsrMatrix::from_checked((n, 100), indptr, indices, values);
         let y = LabelRows::from_lists((0..n).map(|i| [(i % 50) as u32]), 50).unwrap();
         let params = TreeParams { n_trees: 2, ..TreeParams::default() };
         let model = TreeModel::train(&TrainInput::new(x.view(), &y), &params).unwrap();
         let one = model.first(1);
         let (mut n_nodes, mut n_parts) = (0, 0);
         for i in 0..60 {
-            let (row, label) = (Rows::new(x.view()).row(i), (i * 11 % 50) as u32);
+            let (row, label) = (x.row(i), (i * 11 % 50) as u32);
             let paths = model.paths(row, label);
             assert_eq!(paths.len(), 2);
             for node in paths.iter().flatten() {
@@ -114,7 +114,7 @@ mod tests {
             assert_eq!(out[0].score, paths[0].last().unwrap().score);
         }
         assert!(n_nodes >= 120 && n_parts > 100, "{n_nodes} nodes, {n_parts} parts");
-        let unknown = model.paths(Rows::new(x.view()).row(0), 50);
+        let unknown = model.paths(x.row(0), 50);
         assert!(unknown.iter().all(Vec::is_empty));
     }
 }

@@ -306,7 +306,9 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
         }
         match self.takes {
             InputKind::Text => Selected::Text(texts),
-            InputKind::Sparse => Selected::Sparse(CsrMatrix::new((n, self.n_features), indptr, indices, values)),
+            InputKind::Sparse => {
+                Selected::Sparse(CsrMatrix::from_checked((n, self.n_features), indptr, indices, values))
+            }
             InputKind::Dense => Selected::Dense(DenseMatrix { rows: n, columns: self.n_features, values }),
         }
     }
