@@ -37,14 +37,14 @@ def build(name, url, flags, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=pathlib.Path, required=True, help="where peers are fetched to and built")
-    parser.add_argument("--ours", type=pathlib.Path, required=True, help="the program hash_speed of xc-lsh, release build")
     parser.add_argument("--turns", type=int, default=3, help="how often each program runs; the least time counts")
     args = parser.parse_args()
+    ours = "cargo bench -q -p xc-lsh --bench hash_speed".split()
     programs = {name: build(name, url, flags, args.folder) for name, (url, flags) in PEERS.items()}
     best = {}
     for _ in range(args.turns):
-        for name, program in [*programs.items(), ("xc-lsh", args.ours)]:
-            for line in run(program).splitlines():
+        for name, program in [*((name, [program]) for name, program in programs.items()), ("xc-lsh", ours)]:
+            for line in run(*program).splitlines():
                 record = json.loads(line)
                 # The functions alike: SLIDE's projections are sparse ones, of a third of the coordinates.
                 case = {"sim-hash Hadamard": "sim-hash"}.get(record["case"].split(",")[0], record["case"].split(",")[0])

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Dense products and training steps beside numpy and PyTorch on the CPU.
 
-Wants numpy, scipy and torch, and the example `neural_speed` built in release mode:
+Wants numpy, scipy and torch; runs in the workspace:
 
-    cargo build --release -p xc-nn --example neural_speed
     python3 bench/neural.py [--threads 1 2] > bench/results/neural.jsonl
 
 Products: GFLOP/s, the fastest of six. Steps: ms, the median of ten after four. PyTorch's steps are given its fastest
@@ -137,7 +136,6 @@ def steps(threads):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--program", default="target/release/examples/neural_speed")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
@@ -150,7 +148,7 @@ def main():
     for threads in given.threads:
         env = dict(os.environ, OPENBLAS_NUM_THREADS=str(threads), OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
         for what in ("products", "bags", "steps"):
-            ours = subprocess.run([given.program, str(threads), what], env=env, check=True, capture_output=True, text=True)
+            ours = subprocess.run(["cargo", "bench", "-q", "-p", "xc-nn", "--bench", "neural_speed", "--", str(threads), what], env=env, check=True, capture_output=True, text=True)
             for line in ours.stdout.splitlines():
                 print(json.dumps({"library": "xc"} | json.loads(line)), flush=True)
             for library in ("numpy", "torch") if what != "steps" else ("torch",):

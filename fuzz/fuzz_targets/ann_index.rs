@@ -22,7 +22,7 @@ fuzz_target!(|input: (u8, &[u8])| {
         let queries = DenseRows::new(&query, width);
         let cells = index.graph().n_cells().min(3);
         [(0.0, 0), (0.3, 0), (f32::INFINITY, 0), (16.0, cells)].map(|(width, cells)| {
-            let params = SearchParams { k: 5, scope: Scope { width, cells, answers: 0 } };
+            let params = SearchParams::top(5).with_scope(Scope { width, cells, answers: 0 });
             let found = index.search_batch(queries, params, None).expect("a query of finite values");
             found.0.row(0).iter().map(|s| (s.label, s.score.to_bits())).collect::<Vec<_>>()
         })

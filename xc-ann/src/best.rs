@@ -10,7 +10,7 @@ use xc_sparse::simd::Isa;
 const SPARE: usize = 6;
 
 /// Number of candidates by codes that should be kept for `k` answers by exact scores.
-pub fn spared(k: usize) -> usize {
+pub fn rerank_candidates(k: usize) -> usize {
     k.saturating_add((k / 8).max(SPARE))
 }
 

@@ -21,7 +21,7 @@ use xc_sparse::rows::group_by;
 use xc_sparse::simd::Isa;
 
 /// Vertices of a task.
-const SOME: usize = 32;
+const VERTICES_PER_TASK: usize = 32;
 /// A batch is at most this part of all vertices.
 const BATCHES: usize = 50;
 
@@ -121,7 +121,7 @@ fn by_search(
 }
 
 /// Rows of edges of vertices, among listed ones: `list` says which.
-pub(crate) fn among(
+pub(crate) fn relink(
     codes: &Codes,
     edges: &EdgeRows,
     batch: &[u32],
@@ -149,8 +149,8 @@ pub(crate) fn among(
 /// Rows of `degree` places of a batch, which threads share.
 fn rows_of(degree: usize, batch: &[u32], work: impl Fn(&mut Worker, &[u32], &mut [u32]) + Sync) -> Vec<u32> {
     let mut rows = vec![NONE; batch.len() * degree];
-    rows.par_chunks_mut(SOME * degree)
-        .zip(batch.par_chunks(SOME))
+    rows.par_chunks_mut(VERTICES_PER_TASK * degree)
+        .zip(batch.par_chunks(VERTICES_PER_TASK))
         .for_each_init(Worker::default, |worker, (rows, batch)| work(worker, batch, rows));
     rows
 }

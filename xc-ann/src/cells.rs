@@ -31,7 +31,7 @@ const ROWS_PER_CELL: usize = 64;
 const ITERATIONS: u32 = 8;
 const AGAIN: u32 = 2;
 /// Rows that are copied at a time for k-means.
-const SOME: usize = 8192;
+const ROWS_AT_A_TIME: usize = 8192;
 
 /// The vertices of a graph by cell.
 #[derive(Clone, Debug)]
@@ -149,7 +149,7 @@ impl Cells {
 
     fn of(placed: Placed<'_>, live: &[u32], book: &Codebook) -> Self {
         let mut cell_of = vec![LAST; placed.codes.len()];
-        for some in live.chunks(SOME) {
+        for some in live.chunks(ROWS_AT_A_TIME) {
             let cells = book.assign(&placed.copy(some));
             some.iter().zip(cells).for_each(|(&vertex, cell)| cell_of[vertex as usize] = cell);
         }

@@ -45,7 +45,7 @@ impl Graph {
         let kept = check_rows(rows, new, self.params.metric)?;
         let mut set = HashSet::with_capacity(new.len());
         let twice = new.iter().copied().find(|&row| !set.insert(row));
-        if let Some(row) = twice.or_else(|| self.items.having(&set).first().map(|pair| pair.1)) {
+        if let Some(row) = twice.or_else(|| self.items.vertices_of(&set).first().map(|pair| pair.1)) {
             return Err(BuildError::Present { row: row as usize });
         }
         if kept.is_empty() {
@@ -79,7 +79,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Takes rows out; numbers that the graph does not have are passed over. Gives how many it had.
+    /// Removes rows; unknown ids are ignored. Returns the number removed.
     ///
     /// Edges that led to a deleted vertex are replaced by the best of its own ones and of those that a
     /// short search finds. Its place is taken by the next row that is added.
@@ -87,7 +87,7 @@ impl Graph {
     /// *Cost*: a look at all edges for each call, and a short search for each vertex that led to a deleted
     /// one.
     pub fn delete(&mut self, rows: &[u32]) -> usize {
-        let pairs = self.items.having(&rows.iter().copied().collect());
+        let pairs = self.items.vertices_of(&rows.iter().copied().collect());
         let (mut gone, n) = (vec![false; self.codes.len()], pairs.len());
         for (vertex, row) in pairs {
             self.items.remove(vertex, row);
@@ -109,7 +109,7 @@ impl Graph {
                 }
             }
         };
-        let changed = build::among(&self.codes, &self.edges, &touched, self.factor(), &list);
+        let changed = build::relink(&self.codes, &self.edges, &touched, self.factor(), &list);
         let degree = self.edges.degree();
         self.edges.set_all(touched.iter().copied().zip(changed.chunks_exact(degree)));
         (0..gone.len()).filter(|&v| gone[v]).for_each(|vertex| self.edges.set(vertex as u32, &[]));
@@ -305,7 +305,7 @@ impl Graph {
                 }
             }
         };
-        let rows = build::among(&self.codes, &self.edges, live, self.factor(), &list);
+        let rows = build::relink(&self.codes, &self.edges, live, self.factor(), &list);
         let factor = self.factor();
         build::write(&self.codes, &mut self.edges, live, &rows, factor);
     }

@@ -15,7 +15,7 @@ use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::DenseRows;
 
 /// Rows of a small graph.
-const SOME: usize = 5000;
+const ROWS_OF_SMALL: usize = 5000;
 /// Queries that it is asked.
 const ASKED: usize = 128;
 /// Factors of pruning of inner products.
@@ -136,7 +136,7 @@ fn best_factor(
     let mut stream = Stream::new(name(params.seed, Purpose::Split, &[1]));
     let mut some = listed.to_vec();
     stream.shuffle(&mut some);
-    some.truncate(SOME);
+    some.truncate(ROWS_OF_SMALL);
     some.sort_unstable();
     let mut of_rows = None;
     let mut best = (u64::MAX, 0.0, 1.0);

@@ -57,7 +57,7 @@ pub(crate) fn block_stride(width: usize) -> usize {
     width.div_ceil(BLOCK_STEP).max(1) * BLOCK_STEP
 }
 
-/// A query, or a row that asks.
+/// A query, or a row used as one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QueryCode {
     bytes: Vec<i8>,
@@ -173,12 +173,12 @@ impl Codes {
         }
     }
 
-    /// Encodes a vector that asks.
+    /// Encodes a query.
     pub(crate) fn query(&self, vector: &[f32], centred: &mut Vec<f32>, to: &mut QueryCode) {
         self.encode_query::<1>(vector, centred, to);
     }
 
-    /// Encodes a vector that asks blocks: a little coarser, so that products with two bytes fit 16 bits.
+    /// Encodes a query of blocks: a little coarser, so that products with two bytes fit 16 bits.
     pub(crate) fn query_of_blocks(&self, vector: &[f32], centred: &mut Vec<f32>, to: &mut QueryCode) {
         self.encode_query::<2>(vector, centred, to);
     }
@@ -394,7 +394,7 @@ impl<const N: usize> Loop for Encode<'_, N> {
         let size = |group: &[f32]| group.iter().fold(0.0, |sum, value| sum + value.abs()).to_bits();
         let largest = groups.iter().fold(size(rest), |most, group| size(group).max(most));
         let largest = f32::from_bits(largest);
-        // Values next to nothing are 0.
+        // Below 1e-30 the scale is 0.
         let scale = if largest < 1e-30 { 0.0 } else { largest / 127.0 };
         let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
         let (mut sum, mut squares) = (0, 0i64);
@@ -416,7 +416,7 @@ impl<const N: usize> Loop for Encode<'_, N> {
 /// Added to a small number, the bits below are those of the nearest integer, ties to even.
 const TO_SIGNED: f32 = 12_582_912.0;
 
-/// Rows so many times as long as the median count for nothing in the mean.
+/// Rows so many times as long as the median are excluded from the mean.
 const FAR: f64 = 100.0;
 
 /// The mean of some rows: of unit vectors for the cosine. Nothing where there are none.

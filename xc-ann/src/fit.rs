@@ -259,7 +259,7 @@ impl Graph {
         }
         let reached = |cells: usize| -> Result<(Reached, u64), QueryError> {
             let (found, effort) =
-                self.search_hidden(rows, queries, SearchParams::in_cells(aim.k, cells), aim.hidden)?;
+                self.search_hidden(rows, queries, SearchParams::top(aim.k).with_cells(cells), aim.hidden)?;
             Ok((aim.of(&found), effort.distances))
         };
         let (mut low, mut high) = (0, 1);
@@ -313,7 +313,7 @@ impl Graph {
     }
 
     fn nearest_to(&self, rows: DenseRows<'_>, sample: DenseRows<'_>, width: f32) -> RankedBatch {
-        let found = self.search_batch(rows, sample, SearchParams::new(USUAL_K, width), None);
+        let found = self.search_batch(rows, sample, SearchParams::top(USUAL_K).with_width(width), None);
         // Rows were checked, and the sample is made of them: no query is refused.
         found.unwrap_or_else(|e| panic!("vectors between rows: {e}")).0
     }
@@ -350,7 +350,8 @@ impl Graph {
     ) -> Result<(Fitted, Effort), QueryError> {
         let scans = aim.scans && self.codes.len() <= SCANNED;
         let reached = |width: f32| -> Result<(Reached, Effort), QueryError> {
-            let (found, effort) = self.search_hidden(rows, queries, SearchParams::new(aim.k, width), aim.hidden)?;
+            let (found, effort) =
+                self.search_hidden(rows, queries, SearchParams::top(aim.k).with_width(width), aim.hidden)?;
             Ok((aim.of(&found), effort))
         };
         let (mut low, mut high) = (NARROWEST, if scans { WIDEST } else { 0.0 });
@@ -391,7 +392,7 @@ impl Graph {
     }
 
     /// The default scope of a search: the fitted one, or a width of 0.1 along the graph if nothing was fitted.
-    pub fn usual(&self) -> Scope {
+    pub fn default_scope(&self) -> Scope {
         self.fitted.map_or(Scope::width(DEFAULT_WIDTH), |fitted| fitted.scope())
     }
 

@@ -25,7 +25,7 @@ const GAIN: f64 = 4.0;
 const SHORT: f64 = 1.0 / LONG;
 const LONG: f64 = (1u64 << 40) as f64;
 /// Rows that one task measures.
-const SOME: usize = 1024;
+const ROWS_PER_TASK: usize = 1024;
 
 /// A rounding of f32, and of f64.
 const HALF_STEP: f64 = f32::EPSILON as f64 / 2.0;
@@ -106,8 +106,8 @@ impl<'a> Frame<'a> {
     pub(crate) fn new(rows: DenseRows<'a>, metric: Metric) -> Self {
         let lengths: Vec<f64> = {
             let mut lengths = vec![0.0; rows.len()];
-            lengths.par_chunks_mut(SOME).enumerate().for_each(|(part, to)| {
-                to.iter_mut().zip(part * SOME..).for_each(|(to, row)| *to = square(rows.row(row)).sqrt());
+            lengths.par_chunks_mut(ROWS_PER_TASK).enumerate().for_each(|(part, to)| {
+                to.iter_mut().zip(part * ROWS_PER_TASK..).for_each(|(to, row)| *to = square(rows.row(row)).sqrt());
             });
             lengths
         };
@@ -143,10 +143,10 @@ impl<'a> Frame<'a> {
         let copied = Some(Copied { mean, mean_length, factor, units });
         let mut frame = Self { rows, metric, form, copied, lengths: Vec::new(), sides: Vec::new() };
         let (mut seen, mut sides) = (vec![0.0; n], vec![0.0; n]);
-        (seen.par_chunks_mut(SOME), sides.par_chunks_mut(SOME)).into_par_iter().enumerate().for_each(
+        (seen.par_chunks_mut(ROWS_PER_TASK), sides.par_chunks_mut(ROWS_PER_TASK)).into_par_iter().enumerate().for_each(
             |(part, (seen, sides))| {
                 let mut copy = Vec::new();
-                for ((seen, side), row) in seen.iter_mut().zip(sides).zip(part * SOME..) {
+                for ((seen, side), row) in seen.iter_mut().zip(sides).zip(part * ROWS_PER_TASK..) {
                     if metric.is_angular() && lengths[row] == 0.0 {
                         continue;
                     }

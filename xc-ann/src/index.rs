@@ -81,9 +81,9 @@ impl Index {
         DenseRows::new(&self.rows, self.graph.width())
     }
 
-    /// The default scope of a search. See [`Graph::usual`].
-    pub fn usual(&self) -> Scope {
-        self.graph.usual()
+    /// The default scope of a search. See [`Graph::default_scope`].
+    pub fn default_scope(&self) -> Scope {
+        self.graph.default_scope()
     }
 
     /// The `k` best rows of a query, searched with the fitted scope. See [`Graph::search`].
@@ -92,7 +92,7 @@ impl Index {
     /// See [`QueryError`].
     pub fn nearest(&self, query: &[f32], k: usize, scratch: &mut Scratch) -> Result<Vec<Scored>, QueryError> {
         let mut out = Vec::new();
-        self.search(query, SearchParams { k, scope: self.usual() }, None, scratch, &mut out)?;
+        self.search(query, SearchParams::top(k), None, scratch, &mut out)?;
         Ok(out)
     }
 
@@ -236,7 +236,8 @@ mod file {
         ///
         /// # Errors
         /// The folder cannot be written.
-        pub fn save(&self, folder: &Path) -> Result<(), WriteError> {
+        pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), WriteError> {
+            let folder = folder.as_ref();
             let mut writer = ContainerWriter::create(folder, KIND)?;
             self.graph.write(&mut writer)?;
             let (n, width) = (self.rows().len(), self.graph.width());
@@ -249,7 +250,8 @@ mod file {
         ///
         /// # Errors
         /// See [`OpenGraphError`].
-        pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenGraphError> {
+        pub fn open(folder: impl AsRef<Path>, mode: OpenMode) -> Result<Self, OpenGraphError> {
+            let folder = folder.as_ref();
             let container = Container::open(folder, mode)?;
             container.expect_kind(KIND)?;
             Self::read(&container)

@@ -60,7 +60,7 @@ pub(crate) struct Items {
 }
 
 impl Items {
-    /// The listed rows in their order, or by falling length beyond their mean where inner products are compared: large
+    /// The listed rows in their order, or by decreasing norm of the centred row where inner products are compared: large
     /// ones are answers more often than others, and then lie together. Rows of zeros have no direction and
     /// are left out of angular metrics. `mean`: of as many coordinates as rows have, or none.
     pub(crate) fn new(rows: DenseRows<'_>, listed: &[u32], metric: Metric, mean: &[f32]) -> Result<Self, BuildError> {
@@ -227,7 +227,7 @@ impl Items {
     }
 
     /// The vertices that have rows of a set, and which.
-    pub(crate) fn having(&self, wanted: &HashSet<u32>) -> Vec<(u32, u32)> {
+    pub(crate) fn vertices_of(&self, wanted: &HashSet<u32>) -> Vec<(u32, u32)> {
         let of = |vertex: u32| self.rows(vertex).filter(|row| wanted.contains(row)).map(move |row| (vertex, row));
         (0..self.first.len() as u32).flat_map(of).collect()
     }

@@ -34,9 +34,9 @@ impl<'a> Judge<'a> {
         let some = &queries.values()[..queries.values().len().min(SAMPLE * queries.width())];
         let some = DenseRows::new(some, queries.width());
         // Whether they are queries shows as they are answered.
-        graph.search_batch(rows, some, SearchParams::new(0, fitted.width), None)?;
+        graph.search_batch(rows, some, SearchParams::top(0).with_width(fitted.width), None)?;
         let nearest = graph.exact(rows, some, fitted.k, None);
-        let params = SearchParams::new(fitted.k, fitted.width);
+        let params = SearchParams::top(fitted.k).with_width(fitted.width);
         Ok(Self::Queries { some, nearest, params, wanted: fitted.recall })
     }
 
@@ -64,8 +64,10 @@ impl<'a> Judge<'a> {
         let (n, wanted) = match self {
             Self::Itself { wanted } => (SAMPLE * USUAL_K, *wanted),
             // Rows that moved change what a width finds in a new graph, too, and the width is fitted again.
-            Self::Queries { some, params, wanted, .. } if next == Refresh::SHORT => (some.len() * params.k, *wanted),
-            Self::Queries { some, params, wanted, .. } => (some.len() * params.k, *wanted - OF_WIDTH),
+            Self::Queries { some, params, wanted, .. } if next == Refresh::SHORT => {
+                (some.len() * params.top_k, *wanted)
+            }
+            Self::Queries { some, params, wanted, .. } => (some.len() * params.top_k, *wanted - OF_WIDTH),
         };
         share + 2.0 * (share * (1.0 - share) / n as f64).sqrt() >= wanted
     }

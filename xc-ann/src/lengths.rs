@@ -8,7 +8,7 @@ use xc_sparse::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored};
 
 /// Queries of a task.
-const SOME: usize = 16;
+const QUERIES_PER_TASK: usize = 16;
 
 /// Rows by descending length, to prove answers of largest inner products.
 ///
@@ -26,7 +26,7 @@ const SOME: usize = 16;
 /// let index = Index::build(rows, 2, &BuildParams::new(Metric::InnerProduct), &NoObserver)?;
 /// let lengths = index.lengths().expect("inner products");
 /// let queries = DenseRows::new(&[1.0, 0.1], 2);
-/// let (found, _) = index.search_batch(queries, SearchParams { k: 1, scope: index.usual() }, None)?;
+/// let (found, _) = index.search_batch(queries, SearchParams::top(1), None)?;
 /// let (found, n_proven) = lengths.complete(index.rows(), queries, (1, 2), &found);
 /// assert_eq!((found.row(0)[0].label, n_proven), (0, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -82,7 +82,7 @@ impl Lengths {
         found: &RankedBatch,
     ) -> (RankedBatch, usize) {
         assert_eq!(queries.len(), found.len(), "queries and their answers");
-        let done = in_parts(queries.len(), SOME, |(best, scores): &mut (Nearest, Vec<f64>), range| {
+        let done = in_parts(queries.len(), QUERIES_PER_TASK, |(best, scores): &mut (Nearest, Vec<f64>), range| {
             let (mut all, mut n_proven) = (RankedBatch::new(), 0);
             for at in range {
                 let (query, answers) = (queries.row(at), found.row(at));

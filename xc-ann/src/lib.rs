@@ -126,7 +126,7 @@ mod search;
 mod state;
 mod visited;
 
-pub use best::spared;
+pub use best::rerank_candidates;
 #[cfg(feature = "store")]
 pub use error::OpenGraphError;
 pub use error::{BuildError, QueryError};
@@ -147,3 +147,5 @@ pub use policy::{Refresh, Refreshed};
 pub use query::Scratch;
 pub use search::Effort;
 pub use state::{GraphState, GraphStateError};
+/// The crate of the rows, ranked lists and files in signatures here.
+pub use xc_sparse;

@@ -26,8 +26,8 @@ pub struct BuildParams {
     pub top_k: usize,
     /// The share of the best rows that should be among them.
     pub target_recall: f64,
-    /// Whether the best row should be found for that share of the queries, too: recall counts all answers alike,
-    /// and what is missed may be the first ones.
+    /// Also requires recall@1 to reach the target: recall counts all answers alike, and what is missed may be the first
+    /// ones.
     #[serde(default)]
     pub best_too: bool,
     /// A build whose fitted scope finds a smaller share fails with [`BuildError::TooFewFound`]. It is a demand on
@@ -119,20 +119,30 @@ impl Scope {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchParams {
     /// Answers of a query.
-    pub k: usize,
-    /// How much is visited to find them.
-    pub scope: Scope,
+    pub top_k: usize,
+    /// How much is visited to find them. Default: as fitted, see [`Graph::default_scope`](crate::Graph::default_scope).
+    pub scope: Option<Scope>,
 }
 
 impl SearchParams {
+    /// The `k` best, searched as fitted.
+    pub const fn top(k: usize) -> Self {
+        Self { top_k: k, scope: None }
+    }
+
+    /// Another scope.
+    pub const fn with_scope(self, scope: Scope) -> Self {
+        Self { scope: Some(scope), ..self }
+    }
+
     /// Along the graph.
-    pub const fn new(k: usize, width: f32) -> Self {
-        Self { k, scope: Scope::width(width) }
+    pub const fn with_width(self, width: f32) -> Self {
+        self.with_scope(Scope::width(width))
     }
 
     /// In cells.
-    pub const fn in_cells(k: usize, cells: usize) -> Self {
-        Self { k, scope: Scope::cells(cells) }
+    pub const fn with_cells(self, cells: usize) -> Self {
+        self.with_scope(Scope::cells(cells))
     }
 }
 

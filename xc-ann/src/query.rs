@@ -1,6 +1,6 @@
 //! Queries: one or many, with a filter, or all rows above a score.
 
-use crate::best::spared;
+use crate::best::rerank_candidates;
 use crate::cells::{CellScratch, Cells};
 use crate::error::QueryError;
 use crate::filter::{Allowed, Filter};
@@ -16,7 +16,7 @@ use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::simd::{Isa, prefetch_start};
 
 /// Queries of a task of a batch.
-const SOME: usize = 64;
+const QUERIES_PER_TASK: usize = 64;
 /// And the most of them that look into cells together, if the vertices that they keep take no more than this.
 const IN_CELLS: usize = 1024;
 const KEPT_BYTES: usize = 4 << 20;
@@ -51,7 +51,7 @@ struct Ranking {
     asked: bool,
 }
 
-/// What is wanted of each query.
+/// Result limit of each query.
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
     /// So many, of a search for at least as many as `sought`.
@@ -60,19 +60,13 @@ enum Wanted {
     Above(f32, usize),
 }
 
-/// And how it is looked for.
+/// Search strategy.
 #[derive(Clone, Copy, Debug)]
 struct How<'a> {
     wanted: Wanted,
     scope: Scope,
     /// A vertex for each query that is as if it were not there.
     hidden: Option<&'a [u32]>,
-}
-
-impl From<SearchParams> for How<'_> {
-    fn from(SearchParams { k, scope }: SearchParams) -> Self {
-        Self { wanted: Wanted::Nearest { k, sought: k.max(scope.answers) }, scope, hidden: None }
-    }
 }
 
 impl How<'_> {
@@ -91,13 +85,18 @@ impl How<'_> {
     /// Vertices to keep for `sought` answers: some more where their rows are looked at, and never fewer than the width
     /// was fitted with. The widest search keeps all.
     fn keep(&self, sought: usize, rows: Option<DenseRows<'_>>, width: f32, allowed: &Allowed<'_>) -> usize {
-        let fitted = if self.scope.answers > 0 { spared(self.scope.answers) } else { 0 };
-        let candidates = if rows.is_some() { spared(sought) } else { sought };
+        let fitted = if self.scope.answers > 0 { rerank_candidates(self.scope.answers) } else { 0 };
+        let candidates = if rows.is_some() { rerank_candidates(sought) } else { sought };
         keep(candidates.max(fitted), width, allowed)
     }
 }
 
 impl Graph {
+    fn how(&self, SearchParams { top_k: k, scope }: SearchParams) -> How<'static> {
+        let scope = scope.unwrap_or_else(|| self.default_scope());
+        How { wanted: Wanted::Nearest { k, sought: k.max(scope.answers) }, scope, hidden: None }
+    }
+
     /// The `k` best rows of a query, best first; fewer if there are fewer.
     ///
     /// *Cost*: some hundred comparisons of codes, and 1.1 k exact ones; with a filter, or after rows were
@@ -132,7 +131,7 @@ impl Graph {
         self.check(rows, query.len())?;
         let allowed = self.allowed(filter);
         let queries = DenseRows::new(query, query.len());
-        self.answer(rows, queries, 0, params.into(), &allowed, scratch, |_, found| {
+        self.answer(rows, queries, 0, self.how(params), &allowed, scratch, |_, found| {
             out.clear();
             out.extend_from_slice(found);
         })
@@ -153,7 +152,7 @@ impl Graph {
         params: SearchParams,
         filter: Option<&Filter<'_>>,
     ) -> Result<(RankedBatch, Effort), QueryError> {
-        self.batch(Some(rows), queries, params.into(), filter)
+        self.batch(Some(rows), queries, self.how(params), filter)
     }
 
     /// [`Graph::search_batch`] as if a vertex of each query were not there.
@@ -164,11 +163,11 @@ impl Graph {
         params: SearchParams,
         hidden: Option<&[u32]>,
     ) -> Result<(RankedBatch, Effort), QueryError> {
-        self.batch(Some(rows), queries, How { hidden, ..params.into() }, None)
+        self.batch(Some(rows), queries, How { hidden, ..self.how(params) }, None)
     }
 
     /// [`Graph::search`] without rows: answers are ranked and scored by codes. For callers that rank them
-    /// again by their own scores: [`spared`](crate::spared) says how many to ask for.
+    /// again by their own scores: [`rerank_candidates`](crate::rerank_candidates) says how many to ask for.
     ///
     /// # Errors
     /// See [`QueryError`].
@@ -193,7 +192,7 @@ impl Graph {
         params: SearchParams,
         filter: Option<&Filter<'_>>,
     ) -> Result<(RankedBatch, Effort), QueryError> {
-        self.batch(None, queries, params.into(), filter)
+        self.batch(None, queries, self.how(params), filter)
     }
 
     /// For each query the rows whose score is at least `score`, best first, at most `most` of them.
@@ -245,11 +244,11 @@ impl Graph {
 
     /// How many of `n` queries are a task of one thread.
     fn together(&self, n: usize, rows: Option<DenseRows<'_>>, how: How<'_>, allowed: &Allowed<'_>) -> usize {
-        let Some(k) = how.cells(allowed) else { return SOME };
+        let Some(k) = how.cells(allowed) else { return QUERIES_PER_TASK };
         // The more there are, the less often codes come from memory; but each thread has its share.
         let share = n.div_ceil(rayon::current_num_threads());
         let kept = 2 * size_of::<Scored>() * how.keep(k, rows, how.scope.width.min(SCANS_FROM), allowed);
-        share.min(KEPT_BYTES / kept).clamp(SOME, IN_CELLS)
+        share.min(KEPT_BYTES / kept).clamp(QUERIES_PER_TASK, IN_CELLS)
     }
 
     fn check(&self, rows: Option<DenseRows<'_>>, width: usize) -> Result<(), QueryError> {
@@ -298,7 +297,7 @@ impl Graph {
         }
         if how.cells(allowed).is_some() {
             let Some(cells) = &self.cells else { return Err(QueryError::NoCells { asked: how.scope.cells }) };
-            return Ok(self.look_into(cells, rows, (queries, first), sought, how, allowed, scratch, each));
+            return Ok(self.scan_cells(cells, rows, (queries, first), sought, how, allowed, scratch, each));
         }
         match (&allowed.bits, width >= SCANS_FROM || allowed.scans(sought)) {
             (None, false) => self.run(rows, (queries, first), how, allowed, |_| true, scratch, each),
@@ -398,7 +397,7 @@ impl Graph {
 
     /// Compares the vertices of the nearest cells of each query. After its nearest ones a query waits for the
     /// others: a cell comes from memory once for all that look into it.
-    fn look_into(
+    fn scan_cells(
         &self,
         cells: &Cells,
         rows: Option<DenseRows<'_>>,

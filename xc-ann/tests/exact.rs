@@ -174,7 +174,7 @@ fn cell(metric: Metric, kind: &str, n: usize, n_queries: usize) -> Cell {
         .zip(&truth)
         .map(|((query, found), all)| wrong(metric, rows, query, found, all, n));
     let wrong = wrong_ones.sum();
-    let (found, _) = index.search_batch(queries, SearchParams { k: K, scope: index.usual() }, None).expect("queries");
+    let (found, _) = index.search_batch(queries, SearchParams::top(K), None).expect("queries");
     // What both find has the same score.
     for (found, best) in found.iter().zip(best.iter()) {
         for found in found {
@@ -271,7 +271,11 @@ fn zeros_have_no_answers_and_do_not_stop_others() {
         let params = BuildParams { cells: Some(50), ..BuildParams::new(metric) };
         let index = Index::build_for(rows, width, Some(queries), &params, &NoObserver).expect("rows of an index");
         let mut scratch = Scratch::default();
-        let all = [SearchParams::new(4, 0.1), SearchParams::new(4, 16.0), SearchParams::in_cells(4, 9)];
+        let all = [
+            SearchParams::top(4).with_width(0.1),
+            SearchParams::top(4).with_width(16.0),
+            SearchParams::top(4).with_cells(9),
+        ];
         for params in all {
             let (found, effort) = index.search_batch(queries, params, None).expect("queries");
             let (mut alone, mut total) = (Vec::new(), xc_ann::Effort::default());

@@ -20,7 +20,7 @@ pub(crate) struct SearchArgs {
     /// whose beam does not reach a label count 0 for it [default: the model's]
     #[arg(long, value_name = "B")]
     beam: Option<usize>,
-    /// How margins become scores [default: the model's]. Trees: sigmoid, l1-hinge to l9-hinge; a single tree also noop
+    /// Maps margins to scores [default: the model's]. Trees: sigmoid, l1-hinge to l9-hinge; a single tree also noop
     /// (the margin), log-sigmoid, log-l1-hinge to log-l9-hinge. Networks: softmax, sigmoid, l2-hinge, noop (the logit)
     #[arg(long, value_name = "NAME")]
     post_processor: Option<String>,

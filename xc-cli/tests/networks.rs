@@ -329,6 +329,14 @@ fn curves_of_trainings_stand_in_one_picture_over_steps_or_time() {
     let best = lines.iter().map(|line| line["P@1"].as_f64().unwrap()).fold(0.0, f64::max);
     let table = folder.ok(&format!("bench curves {logs} --x cpu"));
     assert!(table.contains(&format!("{:.2}", 100.0 * best)), "{table}");
+    // Runs of one name: mean and standard deviation of their best values.
+    let best_of = |report: &Value| report["trainings"][0]["best"].as_f64().unwrap();
+    let [a, b] = ["a", "b"].map(|run| json(&folder.ok(&format!("bench curves --log {run}.log --output o.svg --json"))));
+    let both = json(&folder.ok("bench curves --log x=a.log --log x=b.log --output o.svg --json"));
+    let (a, b) = (best_of(&a), best_of(&b));
+    assert!((best_of(&both) - (a + b) / 2.0).abs() < 1e-12, "{both}");
+    let deviation = both["trainings"][0]["deviation"].as_f64().unwrap();
+    assert!((deviation - (a - b).abs() / 2f64.sqrt()).abs() < 1e-12 && both["trainings"][0]["runs"] == 2, "{both}");
     // Time of the training grows from line to line.
     let times: Vec<f64> = lines.iter().map(|line| line["wall_s"].as_f64().unwrap()).collect();
     assert!(times[0] > 0.0 && times.is_sorted(), "{times:?}");

@@ -259,10 +259,9 @@ fn labels_are_added_to_a_mach_model_by_default_and_where_not_the_option_is_named
 }
 
 #[test]
-fn numbers_have_the_digits_that_they_need_and_one_is_no_plural() {
+fn floats_print_shortest_form() {
     let folder = folder();
-    let told = run(&mut folder.command("train tree --train data/train.txt --model m --trees 1"));
-    assert!(told.stderr.contains(": 1 tree, ") && !told.stderr.contains("1 trees"), "{told:?}");
+    folder.ok("train tree --train data/train.txt --model m --trees 1");
     folder.ok("train uniform --train data/train.txt --model u --epochs 1");
     folder.ok("train mach --train data/train.txt --model h --epochs 1 --repetitions 2 --network.dropout 0.1");
     for model in ["m", "u", "h"] {
@@ -272,6 +271,13 @@ fn numbers_have_the_digits_that_they_need_and_one_is_no_plural() {
         }
         assert!(shown.contains("0.1"), "{model}: {shown}");
     }
+}
+
+#[test]
+fn counts_are_pluralised() {
+    let folder = folder();
+    let told = run(&mut folder.command("train tree --train data/train.txt --model m --trees 1"));
+    assert!(told.stderr.contains(": 1 tree, ") && !told.stderr.contains("1 trees"), "{told:?}");
     folder.write("one.txt", "1 3 2\n0 0:1 2:1\n");
     let told = run(&mut folder.command("train tree --train one.txt --model one --explain"));
     assert!(told.stdout.contains("1 instance\n"), "{told:?}");

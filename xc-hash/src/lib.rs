@@ -52,7 +52,7 @@
 //!
 //! Speed on one core of a shared 2-core Zen 4 machine, 213 MB of English legal text: word unigrams
 //! are fitted at 105 MB/s and transformed at 83, hashed unigrams with idf at 74 and 61, uni- and
-//! bigrams at 36 and 34 (`examples/time_a_file.rs`).
+//! bigrams at 36 and 34 (`benches/time_a_file.rs`).
 //!
 //! # References
 //! Feature hashing: `[weinberger2009hashing]`. The formats and rules follow scikit-learn 1.9.1 and are

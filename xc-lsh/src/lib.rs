@@ -102,3 +102,5 @@ pub use sizing::{Sizing, SizingError};
 pub use tables::Tables;
 pub use upkeep::Upkeep;
 pub use wta::Wta;
+/// The crate of the rows and files in signatures here.
+pub use xc_sparse;

@@ -52,7 +52,7 @@ pub enum Kind {
     Dwta {
         /// Positions of a bin, m: 2 to 128.
         bin: u32,
-        /// How often every feature is thrown, P: K L / P bins share a permutation. See
+        /// Bins that a feature is hashed to, P: K L / P bins share a permutation. See
         /// [`Kind::dwta_for`].
         permutations: u32,
     },
@@ -77,7 +77,7 @@ impl Kind {
     }
 
     /// DWTA with as many permutations as fill about half of the bins of a row with `nnz` features:
-    /// fewer make long searches for bins to borrow from, more throw features for nothing.
+    /// fewer make long searches for bins to borrow from, more hash features needlessly.
     pub fn dwta_for(bin: u32, n_codes: u32, n_tables: u32, nnz: u32) -> Self {
         let codes = n_codes.saturating_mul(n_tables);
         // Half are filled at ln 2 features a bin.

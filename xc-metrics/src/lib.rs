@@ -70,3 +70,5 @@ pub use per_label::{LabelCut, LabelFigures};
 pub use propensity::{Propensity, PropensityError};
 pub use report::{Comparison, Counts, Difference, MetricReport, MetricValue};
 pub use table::{ComparisonTable, ReportTable};
+/// The crate of the labels and ranked lists in signatures here.
+pub use xc_sparse;

@@ -72,3 +72,5 @@ pub use targets::{TargetRows, Windows};
 #[cfg(feature = "train")]
 pub use trainer::{TrainParams, Trainer};
 pub use xc_sparse::DenseRows;
+/// The crates of the rows, indexes and tables in signatures here.
+pub use {xc_ann, xc_lsh, xc_sparse};

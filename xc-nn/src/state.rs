@@ -18,7 +18,7 @@ use std::error::Error;
 use std::ops::Range;
 use thiserror::Error;
 use xc_sparse::dtype::{DType, Element};
-use xc_sparse::store::ArrayRef;
+use xc_sparse::store::{ArrayRef, Container};
 
 /// What a part of a network holds: its settings, its parameters, and all arrays that a training run
 /// goes on from.
@@ -86,6 +86,17 @@ pub trait Arrays {
     /// # Errors
     /// There is no such array, or it is of another type or shape.
     fn read(&self, of: &Slice<'_>, into: &mut [u8]) -> Result<(), StateError>;
+}
+
+/// A saved network, its arrays under their own names; moments are not looked for.
+impl Arrays for Container {
+    fn read(&self, of: &Slice<'_>, into: &mut [u8]) -> Result<(), StateError> {
+        if of.role == Role::Answer {
+            let bytes = self.bytes(of.name, of.dtype, &of.shape()).map_err(|e| StateError::new(of.name, e))?;
+            into.copy_from_slice(bytes);
+        }
+        Ok(())
+    }
 }
 
 /// What is wrong with an array of a state.

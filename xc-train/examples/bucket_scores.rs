@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo run --release -p xc-train --example bucket_scores -- MODEL QUERIES.txt 200 scores.npy
-//! cargo run --release -p xc-mach --example decode_bench -- --labels L --seed SEED --scores scores.npy
+//! cargo bench -p xc-mach --bench decode_bench -- --labels L --seed SEED --scores scores.npy
 //! ```
 //!
 //! The queries are XC text, features as the model takes them.

@@ -26,3 +26,5 @@ pub mod skipgram;
 pub mod tune;
 
 pub use model::Model;
+/// The crates of the types in signatures here.
+pub use {xc_ann, xc_hash, xc_mach, xc_metrics, xc_nn, xc_sparse, xc_tree};

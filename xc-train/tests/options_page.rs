@@ -26,21 +26,20 @@ fn said(row: &Setting, usual: Option<String>) -> (String, String) {
 
 fn section(out: &mut String, title: &str, of: &str, table: &Table, usual: impl Fn(&Setting) -> Option<String>) {
     writeln!(out, "\n## {title}\n\n{of}\n").unwrap();
-    let some = |of: &dyn Fn(&Setting) -> String| table.rows.iter().any(|row| !of(row).is_empty());
     let needs = |row: &Setting| table.needs(row).map_or_else(String::new, |needs| format!("`{needs}`"));
     let tried = |row: &Setting| row.searched.map_or_else(String::new, |searched| searched.values.join(", "));
-    let more: Vec<(&str, &dyn Fn(&Setting) -> String)> =
-        [("needs", &needs as &dyn Fn(&Setting) -> String), ("`xc tune` tries", &tried)]
-            .into_iter()
-            .filter(|(_, of)| some(of))
-            .collect();
+    let mut more = vec![
+        ("needs", table.rows.iter().map(needs).collect::<Vec<_>>()),
+        ("`xc tune` tries", table.rows.iter().map(tried).collect()),
+    ];
+    more.retain(|(_, cells)| cells.iter().any(|cell| !cell.is_empty()));
     let heads = more.iter().map(|(name, _)| format!(" {name} |")).collect::<String>();
     let rule = "---|".repeat(more.len());
     writeln!(out, "| option | values | default | meaning |{heads}\n|---|---|---|---|{rule}").unwrap();
-    for row in table.rows {
+    for (at, row) in table.rows.iter().enumerate() {
         let (text, usual) = said(row, usual(row));
         let values = values(row).replace('|', "\\|");
-        let more = more.iter().map(|(_, of)| format!(" {} |", of(row))).collect::<String>();
+        let more = more.iter().map(|(_, cells)| format!(" {} |", cells[at])).collect::<String>();
         writeln!(out, "| `--{}` | {values} | {usual} | {text} |{more}", row.name).unwrap();
     }
 }

@@ -15,7 +15,7 @@ use xc_tree::{PredictParams, TreeParams};
 /// Answers each line: the whole of a server but its socket.
 fn serve(model: &Path, questions: impl BufRead) -> Result<Vec<u32>, Box<dyn std::error::Error>> {
     let model = TextModel::open(model)?;
-    let (params, mut scratch, mut answer) = (PredictParams::new(model.tree(), 2), TextScratch::default(), Vec::new());
+    let (params, mut scratch, mut answer) = (PredictParams::top(2), TextScratch::default(), Vec::new());
     let mut best = Vec::new();
     for line in questions.lines() {
         model.predict_one(&line?, &params, &mut scratch, &mut answer);

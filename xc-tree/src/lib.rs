@@ -43,7 +43,7 @@
 //! |---|---|---|
 //! | features and labels | a model | [`TreeModel::train`] |
 //! | the same, with progress, cancelling, a checkpoint | a model | [`TreeModel::train_with`] |
-//! | the same, too large for memory | the arrays of a model | [`train_kept`], [`KeptTrees::write`] |
+//! | the same, too large for memory | the arrays of a model | [`train_out_of_core`], [`StoredTrees::write`] |
 //! | a model folder | a model | [`TreeModel::open`] |
 //! | an open container | a model | [`TreeModel::from_container`] |
 //! | your own trees, or those of another system ([`import`]) | a model | [`TreeModel::from_parts`] |
@@ -82,7 +82,9 @@ pub use model::{
 pub use predict::{PathNode, PredictParams, PredictScratch, Restriction, UnknownLabel};
 #[cfg(feature = "train")]
 pub use train::{
-    CHECKPOINT, CheckTreeParamsError, ClusterMethod, ClusterParams, Event, KeptError, KeptTrees, LabelRepresentation,
-    LabelVectors, LinearParams, Loss, Negatives, NoObserver, Observer, Preset, TrainError, TrainInput, TreeMemory,
-    TreeParams, UnknownPreset, Unseen, checkpoint_key, train_kept, train_tree, train_trees,
+    CHECKPOINT, CheckTreeParamsError, ClusterMethod, ClusterParams, Event, KeptError, LabelRepresentation,
+    LabelVectors, LinearParams, Loss, Negatives, NoObserver, Observer, Preset, StoredTrees, TrainError, TrainInput,
+    TreeMemory, TreeParams, UnknownPreset, Unseen, checkpoint_key, train_out_of_core, train_tree, train_trees,
 };
+/// The crate of the rows, ranked lists and files in signatures here.
+pub use xc_sparse;

@@ -7,7 +7,7 @@ use xc_sparse::store::{Checkpoint, CheckpointFolder, ContainerWriter};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_tree::{
     CHECKPOINT, ClusterMethod, ClusterParams, KIND, Negatives, NoObserver, TrainInput, TreeMemory, TreeModel,
-    TreeParams, checkpoint_key, train_kept,
+    TreeParams, checkpoint_key, train_out_of_core,
 };
 
 /// `n` instances with two of `l` labels each, a feature of its own for each label, and noise.
@@ -64,7 +64,7 @@ fn a_model_packed_from_the_checkpoint_has_the_bytes_of_one_in_memory_at_any_numb
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
             let checkpoint = checkpoint(&path("checkpoint"), &input, &params);
             let counts = pool.install(|| {
-                let trees = train_kept(&input, &params, &NoObserver, &checkpoint).unwrap();
+                let trees = train_out_of_core(&input, &params, &NoObserver, &checkpoint).unwrap();
                 let mut writer = ContainerWriter::create(&path("kept"), KIND).unwrap();
                 let counts = trees.write(&mut writer).unwrap();
                 writer.finish().unwrap();
@@ -86,7 +86,7 @@ fn a_level_that_is_not_what_was_written_is_an_error_when_it_is_packed() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("checkpoint");
     let checkpoint = checkpoint(&path, &input, &params);
-    let trees = train_kept(&input, &params, &NoObserver, &checkpoint).unwrap();
+    let trees = train_out_of_core(&input, &params, &NoObserver, &checkpoint).unwrap();
     let pack = || {
         let mut writer = ContainerWriter::create(&place.path().join("model"), KIND).unwrap();
         trees.write(&mut writer).map(|_| ()).map_err(|e| e.to_string())

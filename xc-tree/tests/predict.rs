@@ -141,7 +141,7 @@ proptest! {
         let queries = random_queries(&mut rng, n);
         let info = ModelInfo { normalise_rows, ..info(50, PostProcessor::Sigmoid) };
         let model = TreeModel::from_parts(info, vec![parts], DType::F32).unwrap();
-        let params = PredictParams::new(&model, 5);
+        let params = PredictParams::top(5);
         let (from, to) = (cut.0.min(cut.1).min(n), cut.0.max(cut.1).min(n));
         let all = model.predict_batch(queries.view(), &params);
         let slice = queries.slice(from..to);
@@ -163,7 +163,7 @@ proptest! {
         let row = SparseRow::from_checked(&[1, 5, 90], &values);
         prop_assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.predict(row, 5))).is_err());
         let matrix = CsrMatrix::from_checked((1, D), vec![0, 3], vec![1, 5, 90], values.to_vec());
-        let params = PredictParams::new(&model, 5);
+        let params = PredictParams::top(5);
         prop_assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.predict_batch(matrix.view(), &params))).is_err());
         let unsorted = SparseRow::from_checked(&[5, 1, 90], &[1.0; 3]);
         prop_assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.predict(unsorted, 5))).is_err());
@@ -179,7 +179,7 @@ proptest! {
             let model = TreeModel::from_parts(info(n_labels, post), vec![parts.clone()], DType::F32).unwrap();
             let (mut scratch, mut out) = (PredictScratch::default(), vec![]);
             for choice in [Choice::Auto, Choice::Fixed(Intersect::Lookup), Choice::Fixed(Intersect::Marching)] {
-                let params = PredictParams { top_k: k, beam, choice };
+                let params = PredictParams::top(k).with_beam(beam).with_choice(choice);
                 let batch = model.predict_batch(queries.view(), &params);
                 prop_assert_eq!(batch.len(), n);
                 prop_assert!(batch.check().is_ok());
@@ -202,7 +202,7 @@ proptest! {
         let rows = queries.view();
         for post in [PostProcessor::Hinge { p: 3 }, PostProcessor::Sigmoid, PostProcessor::Noop] {
             let model = TreeModel::from_parts(info(n_labels, post), vec![parts.clone()], DType::F32).unwrap();
-            let batch = model.predict_batch(queries.view(), &PredictParams { top_k: k, beam, choice: Choice::Auto });
+            let batch = model.predict_batch(queries.view(), &PredictParams::top(k).with_beam(beam));
             for i in 0..300 {
                 let expected = reference_tree(&parts, post, rows.row(i), beam, k);
                 prop_assert_eq!(bits(batch.row(i)), bits(&expected), "{} query {}", post, i);
@@ -224,7 +224,7 @@ proptest! {
             let model = TreeModel::from_parts(info(n_labels, post), trees.clone(), DType::F32).unwrap();
             let (mut scratch, mut out) = (PredictScratch::default(), vec![]);
             for k in [k, n_labels] {
-                let params = PredictParams { top_k: k, beam, choice: Choice::Auto };
+                let params = PredictParams::top(k).with_beam(beam);
                 let batch = model.predict_batch(queries.view(), &params);
                 for i in 0..n {
                     // All labels that a tree's beam reaches; those that it does not reach count 0.
@@ -261,7 +261,7 @@ proptest! {
         let model = TreeModel::from_parts(info(n_labels, post), trees, DType::F32).unwrap();
         let wanted: Vec<u32> = picks.iter().map(|p| p.index(n_labels) as u32).collect();
         let restriction = model.restrict(&wanted).unwrap();
-        let params = PredictParams { top_k: n_labels, beam: n_labels, choice: Choice::Auto };
+        let params = PredictParams::top(n_labels).with_beam(n_labels);
         let (mut scratch, mut full, mut out) = (PredictScratch::default(), vec![], vec![]);
         for i in 0..4 {
             model.predict_one(rows.row(i), &params, &mut scratch, &mut full);
@@ -284,7 +284,7 @@ proptest! {
         let mut writer = ContainerWriter::create(&path, KIND).unwrap();
         model.write(&mut writer).unwrap();
         writer.finish().unwrap();
-        let params = PredictParams::new(&model, 5);
+        let params = PredictParams::top(5);
         let expected = model.predict_batch(queries.view(), &params);
         for is_trusted in [false, true] {
             let container = Container::open(&path, OpenMode::Map).unwrap();
@@ -315,7 +315,7 @@ proptest! {
         let changed = model.changed(&changes).unwrap();
         // The first trees with that post-processor, of whose answers the other labels are left out.
         let expected = TreeModel::from_parts(info(n_labels, post), trees[..n_kept.min(3)].to_vec(), DType::F32).unwrap();
-        let params = PredictParams { top_k: n_labels, beam: n_labels, choice: Choice::Auto };
+        let params = PredictParams::top(n_labels).with_beam(n_labels);
         let (mut scratch, mut full, mut out) = (PredictScratch::default(), vec![], vec![]);
         for i in 0..4 {
             expected.predict_one(rows.row(i), &params, &mut scratch, &mut full);

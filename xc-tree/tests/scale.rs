@@ -49,7 +49,7 @@ fn halves(x: &CsrMatrix, y: &LabelRows) -> [(CsrMatrix, LabelRows); 2] {
 }
 
 fn answers(model: &TreeModel, rows: &CsrMatrix) -> RankedBatch {
-    model.predict_batch(rows.view(), &PredictParams::new(model, 5))
+    model.predict_batch(rows.view(), &PredictParams::top(5))
 }
 
 /// Share of the rows whose best label is right.
@@ -107,7 +107,7 @@ proptest! {
             };
             for i in (0..x.rows()).step_by(17) {
                 let (row, other_row) = (x.view().row(i), scaled.view().row(i));
-                other.predict_one(other_row, &PredictParams::new(&other, 5), &mut scratch, &mut out);
+                other.predict_one(other_row, &PredictParams::top(5), &mut scratch, &mut out);
                 prop_assert_eq!(&out[..], expected.row(i));
                 let restricted = of(&model, row, &mut scratch, &mut out);
                 prop_assert_eq!(of(&other, other_row, &mut scratch, &mut out), restricted);

@@ -248,7 +248,7 @@ fn a_model_that_normalises_equals_one_of_normalised_rows_and_normalises_what_it_
     let expected = TreeModel::train(&TrainInput::new(scaled.view(), &y), &small(4, 4)).unwrap();
     let model = TreeModel::train(&TrainInput::new(stretched.view(), &y), &unit).unwrap();
     assert_eq!((model.info().normalise_rows, model.info().beam), (true, 10));
-    let params = PredictParams::new(&model, 5);
+    let params = PredictParams::top(5);
     assert_eq!(model.predict_batch(stretched.view(), &params), expected.predict_batch(scaled.view(), &params));
     let row = stretched.view().row(3);
     let batch = model.predict_batch(stretched.view(), &params);

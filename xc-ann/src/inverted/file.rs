@@ -14,7 +14,8 @@ impl InvertedIndex {
     ///
     /// # Errors
     /// The folder cannot be written.
-    pub fn save(&self, folder: &Path) -> Result<(), WriteError> {
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), WriteError> {
+        let folder = folder.as_ref();
         let mut writer = ContainerWriter::create(folder, INVERTED_KIND)?;
         self.write(&mut writer)?;
         writer.finish()
@@ -42,7 +43,8 @@ impl InvertedIndex {
     ///
     /// # Errors
     /// See [`OpenGraphError`].
-    pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenGraphError> {
+    pub fn open(folder: impl AsRef<Path>, mode: OpenMode) -> Result<Self, OpenGraphError> {
+        let folder = folder.as_ref();
         let container = Container::open(folder, mode)?;
         container.expect_kind(INVERTED_KIND)?;
         Self::read(&container)

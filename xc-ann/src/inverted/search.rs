@@ -13,7 +13,7 @@ use xc_sparse::rows::SparseRowError;
 use xc_sparse::{CsrView, SparseRow};
 
 /// Queries of a task of a batch.
-const SOME: usize = 16;
+const QUERIES_PER_TASK: usize = 16;
 /// Reading a sum in order is cheaper than adding to one out of order, by this.
 const IN_ORDER: u64 = 8;
 /// A sum of no products: no sum with a product but that of nothing is.
@@ -114,7 +114,7 @@ impl InvertedIndex {
         if queries.cols() != self.n_columns {
             return Err(QueryError::Width { found: queries.cols(), expected: self.n_columns });
         }
-        in_parts(queries.rows(), SOME, |scratch: &mut InvertedScratch, range| {
+        in_parts(queries.rows(), QUERIES_PER_TASK, |scratch: &mut InvertedScratch, range| {
             let (mut found, mut effort) = (RankedBatch::new(), SparseEffort::default());
             for query in range {
                 effort += self.answer(query, queries.row(query), k, filter, scratch)?;

@@ -62,7 +62,7 @@ fn the_widest_search_finds_what_a_scan_finds() {
             let (rows, graph) = (rows.view(), build(rows.view(), metric));
             let queries = clustered(20, rows.width(), 4, 99);
             for k in [0, 1, 10, 600] {
-                let params = SearchParams::new(k, WIDE);
+                let params = SearchParams::top(k).with_width(WIDE);
                 let (found, _) = graph.search_batch(rows, queries.view(), params, None).unwrap();
                 let scanned = exact(rows, queries.view(), metric, k);
                 for (query, vector) in queries.view().iter().enumerate() {
@@ -86,7 +86,7 @@ proptest! {
         let fitted = graph.fit(rows.view(), queries.view(), 10, 0.95).unwrap();
         prop_assert!(fitted.recall >= 0.95 && fitted.width.is_finite(), "{:?}", fitted);
         let (found, effort) =
-            graph.search_batch(rows.view(), queries.view(), SearchParams { k: 10, scope: fitted.scope() }, None).unwrap();
+            graph.search_batch(rows.view(), queries.view(), SearchParams::top(10).with_scope(fitted.scope()), None).unwrap();
         let truth = exact(rows.view(), queries.view(), metric, 10);
         prop_assert_eq!(recall(&found, &truth), fitted.recall);
         // Of few rows, or rows without clusters, a scan may be the fastest.
@@ -96,7 +96,7 @@ proptest! {
     #[test]
     fn a_query_alone_is_answered_as_in_a_batch(n in 1usize..600, k in 1usize..70, width in -0.5f32..0.5, seed: u64, metric in 0usize..3) {
         let (rows, queries) = (clustered(n, 20, 7, seed), clustered(70, 20, 7, seed ^ 1));
-        let (graph, params) = (build(rows.view(), Metric::ALL[metric]), SearchParams::new(k, width));
+        let (graph, params) = (build(rows.view(), Metric::ALL[metric]), SearchParams::top(k).with_width(width));
         let (found, of_batch) = graph.search_batch(rows.view(), queries.view(), params, None).unwrap();
         let (mut scratch, mut alone, mut effort) = (Scratch::default(), Vec::new(), xc_ann::Effort::default());
         for (query, vector) in queries.view().iter().enumerate() {
@@ -118,7 +118,7 @@ proptest! {
         let mut bits = vec![0u64; n.div_ceil(64)];
         (0..n).filter(|&row| passing[row]).for_each(|row| bits[row / 64] |= 1 << (row % 64));
         let test = |row: u32| passing[row as usize];
-        let params = SearchParams::new(k, WIDE);
+        let params = SearchParams::top(k).with_width(WIDE);
         let (by_bits, _) = graph.search_batch(rows.view(), queries.view(), params, Some(&Filter::Bits(&bits))).unwrap();
         let (by_test, _) = graph.search_batch(rows.view(), queries.view(), params, Some(&Filter::Test(&test))).unwrap();
         for (query, vector) in queries.view().iter().enumerate() {
@@ -157,7 +157,7 @@ fn the_widest_search_under_a_filter_is_exact() {
         // So few that they are scanned; so many that the graph is walked; so many that the walk gives up.
         for every in [30, 1, 2] {
             let test = |row: u32| row.is_multiple_of(every);
-            let params = SearchParams::new(5, WIDE);
+            let params = SearchParams::top(5).with_width(WIDE);
             let query = DenseRows::new(&query, 3);
             let (found, _) = graph.search_batch(rows.view(), query, params, Some(&Filter::Test(&test))).unwrap();
             let wanted = by_hand(rows.view(), query.row(0), metric, 5, test);
@@ -173,9 +173,10 @@ fn codes_alone_find_what_rows_then_rank() {
     let (rows, queries) = (clustered(2000, 24, 20, 1), clustered(50, 24, 20, 2));
     for metric in Metric::ALL {
         let graph = build(rows.view(), metric);
-        let params = |k| SearchParams::new(k, 0.2);
+        let params = |k| SearchParams::top(k).with_width(0.2);
         let (by_rows, _) = graph.search_batch(rows.view(), queries.view(), params(10), None).unwrap();
-        let (by_codes, effort) = graph.search_codes_batch(queries.view(), params(xc_ann::spared(10)), None).unwrap();
+        let (by_codes, effort) =
+            graph.search_codes_batch(queries.view(), params(xc_ann::rerank_candidates(10)), None).unwrap();
         assert_eq!(effort.exact, 0);
         for (query, vector) in queries.view().iter().enumerate() {
             let near = by_codes.row(query);
@@ -200,7 +201,7 @@ fn few_that_pass_are_found_wherever_they_are() {
         let is_far = |row: u32| Metric::L2.score(&corner, rows.view().row(row as usize)) < -20.0;
         for invert in [false, true] {
             let test = |row: u32| is_far(row) ^ invert;
-            let params = SearchParams::new(10, 0.3);
+            let params = SearchParams::top(10).with_width(0.3);
             let (found, _) =
                 graph.search_batch(rows.view(), queries.view(), params, Some(&Filter::Test(&test))).unwrap();
             let mut truth = RankedBatch::new();
@@ -224,7 +225,7 @@ fn rows_of_one_length_are_searched_by_inner_products_too() {
         let mut graph = build(rows.view(), Metric::InnerProduct);
         let fitted = graph.fit(rows.view(), queries.view(), 10, 0.95).unwrap();
         assert!(fitted.recall >= 0.95 && fitted.width < 1.0, "{stretch}: {fitted:?}");
-        let params = SearchParams { k: 10, scope: fitted.scope() };
+        let params = SearchParams::top(10).with_scope(fitted.scope());
         let (_, effort) = graph.search_batch(rows.view(), queries.view(), params, None).unwrap();
         assert!(effort.distances < 60 * 1500, "{stretch}: {} comparisons, {:?}", effort.distances, graph.params());
     }
@@ -239,7 +240,7 @@ fn the_least_scope_that_is_enough_is_found() {
         let truth = exact(rows.view(), queries.view(), Metric::L2, 10);
         let fit = |graph: &mut Graph, enough: &dyn Fn(&RankedBatch) -> bool| {
             let fitted = graph.fit_until(rows.view(), queries.view(), &truth, 10, enough).unwrap();
-            let params = SearchParams { k: 10, scope: fitted.scope() };
+            let params = SearchParams::top(10).with_scope(fitted.scope());
             let (found, effort) = graph.search_batch(rows.view(), queries.view(), params, None).unwrap();
             assert_eq!((fitted.target, graph.fitted()), (recall(&found, &truth), Some(fitted)));
             (found, effort.distances, fitted)
@@ -275,10 +276,10 @@ fn what_all_rows_have_in_common_takes_no_precision() {
     let graph = Graph::build(rows.view(), &params, &NoObserver).unwrap();
     let truth = exact(rows.view(), queries.view(), Metric::InnerProduct, 100);
     let found = |params| recall(&graph.search_batch(rows.view(), queries.view(), params, None).unwrap().0, &truth);
-    let (all, some) = (found(SearchParams::new(100, 16.0)), found(SearchParams::in_cells(100, 25)));
+    let (all, some) = (found(SearchParams::top(100).with_width(16.0)), found(SearchParams::top(100).with_cells(25)));
     assert!(all > 0.99, "{all} of the best by all codes");
     assert!(some > 0.9, "{some} of the best in a quarter of all cells");
-    let (by_codes, _) = graph.search_codes_batch(queries.view(), SearchParams::new(10, 16.0), None).unwrap();
+    let (by_codes, _) = graph.search_codes_batch(queries.view(), SearchParams::top(10).with_width(16.0), None).unwrap();
     for (query, best) in queries.view().iter().zip(by_codes.iter()) {
         for s in best {
             let apart = s.score - Metric::InnerProduct.score(query, rows.view().row(s.label as usize));
@@ -300,9 +301,10 @@ fn edges_for_queries_find_what_edges_among_rows_do_not() {
     let found = |queries| {
         let graph = Graph::build_for(rows.view(), queries, &params, &NoObserver).unwrap();
         assert_eq!(graph.len(), 4000);
-        let (all, _) = graph.search_batch(rows.view(), asked, SearchParams::new(4000, WIDE), None).unwrap();
+        let (all, _) = graph.search_batch(rows.view(), asked, SearchParams::top(4000).with_width(WIDE), None).unwrap();
         assert!(all.iter().all(|row| row.len() == 4000), "every row is found");
-        let (found, effort) = graph.search_batch(rows.view(), asked, SearchParams::new(10, 0.0), None).unwrap();
+        let (found, effort) =
+            graph.search_batch(rows.view(), asked, SearchParams::top(10).with_width(0.0), None).unwrap();
         (recall(&found, &truth), effort.distances)
     };
     let (without, with) = (found(None), found(Some(shown)));
@@ -317,7 +319,14 @@ fn what_cannot_be_searched_is_refused() {
     let rows = clustered(50, 4, 3, 1);
     let graph = build(rows.view(), Metric::Cosine);
     let search = |query: &[f32], width: f32| {
-        graph.search(rows.view(), query, SearchParams::new(3, width), None, &mut Scratch::default(), &mut Vec::new())
+        graph.search(
+            rows.view(),
+            query,
+            SearchParams::top(3).with_width(width),
+            None,
+            &mut Scratch::default(),
+            &mut Vec::new(),
+        )
     };
     assert_eq!(search(&[1.0; 3], 0.1), Err(QueryError::Width { found: 3, expected: 4 }));
     assert_eq!(search(&[1.0, f32::NAN, 0.0, 0.0], 0.1), Err(QueryError::NotFinite { query: 0 }));

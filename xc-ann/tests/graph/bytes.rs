@@ -31,7 +31,7 @@ fn leave(folder: &Path, threads: usize) {
         let path = folder.join(name);
         std::fs::create_dir_all(&path).unwrap();
         graph.save(&path).unwrap();
-        let answers = [SearchParams::new(10, 0.1), SearchParams::in_cells(10, 5)].map(|params| {
+        let answers = [SearchParams::top(10).with_width(0.1), SearchParams::top(10).with_cells(5)].map(|params| {
             let (found, effort) = graph.search_batch(rows, queries.view(), params, None).unwrap();
             let found: Vec<_> = found.iter().flatten().map(|s| (s.label, s.score.to_bits())).collect();
             format!("{effort:?} {found:?}")

@@ -20,12 +20,15 @@ fn answers(graph: &Graph, rows: DenseRows<'_>, queries: DenseRows<'_>, params: S
 /// All cells hold what a scan of all codes finds.
 fn all_cells_are_a_scan(graph: &Graph, rows: DenseRows<'_>, queries: DenseRows<'_>) {
     for k in [1, 10, 40, 600] {
-        let all = SearchParams::in_cells(k, graph.n_cells().max(1));
-        assert_eq!(answers(graph, rows, queries, all), answers(graph, rows, queries, SearchParams::new(k, 16.0)));
+        let all = SearchParams::top(k).with_cells(graph.n_cells().max(1));
+        assert_eq!(
+            answers(graph, rows, queries, all),
+            answers(graph, rows, queries, SearchParams::top(k).with_width(16.0))
+        );
     }
     // A batch looks into cells in another order than a query alone.
     for n in [1, 3, graph.n_cells() / 2].into_iter().filter(|n| (1..=graph.n_cells()).contains(n)) {
-        let params = SearchParams::in_cells(10, n);
+        let params = SearchParams::top(10).with_cells(n);
         let (found, of_batch) = graph.search_batch(rows, queries, params, None).unwrap();
         let (mut scratch, mut alone, mut effort) = (Scratch::default(), Vec::new(), Effort::default());
         for (query, vector) in queries.iter().enumerate() {
@@ -52,7 +55,7 @@ proptest! {
         all_cells_are_a_scan(&graph, rows.view(), queries.view());
         // A query alone has the answers that it has among others.
         let (mut scratch, mut one) = (xc_ann::Scratch::default(), Vec::new());
-        let params = SearchParams::in_cells(5, 2);
+        let params = SearchParams::top(5).with_cells(2);
         let together = answers(&graph, rows.view(), queries.view(), params);
         for (query, answer) in queries.view().iter().zip(together) {
             graph.search(rows.view(), query, params, None, &mut scratch, &mut one).unwrap();
@@ -73,8 +76,8 @@ fn cells_follow_rows_that_come_go_and_move() {
         let same = graph.clone();
         graph.refresh(rows.view(), None, None, &NoObserver).unwrap();
         assert_eq!(
-            answers(&graph, rows.view(), queries.view(), SearchParams::in_cells(10, 3)),
-            answers(&same, rows.view(), queries.view(), SearchParams::in_cells(10, 3)),
+            answers(&graph, rows.view(), queries.view(), SearchParams::top(10).with_cells(3)),
+            answers(&same, rows.view(), queries.view(), SearchParams::top(10).with_cells(3)),
             "nothing moved"
         );
         let moved = clustered(1200, 24, 21, 7);
@@ -102,7 +105,7 @@ fn cells_come_back_from_a_file() {
         graph.save(&path).unwrap();
         let opened = Graph::open(&path, OpenMode::Map).unwrap();
         assert_eq!((opened.n_cells(), opened.n_bytes()), (25, graph.n_bytes()));
-        let all = |graph: &Graph| answers(graph, rows.view(), queries.view(), SearchParams::in_cells(7, 4));
+        let all = |graph: &Graph| answers(graph, rows.view(), queries.view(), SearchParams::top(7).with_cells(4));
         assert_eq!(all(&opened), all(&graph));
     }
 }
@@ -115,8 +118,7 @@ fn the_fit_takes_what_compares_less() {
     let graph = Graph::build_for(rows.view(), Some(queries.view()), &params, &NoObserver).unwrap();
     let fitted = graph.fitted().unwrap();
     assert!(fitted.cells > 0 && graph.n_cells() > fitted.cells, "{fitted:?}, {} cells", graph.n_cells());
-    let (found, effort) =
-        graph.search_batch(rows.view(), queries.view(), SearchParams { k: 100, scope: graph.usual() }, None).unwrap();
+    let (found, effort) = graph.search_batch(rows.view(), queries.view(), SearchParams::top(100), None).unwrap();
     let reached = recall(&found, &graph.exact(rows.view(), queries.view(), 100, None));
     assert!(reached >= 0.95 && effort.distances < 200 * 6000 / 2, "{reached}, {effort:?}");
     // What it does not take is not kept.
@@ -128,7 +130,7 @@ fn the_fit_takes_what_compares_less() {
 fn cells_that_are_not_there_are_refused_and_filters_scan() {
     let rows = clustered(300, 8, 5, 1);
     let without = build(rows.view(), Metric::L2, 0);
-    let asked = SearchParams::in_cells(5, 3);
+    let asked = SearchParams::top(5).with_cells(3);
     let refused = without.search_batch(rows.view(), rows.view(), asked, None).unwrap_err();
     assert_eq!(refused, QueryError::NoCells { asked: 3 });
     let graph = build(rows.view(), Metric::L2, 20);

@@ -4,7 +4,7 @@ use xc_hash::stream::Stream;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{DenseMatrix, DenseRows};
 
-const WIDE: SearchParams = SearchParams::new(10_000, f32::INFINITY);
+const WIDE: SearchParams = SearchParams::top(10_000).with_width(f32::INFINITY);
 
 /// Rows that a wide search finds, ascending.
 fn found(graph: &Graph, rows: DenseRows<'_>) -> Vec<u32> {
@@ -25,7 +25,7 @@ fn narrow(graph: &Graph, rows: DenseRows<'_>, queries: DenseRows<'_>, there: &[u
         row.iter_mut().for_each(|s| s.label = there[s.label as usize]);
         truth.push_row(&row);
     }
-    let (found, _) = graph.search_batch(rows, queries, SearchParams::new(10, 0.1), None).unwrap();
+    let (found, _) = graph.search_batch(rows, queries, SearchParams::top(10).with_width(0.1), None).unwrap();
     recall(&found, &truth)
 }
 
@@ -95,7 +95,7 @@ fn new_codes_are_searched_at_once_and_a_state_brings_a_graph_back() {
             rows.values[row as usize * 24..][..24].copy_from_slice(vector);
         }
         // All codes are compared: a few answers differ by their rounding.
-        let scan = SearchParams::new(10, 16.0);
+        let scan = SearchParams::top(10).with_width(16.0);
         let (found, _) = graph.search_batch(rows.view(), queries.view(), scan, None).unwrap();
         let truth = exact(rows.view(), queries.view(), metric, 10);
         assert!(recall(&found, &truth) > 0.99, "{metric}");
@@ -211,7 +211,7 @@ fn rows_that_did_not_move_change_nothing() {
         let mut graph = build(rows.view(), metric);
         let search = |graph: &Graph| {
             let (found, effort) =
-                graph.search_batch(rows.view(), queries.view(), SearchParams::new(5, 0.1), None).unwrap();
+                graph.search_batch(rows.view(), queries.view(), SearchParams::top(5).with_width(0.1), None).unwrap();
             (found.iter().map(<[_]>::to_vec).collect::<Vec<_>>(), effort, graph.stats())
         };
         let before = search(&graph);
@@ -247,7 +247,8 @@ fn what_all_rows_have_in_common_may_move_too() {
     for policy in [Some(Refresh::Codes), Some(Refresh::SHORT), None] {
         let mut graph = build(before.view(), Metric::InnerProduct);
         graph.refresh(after.view(), None, policy, &NoObserver).unwrap();
-        let (all, _) = graph.search_batch(after.view(), queries.view(), SearchParams::new(100, 16.0), None).unwrap();
+        let (all, _) =
+            graph.search_batch(after.view(), queries.view(), SearchParams::top(100).with_width(16.0), None).unwrap();
         let share = recall(&all, &truth);
         assert!(share > 0.99, "{policy:?}: {share} of the best by all codes");
     }

@@ -15,7 +15,7 @@ fn thousands_of_equal_rows_are_one_vertex_and_as_many_answers_as_are_asked_for()
         let graph = build(rows.view(), metric);
         let stats = graph.stats();
         assert_eq!((stats.n_rows, stats.n_vertices), (6000, 2000), "{metric}");
-        let params = |k| SearchParams { k, scope: graph.usual() };
+        let params = |k| SearchParams::top(k);
         let truth = exact(rows.view(), queries.view(), metric, 10);
         let (found, effort) = graph.search_batch(rows.view(), queries.view(), params(10), None).unwrap();
         assert!(recall(&found, &truth) >= 0.9, "{metric}: {}", recall(&found, &truth));
@@ -44,7 +44,7 @@ fn rows_that_codes_cannot_tell_apart_do_not_hide_others() {
         let others = Filter::Test(&is_other);
         for filter in [None, Some(&others)] {
             let truth = graph.exact(rows.view(), queries.view(), 10, filter);
-            let params = SearchParams::new(10, 0.2);
+            let params = SearchParams::top(10).with_width(0.2);
             let (found, effort) = graph.search_batch(rows.view(), queries.view(), params, filter).unwrap();
             let as_good = |(found, best): (&[Scored], &[Scored])| {
                 let pairs = found.iter().zip(best);
@@ -66,9 +66,11 @@ fn a_filter_that_nothing_passes_is_answered_without_a_comparison() {
         let graph = Graph::build(rows.view(), &params, &NoObserver).unwrap();
         for filter in [Filter::Bits(&[]), Filter::Bits(&[0; 47]), Filter::Test(&no_row)] {
             let some = Some(&filter);
-            for params in
-                [SearchParams::new(10, 0.1), SearchParams::new(10, f32::INFINITY), SearchParams::in_cells(10, 3)]
-            {
+            for params in [
+                SearchParams::top(10).with_width(0.1),
+                SearchParams::top(10).with_width(f32::INFINITY),
+                SearchParams::top(10).with_cells(3),
+            ] {
                 let (found, effort) = graph.search_batch(rows.view(), queries.view(), params, some).unwrap();
                 assert!(found.len() == 20 && found.iter().all(<[_]>::is_empty), "{metric}, {filter:?}");
                 assert_eq!((effort.distances, effort.hops, effort.exact), (0, 0, 0), "{metric}, {filter:?}");
@@ -97,7 +99,8 @@ fn an_index_without_rows_is_built_searched_fitted_saved_and_filled() {
         }
         assert_eq!(index.fit(queries.view(), 10, 0.95).unwrap().recall, 1.0, "there is nothing to find");
         index.insert(rows.view(), &NoObserver).unwrap();
-        let (found, _) = index.search_batch(queries.view(), SearchParams::new(100, f32::INFINITY), None).unwrap();
+        let (found, _) =
+            index.search_batch(queries.view(), SearchParams::top(100).with_width(f32::INFINITY), None).unwrap();
         assert!(found.iter().all(|row| row.len() == 40), "{metric}");
     }
 }
@@ -111,7 +114,7 @@ fn one_row_of_huge_length_does_not_hide_others() {
         for metric in Metric::ALL {
             let graph = build(rows.view(), metric);
             let truth = exact(rows.view(), queries.view(), metric, 10);
-            let params = SearchParams { k: 10, scope: graph.usual() };
+            let params = SearchParams::top(10);
             let (found, effort) = graph.search_batch(rows.view(), queries.view(), params, None).unwrap();
             let recall = recall(&found, &truth);
             assert!(recall > 0.9 && effort.distances < 60 * 1000, "{metric}, {length:e}: {recall}, {effort:?}");

@@ -16,7 +16,7 @@ fn a_graph_comes_back_as_it_was() {
         graph.save(&path).unwrap();
         for mode in [OpenMode::Map, OpenMode::Read] {
             let opened = Graph::open(&path, mode).unwrap();
-            let params = SearchParams::new(7, 0.1);
+            let params = SearchParams::top(7).with_width(0.1);
             let all = |graph: &Graph| {
                 let (found, effort) = graph.search_batch(rows.view(), queries.view(), params, None).unwrap();
                 (
@@ -68,9 +68,10 @@ fn damaged_arrays_are_refused() {
             Err(_) => refused += 1,
             Ok(graph) if graph.n_rows_needed() <= 200 => {
                 let cells = graph.n_cells().min(3);
-                for params in
-                    [SearchParams::new(3, 0.2), SearchParams { k: 3, scope: Scope { width: 0.2, cells, answers: 0 } }]
-                {
+                for params in [
+                    SearchParams::top(3).with_width(0.2),
+                    SearchParams::top(3).with_scope(Scope { width: 0.2, cells, answers: 0 }),
+                ] {
                     graph.search_batch(rows.view(), rows.view(), params, None).unwrap();
                 }
                 answered += 1;

@@ -18,7 +18,7 @@ proptest! {
         let lengths = index.lengths().expect("inner products");
         let truth = index.exact(queries.view(), k, None);
         // So narrow that many answers are wrong.
-        let (found, _) = index.search_batch(queries.view(), SearchParams::new(k, -0.5), None).unwrap();
+        let (found, _) = index.search_batch(queries.view(), SearchParams::top(k).with_width(-0.5), None).unwrap();
         let (proven, n_proven) = lengths.complete(index.rows(), queries.view(), (k, most), &found);
         let mut n = 0;
         for (number, query) in queries.view().iter().enumerate() {

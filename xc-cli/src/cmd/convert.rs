@@ -20,7 +20,7 @@ use xc_sparse::io::{
 };
 use xc_sparse::store::{ContainerWriter, WriteError};
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_train::model::{ConvertError, ImportOptions, foreign_formats, import, read_pipeline, write_pipeline};
+use xc_train::model::{ConvertError, FOREIGN_FORMATS, ImportOptions, import, read_pipeline, write_pipeline};
 
 /// The kind of a folder that `--save-pipeline` writes.
 pub(crate) const PIPELINE_KIND: &str = "pipeline";
@@ -124,10 +124,10 @@ impl std::str::FromStr for Kind {
         if name == "xc" {
             return Ok(Self::Xc);
         }
-        if let Some(format) = foreign_formats().find(|format| *format == name) {
+        if let Some(format) = FOREIGN_FORMATS.into_iter().find(|format| *format == name) {
             return Ok(Self::Foreign(format));
         }
-        let foreign = || foreign_formats().collect::<Vec<_>>().join(", ");
+        let foreign = || FOREIGN_FORMATS.join(", ");
         name.parse().map(Self::Data).map_err(|_| {
             format!(
                 "unknown kind {name:?}; expected xc-text, svmlight, fasttext, jsonl, csv, tsv, npz, npy, xc, {}",
@@ -464,12 +464,17 @@ fn import_model(args: &Args, format: &str, context: &Context) -> Result<(), CliE
     let names = args.names.read()?;
     let n_labels = args.labels.or(names.as_ref().map(LabelNames::len));
     let options = ImportOptions { n_labels, weights: args.precision.unwrap_or(DType::F32) };
-    let imported = import(format, &args.source, &options).map_err(|e| convert_error(args, &e))?;
-    args.names.check(names.as_ref(), imported.n_labels)?;
+    let tree = import(format, &args.source, &options).map_err(|e| convert_error(args, &e))?;
+    let (info, n_trees) = (tree.info(), tree.trees().len());
+    args.names.check(names.as_ref(), info.n_labels)?;
     let extras =
         Extras { maker: None, names: names.as_ref().map(LabelNames::names), input: None, training: None, rows: None };
-    model::save_with(&args.destination, imported.kind, extras, |writer| imported.write(writer))?;
-    context.note(format_args!("convert: {}: {}", args.destination.display(), imported.summary));
+    model::save_with(&args.destination, xc_tree::KIND, extras, |writer| tree.write(writer))?;
+    let (path, [features, labels]) = (args.destination.display(), [info.n_features, info.n_labels]);
+    let weights = tree.nnz();
+    context.note(format_args!(
+        "convert: {path}: {features} features, {labels} labels, {n_trees} trees, {weights} weights"
+    ));
     Ok(())
 }
 

@@ -66,7 +66,8 @@ impl Tables {
     ///
     /// # Panics
     /// If the parameters are those of other tables.
-    pub fn save(&self, folder: &Path, params: &FamilyParams) -> Result<(), WriteError> {
+    pub fn save(&self, folder: impl AsRef<Path>, params: &FamilyParams) -> Result<(), WriteError> {
+        let folder = folder.as_ref();
         assert_eq!(params.n_tables as usize, self.n_tables, "tables of the functions, and of the items");
         let mut writer = ContainerWriter::create(folder, KIND)?;
         writer.set_parameter("functions", to_parameter(params));
@@ -91,7 +92,8 @@ impl Tables {
     ///
     /// # Errors
     /// See [`OpenTablesError`].
-    pub fn open(folder: &Path, mode: OpenMode) -> Result<(Self, FamilyParams), OpenTablesError> {
+    pub fn open(folder: impl AsRef<Path>, mode: OpenMode) -> Result<(Self, FamilyParams), OpenTablesError> {
+        let folder = folder.as_ref();
         let container = Container::open(folder, mode)?;
         container.expect_kind(KIND)?;
         let path = || folder.to_owned();

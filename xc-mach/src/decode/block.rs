@@ -13,15 +13,15 @@ pub(super) const BLOCK: usize = 1 << 13;
 /// The median keeps every number of a label: fewer labels at once.
 const MEDIAN_BLOCK: usize = 1 << 10;
 
-/// Room of one thread.
+/// Scratch of one thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct BlockRoom {
+pub(super) struct BlockScratch {
     rows: Vec<f32>,
     network: Vec<Comparator>,
     network_for: usize,
 }
 
-impl BlockRoom {
+impl BlockScratch {
     /// The comparators for medians of `n` numbers.
     pub(super) fn network(&mut self, decoder: Decoder, n: usize) -> &[Comparator] {
         if decoder == Decoder::Median && self.network_for != n {
@@ -41,7 +41,7 @@ pub(super) fn fold(
     fold: Fold,
     out: &mut [f32],
 ) {
-    debug_assert_eq!(source.len(), out.len(), "labels and room for their numbers");
+    debug_assert_eq!(source.len(), out.len(), "labels and scratch for their numbers");
     let hash = assignment.hash(position);
     if let (Some(hash), Source::Progression(steps)) = (prime(hash), source) {
         return product::fold(&steps.hashed(hash), row, fold, out);
@@ -66,7 +66,7 @@ pub(super) fn statistics(
     scores: &BucketScores<'_>,
     decoder: Decoder,
     source: &Source<'_>,
-    room: &mut BlockRoom,
+    scratch: &mut BlockScratch,
     out: &mut [f32],
 ) {
     let n_repetitions = assignment.n_repetitions();
@@ -85,16 +85,16 @@ pub(super) fn statistics(
             every(Fold::Min, out);
         }
         Decoder::Median => {
-            room.network(decoder, n_repetitions);
+            scratch.network(decoder, n_repetitions);
             let mut at = 0;
             for out in out.chunks_mut(MEDIAN_BLOCK) {
                 let part = source.slice(at, out.len());
                 at += out.len();
-                room.rows.resize(n_repetitions * out.len(), 0.0);
-                for (position, values) in room.rows.chunks_exact_mut(out.len()).enumerate() {
+                scratch.rows.resize(n_repetitions * out.len(), 0.0);
+                for (position, values) in scratch.rows.chunks_exact_mut(out.len()).enumerate() {
                     fold(assignment, position, &part, scores.row(position), Fold::Set, values);
                 }
-                medians(&mut room.rows, &room.network, out);
+                medians(&mut scratch.rows, &scratch.network, out);
             }
         }
     }

@@ -20,11 +20,11 @@ mod threshold;
 pub use scores::{BucketScores, BucketScoresError};
 
 use crate::assign::{Assignment, NoListsError};
-use block::BlockRoom;
+use block::BlockScratch;
 use heads::Heads;
-use scan::ScanRoom;
+use scan::ScanScratch;
 use serde::{Deserialize, Serialize};
-use threshold::WalkRoom;
+use threshold::WalkScratch;
 use xc_sparse::rank::{Scored, TopK};
 
 /// The statistic of a label's R numbers.
@@ -91,10 +91,10 @@ pub struct Certificate {
 /// repetition), and the k best; a scan adds the same for each of its 64 parts.
 #[derive(Clone, Debug, Default)]
 pub struct DecodeScratch {
-    block: BlockRoom,
+    block: BlockScratch,
     heads: Heads,
-    walk: WalkRoom,
-    scan: ScanRoom,
+    walk: WalkScratch,
+    scan: ScanScratch,
     top: TopK,
 }
 

@@ -1,6 +1,6 @@
 //! The full scan: every label is scored.
 
-use super::block::{BLOCK, BlockRoom, statistics};
+use super::block::{BLOCK, BlockScratch, statistics};
 use super::{BucketScores, Decoder};
 use crate::assign::Assignment;
 use crate::product::dense;
@@ -10,15 +10,15 @@ use xc_sparse::rank::{Scored, TopK};
 /// Most parts that labels are cut into; each has its own selection.
 const MAX_PARTS: usize = 64;
 
-/// Room of the scan.
+/// Scratch of the scan.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ScanRoom {
+pub(super) struct ScanScratch {
     parts: Vec<Part>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Part {
-    block: BlockRoom,
+    block: BlockScratch,
     statistics: Vec<f32>,
     largest: Vec<f32>,
     top: TopK,
@@ -33,16 +33,16 @@ pub(super) fn scan(
     scores: &BucketScores<'_>,
     decoder: Decoder,
     k: usize,
-    room: &mut ScanRoom,
+    scratch: &mut ScanScratch,
     top: &mut TopK,
 ) {
     let n_labels = assignment.n_labels();
     let part_len = n_labels.div_ceil(MAX_PARTS).next_multiple_of(BLOCK);
     let n_parts = n_labels.div_ceil(part_len.max(1));
-    if room.parts.len() < n_parts {
-        room.parts.resize_with(n_parts, Part::default);
+    if scratch.parts.len() < n_parts {
+        scratch.parts.resize_with(n_parts, Part::default);
     }
-    let parts = &mut room.parts[..n_parts];
+    let parts = &mut scratch.parts[..n_parts];
     for_each_part_in_pool(parts, 1, |number, part| {
         let part = &mut part[0];
         part.top.reset(k.min(part_len));

@@ -14,7 +14,7 @@
 //! so no table of labels is kept.
 //!
 //! Designs tried, mean decoder, L = 50M, B = 20K, R = 32, one thread, synthetic scores
-//! (`examples/decode_bench.rs`: 20 true labels of middling mass; the full scan takes 0.85 to 1 s):
+//! (`benches/decode_bench.rs`: 20 true labels of middling mass; the full scan takes 0.85 to 1 s):
 //! ms a query / thousands of labels met.
 //!
 //! | design | k = 1 | k = 10 | k = 100 |
@@ -28,7 +28,7 @@
 //! Every label of a walked bucket was offered, or proven to rank below the k-th best of that
 //! moment.
 
-use super::block::{BLOCK, BlockRoom, fold, statistics};
+use super::block::{BLOCK, BlockScratch, fold, statistics};
 use super::heads::Heads;
 use super::{BucketScores, Certificate, DecodeScratch, Decoder, Effort};
 use crate::assign::{Assignment, NoListsError, Source};
@@ -36,9 +36,9 @@ use crate::product::{Fold, dense};
 use xc_hash::universal::BucketHash;
 use xc_sparse::rank::{Scored, TopK};
 
-/// Room of a walk.
+/// Scratch of a walk.
 #[derive(Clone, Debug, Default)]
-pub(super) struct WalkRoom {
+pub(super) struct WalkScratch {
     /// Numbers of one label.
     pub(super) values: Vec<f32>,
     next: Vec<Next>,
@@ -61,7 +61,7 @@ struct Next {
 /// it.
 const AHEAD: usize = 8;
 
-/// A look-up for one label alone costs about as much as this many of a scan.
+/// Cost of a random look-up, in sequential ones.
 const ALONE: u64 = 8;
 
 /// While more than one in this many labels is left, the next repetitions are asked for all of them.
@@ -87,7 +87,7 @@ pub(super) fn decode(
         return Ok(Certificate { bound: f32::INFINITY, ..nothing_missed });
     }
     let DecodeScratch { block, heads, walk, scan, top } = scratch;
-    let mut run = Run { assignment, scores, decoder, block, heads, room: walk, top, met: 0, spent: 0, review_at: 0 };
+    let mut run = Run { assignment, scores, decoder, block, heads, scratch: walk, top, met: 0, spent: 0, review_at: 0 };
     run.start();
     let mut walked = 0;
     loop {
@@ -117,9 +117,9 @@ struct Run<'a> {
     assignment: &'a Assignment,
     scores: &'a BucketScores<'a>,
     decoder: Decoder,
-    block: &'a mut BlockRoom,
+    block: &'a mut BlockScratch,
     heads: &'a mut Heads,
-    room: &'a mut WalkRoom,
+    scratch: &'a mut WalkScratch,
     top: &'a mut TopK,
     /// Labels met.
     met: u64,
@@ -132,10 +132,10 @@ struct Run<'a> {
 impl Run<'_> {
     fn start(&mut self) {
         self.heads.reset(self.scores);
-        self.room.next.clear();
+        self.scratch.next.clear();
         for position in 0..self.assignment.n_repetitions() {
             let next = self.next(position, 0);
-            self.room.next.push(next);
+            self.scratch.next.push(next);
         }
     }
 
@@ -158,13 +158,13 @@ impl Run<'_> {
     fn bound(&mut self) -> Option<f32> {
         let n_buckets = self.assignment.n_buckets();
         // All buckets of one repetition hold all labels.
-        if self.room.next.iter().any(|next| next.rank == n_buckets) {
+        if self.scratch.next.iter().any(|next| next.rank == n_buckets) {
             return None;
         }
-        let network = self.block.network(self.decoder, self.room.next.len());
-        self.room.values.clear();
-        self.room.values.extend(self.room.next.iter().map(|next| next.score));
-        Some(self.decoder.statistic(&mut self.room.values, network))
+        let network = self.block.network(self.decoder, self.scratch.next.len());
+        self.scratch.values.clear();
+        self.scratch.values.extend(self.scratch.next.iter().map(|next| next.score));
+        Some(self.decoder.statistic(&mut self.scratch.values, network))
     }
 
     /// Whether a scan is the shorter way from here.
@@ -186,9 +186,9 @@ impl Run<'_> {
         let in_the_way = |(position, next): (usize, &Next)| {
             dense::count_from(self.scores.row(position), kth.score).saturating_sub(next.rank)
         };
-        let order = &mut self.room.order;
+        let order = &mut self.scratch.order;
         order.clear();
-        order.extend(self.room.next.iter().enumerate().map(in_the_way));
+        order.extend(self.scratch.next.iter().enumerate().map(in_the_way));
         order.sort_unstable();
         let n_buckets: usize = order[..=order.len() / 2].iter().sum();
         let n_labels = n_buckets as u64 * (self.assignment.n_labels() / self.assignment.n_buckets()) as u64;
@@ -197,7 +197,7 @@ impl Run<'_> {
 
     /// The repetition whose next bucket is walked.
     fn choose(&mut self) -> usize {
-        let next = &self.room.next;
+        let next = &self.scratch.next;
         let best = |key: &dyn Fn(&Next) -> f32| {
             let first = (0, key(&next[0]));
             let better = |a: (usize, f32), b: (usize, f32)| if b.1 > a.1 { b } else { a };
@@ -208,7 +208,7 @@ impl Run<'_> {
             Decoder::Min => best(&|next| -next.score),
             Decoder::Median => {
                 // The bound is the middle of these scores: walk the one that stands there.
-                let order = &mut self.room.order;
+                let order = &mut self.scratch.order;
                 order.clear();
                 order.extend(0..next.len());
                 order.sort_by(|&a, &b| next[a].score.total_cmp(&next[b].score).then(a.cmp(&b)));
@@ -219,23 +219,23 @@ impl Run<'_> {
 
     /// Meets the labels of the next bucket of a repetition.
     fn walk(&mut self, position: usize) -> Result<(), NoListsError> {
-        let Next { rank, bucket, .. } = self.room.next[position];
+        let Next { rank, bucket, .. } = self.scratch.next[position];
         let source = self.assignment.source(position, bucket)?;
         for from in (0..source.len()).step_by(BLOCK) {
             let part = source.slice(from, BLOCK.min(source.len() - from));
             self.met += part.len() as u64;
             self.meet(position, &part);
         }
-        self.room.next[position] = self.next(position, rank + 1);
+        self.scratch.next[position] = self.next(position, rank + 1);
         Ok(())
     }
 
     /// Meets some labels of the next bucket of a repetition.
     fn meet(&mut self, position: usize, part: &Source<'_>) {
         let n_repetitions = self.assignment.n_repetitions();
-        let mut sums = std::mem::take(&mut self.room.sums);
+        let mut sums = std::mem::take(&mut self.scratch.sums);
         sums.clear();
-        sums.resize(part.len(), self.room.next[position].score);
+        sums.resize(part.len(), self.scratch.next[position].score);
         let done = match (self.decoder, self.top.kth()) {
             (Decoder::Mean, Some(kth)) => self.meet_sums(position, part, kth.score, &mut sums),
             (Decoder::Min, Some(kth)) if n_repetitions > 1 => {
@@ -256,7 +256,7 @@ impl Run<'_> {
                 }
             }
         }
-        self.room.sums = sums;
+        self.scratch.sums = sums;
     }
 
     /// Adds one repetition after another until few labels are left, and follows those; false if
@@ -269,18 +269,18 @@ impl Run<'_> {
             if 4 * wanted >= 3 * n_repetitions {
                 return false;
             }
-            for &other in &self.room.order[n_folds..wanted] {
+            for &other in &self.scratch.order[n_folds..wanted] {
                 fold(self.assignment, other, part, self.scores.row(other), Fold::Add, sums);
             }
             self.spent += (part.len() * (wanted - n_folds)) as u64;
             n_folds = wanted;
-            let bar = self.room.bars[n_folds];
+            let bar = self.scratch.bars[n_folds];
             if dense::count_from(sums, bar) * MANY <= sums.len() {
                 break;
             }
             wanted += STRIDE;
         }
-        let bar = self.room.bars[n_folds];
+        let bar = self.scratch.bars[n_folds];
         for (t, &sum) in sums.iter().enumerate() {
             if sum >= bar {
                 self.follow(position, part.label(t), sum, n_folds);
@@ -311,7 +311,7 @@ impl Run<'_> {
     /// reach: `bars[n]` after the first n of them. Returns after how many a label falls short that
     /// has nothing else; R if none does.
     fn order_by_bars(&mut self, position: usize, kth: f32) -> usize {
-        let WalkRoom { next, order, bars, .. } = &mut *self.room;
+        let WalkScratch { next, order, bars, .. } = &mut *self.scratch;
         let n_repetitions = next.len();
         order.clear();
         order.extend((0..n_repetitions).filter(|&other| other != position));
@@ -342,11 +342,11 @@ impl Run<'_> {
         if label >= self.assignment.n_labels() as u64 {
             return;
         }
-        for n in n_folds..self.room.order.len() {
-            let other = self.room.order[n];
+        for n in n_folds..self.scratch.order.len() {
+            let other = self.scratch.order[n];
             self.spent += ALONE;
             sum += self.scores.row(other)[self.assignment.hash(other).bucket(label as u32) as usize];
-            if sum < self.room.bars[n + 1] {
+            if sum < self.scratch.bars[n + 1] {
                 return;
             }
         }
@@ -359,9 +359,9 @@ impl Run<'_> {
             return;
         }
         let label = label as u32;
-        self.room.values.clear();
-        let network = self.block.network(self.decoder, self.room.next.len());
-        for (other, next) in self.room.next.iter().enumerate() {
+        self.scratch.values.clear();
+        let network = self.block.network(self.decoder, self.scratch.next.len());
+        for (other, next) in self.scratch.next.iter().enumerate() {
             self.spent += ALONE;
             let bucket = self.assignment.hash(other).bucket(label);
             let score = self.scores.row(other)[bucket as usize];
@@ -373,9 +373,9 @@ impl Run<'_> {
             if self.decoder == Decoder::Min && score < self.top.threshold() {
                 return;
             }
-            self.room.values.push(score);
+            self.scratch.values.push(score);
         }
-        let score = self.decoder.statistic(&mut self.room.values, network);
+        let score = self.decoder.statistic(&mut self.scratch.values, network);
         self.top.push(Scored { label, score });
     }
 }

@@ -336,7 +336,7 @@ mod tests {
         let mut v = vec![[0.0f32; STRIPE]; 50 * 2];
         Stream::new(3).fill_uniform(1.0, v.as_flattened_mut());
         let bits = |parts: &[Part]| parts.as_flattened().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-        // A loop that is called as it stands is compiled for the least instruction set.
+        // A loop that is called as it stands is compiled for the baseline instruction set.
         let pass = |vectors: bool| {
             let mut to = Stripe { columns: vec![[0.0; STRIPE]; 50], energy: 0.0 };
             let pass = Multiply { rows: x, which: &which, v: &v, stripe: 1, n_stripes: 2, to: &mut to };

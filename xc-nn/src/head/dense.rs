@@ -148,14 +148,14 @@ impl Head for Dense {
     fn rank(
         &self,
         input: &Activations,
-        judged_by: Option<(Targets<'_>, Loss)>,
+        truth: Option<(Targets<'_>, Loss)>,
         k: usize,
         scratch: &mut DenseScratch,
         out: &mut Ranked,
     ) -> Result<(), StepError> {
         let DenseScratch { logits, ranks, product, .. } = scratch;
         self.linear.forward(input, logits, product);
-        rank_rows(logits, 0, judged_by, k, ranks, out);
+        rank_rows(logits, 0, truth, k, ranks, out);
         Ok(())
     }
 }

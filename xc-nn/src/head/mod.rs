@@ -84,11 +84,15 @@ pub trait Head: State {
     /// What the head uses fails.
     fn backward(&self, gradient: &mut Self::Input, scratch: &mut Self::Scratch) -> Result<(), StepError>;
 
-    /// Sum of squares of the gradient with respect to all parameters.
+    /// Sum of squares of the gradient with respect to all parameters. Default: an error, for heads whose
+    /// gradients cannot be clipped.
     ///
     /// # Errors
     /// What the head uses fails.
-    fn squared_norm(&self, input: &Self::Input, scratch: &mut Self::Scratch) -> Result<f64, StepError>;
+    fn squared_norm(&self, input: &Self::Input, scratch: &mut Self::Scratch) -> Result<f64, StepError> {
+        let _ = (input, scratch);
+        Err(StepError::new("head", "it has no norm of its gradient: nothing can be clipped"))
+    }
 
     /// Changes the parameters by their gradient.
     ///
@@ -154,14 +158,14 @@ pub trait Head: State {
     fn rank(
         &self,
         input: &Self::Input,
-        judged_by: Option<(Targets<'_>, Loss)>,
+        truth: Option<(Targets<'_>, Loss)>,
         k: usize,
         scratch: &mut Self::Scratch,
         out: &mut Ranked,
     ) -> Result<(), StepError> {
         let mut logits = Activations::default();
         self.logits(input, &mut logits, scratch)?;
-        rank_rows(&mut logits, self.labels().start, judged_by, k, &mut RowScratch::default(), out);
+        rank_rows(&mut logits, self.labels().start, truth, k, &mut RowScratch::default(), out);
         Ok(())
     }
 }
@@ -235,7 +239,7 @@ pub(crate) fn judge_rows(
 pub(crate) fn rank_rows(
     logits: &mut Activations,
     first: u32,
-    judged_by: Option<(Targets<'_>, Loss)>,
+    truth: Option<(Targets<'_>, Loss)>,
     k: usize,
     scratch: &mut RowScratch,
     out: &mut Ranked,
@@ -244,13 +248,13 @@ pub(crate) fn rank_rows(
         top.reset(k);
         row.iter().zip(first..).for_each(|(&score, label)| top.push(Scored { label, score }));
         top.sorted();
-        *value = judged_by.map_or(0.0, |(targets, loss)| loss.of_row(row, targets.row(i), 1.0));
+        *value = truth.map_or(0.0, |(targets, loss)| loss.of_row(row, targets.row(i), 1.0));
     });
     out.best.clear();
     out.losses.clear();
     for RowRank { top, loss, .. } in ranks {
         // They are sorted.
         out.best.push_row(top.best());
-        out.losses.extend(judged_by.map(|_| *loss));
+        out.losses.extend(truth.map(|_| *loss));
     }
 }

@@ -449,7 +449,7 @@ const AHEAD: usize = 6;
 pub(super) fn rank(
     weights: LabelWeights<'_>,
     input: &Activations,
-    judged_by: Option<(Targets<'_>, Loss)>,
+    loss_of: Option<(Targets<'_>, Loss)>,
     k: usize,
     precision: MatmulPrecision,
     scratch: &mut TiledScratch,
@@ -458,7 +458,7 @@ pub(super) fn rank(
 ) {
     // Not looked at.
     let nothing = Truth { ptr: &[], places: &[] };
-    let (truth, loss) = judged_by.map_or((nothing, Loss::Bce), |(targets, loss)| (Truth::of(targets), loss));
+    let (truth, loss) = loss_of.map_or((nothing, Loss::Bce), |(targets, loss)| (Truth::of(targets), loss));
     let order = Blocks::whole(weights.n());
     let pass = Pass { input, truth, list: None, loss, precision, order, rows: Blocks::whole(input.len()), tile: TILE };
     ranks.resize_with(ranks.len().max(input.len()), RowRank::default);
@@ -471,7 +471,7 @@ pub(super) fn rank(
         each_row(&mut scratch.logits, ranks, |i, row, RowRank { top, loss: value, total, .. }| {
             let labels = tile.start as u32..;
             row.iter().zip(labels).for_each(|(&score, label)| top.push(Scored { label, score }));
-            if judged_by.is_some() {
+            if loss_of.is_some() {
                 if !loss.is_separable() {
                     total.add(loss, row);
                 }
@@ -483,7 +483,7 @@ pub(super) fn rank(
     out.losses.clear();
     for (i, RowRank { top, loss: value, total, .. }) in ranks[..input.len()].iter_mut().enumerate() {
         out.best.push_row(top.sorted());
-        let judged = judged_by.map(|_| *value + loss.of_total(*total, truth.row(i).len()));
+        let judged = loss_of.map(|_| *value + loss.of_total(*total, truth.row(i).len()));
         out.losses.extend(judged);
     }
 }

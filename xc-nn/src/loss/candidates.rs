@@ -70,7 +70,7 @@ impl Loss {
         scale: f32,
     ) -> f64 {
         match self {
-            Self::Bce | Self::SquaredHinge => {
+            Self::Bce | Self::SquaredHinge | Self::Own(_) => {
                 let mut loss = 0.0;
                 for range in falses(of, logits.len()) {
                     let (logits, weight) = (&mut logits[range.clone()], &by.weight[range]);
@@ -136,6 +136,7 @@ impl Loop for Weighted<'_> {
     fn run(self) -> f64 {
         match self.loss {
             Loss::SquaredHinge => self.of(Loss::SquaredHinge),
+            Loss::Own(loss) => self.of(Loss::Own(loss)),
             _ => self.of(Loss::Bce),
         }
     }

@@ -1,8 +1,9 @@
 //! Losses: what an error costs, and its gradient with respect to the logits.
 //!
-//! A loss is data: a file, a log or a kernel only needs its name. Where it looks at all
-//! logits of an instance at once, as softmax does, it splits into a maximum, a sum and then the
-//! gradient, so that a head can go over its labels a tile at a time.
+//! A named loss is data: a file, a log or a kernel only needs its name. One of your own is a
+//! [`LossFunction`]. Where a loss looks at all logits of an instance at once, as softmax does, it
+//! splits into a maximum, a sum and then the gradient, so that a head can go over its labels a tile at
+//! a time.
 //!
 //! ```text
 //!   softmax         ln sum_j e^z_j - 1/n sum_(true) z_j       p_j - (1/n if true)                 n true labels
@@ -15,10 +16,12 @@
 //! has weight 1.
 
 mod candidates;
+mod own;
 mod softmax;
 mod sums;
 
 pub use candidates::Corrections;
+pub use own::LossFunction;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -42,6 +45,9 @@ pub enum Loss {
     Nce,
     /// Squared hinge on every label, added up. A score is e^(-max(0, 1 - z)^2).
     SquaredHinge,
+    /// A loss of your own. Files do not name it.
+    #[serde(skip)]
+    Own(&'static dyn LossFunction),
 }
 
 /// No loss has this name.
@@ -98,7 +104,7 @@ impl Total {
 }
 
 impl Loss {
-    /// All of them.
+    /// All that have a name here.
     pub const ALL: [Self; 4] = [Self::Softmax, Self::Bce, Self::Nce, Self::SquaredHinge];
 
     /// Name in configurations and logs.
@@ -108,6 +114,7 @@ impl Loss {
             Self::Bce => "bce",
             Self::Nce => "nce",
             Self::SquaredHinge => "squared-hinge",
+            Self::Own(loss) => loss.name(),
         }
     }
 
@@ -123,6 +130,7 @@ impl Loss {
         match self {
             Self::Softmax | Self::Bce | Self::Nce => f32::NEG_INFINITY,
             Self::SquaredHinge => -1.0,
+            Self::Own(loss) => loss.margin(),
         }
     }
 
@@ -130,7 +138,7 @@ impl Loss {
     pub fn max(self, logits: &[f32]) -> f32 {
         match self {
             Self::Softmax => softmax::max(logits),
-            Self::Bce | Self::Nce | Self::SquaredHinge => f32::NEG_INFINITY,
+            _ => f32::NEG_INFINITY,
         }
     }
 
@@ -139,7 +147,7 @@ impl Loss {
     pub fn sum(self, logits: &[f32], max: f32) -> f64 {
         match self {
             Self::Softmax => softmax::sum(logits, max),
-            Self::Bce | Self::Nce | Self::SquaredHinge => 0.0,
+            _ => 0.0,
         }
     }
 
@@ -161,6 +169,7 @@ impl Loss {
             Self::Softmax => softmax::gradient(logits, of, total, scale),
             Self::Bce | Self::Nce => sums::bce(logits, of, scale),
             Self::SquaredHinge => vectorised_loop(sums::Hinges { logits, of, scale }),
+            Self::Own(loss) => own::gradient(loss, logits, of, scale),
         }
     }
 
@@ -208,6 +217,7 @@ impl Loss {
             Self::Softmax => share.of(z, is_true),
             Self::Bce | Self::Nce => sums::bce_of_one(z, is_true),
             Self::SquaredHinge => sums::hinge_of_one(z, is_true),
+            Self::Own(loss) => loss.loss_and_gradient(z, is_true),
         }
     }
 
@@ -223,6 +233,7 @@ impl Loss {
                     *z = exp(-(slack * slack));
                 }
             }),
+            Self::Own(loss) => logits.iter_mut().for_each(|z| *z = loss.score(*z)),
         }
     }
 }

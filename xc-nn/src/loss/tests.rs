@@ -204,7 +204,7 @@ fn reference_of_chosen(loss: Loss, z: &[f64], positives: &[u32], by: Corrections
         }
         Loss::Bce => terms.map(|(j, &z)| weight(j) * softplus(if is_true(j) { -z } else { z })).sum(),
         Loss::Nce => terms.map(|(j, &z)| softplus(if is_true(j) { -z } else { z })).sum(),
-        Loss::SquaredHinge => {
+        Loss::SquaredHinge | Loss::Own(_) => {
             terms.map(|(j, &z)| weight(j) * (1.0 + if is_true(j) { -z } else { z }).max(0.0).powi(2)).sum()
         }
     }
@@ -249,4 +249,51 @@ fn losses_over_chosen_labels_and_their_gradients_agree_with_f64_differences() {
             }
         }
     }
+}
+
+/// The squared hinge, without its name.
+#[derive(Debug)]
+struct Slow;
+
+impl LossFunction for Slow {
+    fn name(&self) -> &'static str {
+        "slow-hinge"
+    }
+
+    fn loss_and_gradient(&self, z: f32, is_true: bool) -> (f32, f32) {
+        Loss::SquaredHinge.loss_and_gradient(z, is_true, Shares::NONE)
+    }
+
+    fn score(&self, z: f32) -> f32 {
+        let mut score = [z];
+        Loss::SquaredHinge.scores(&mut score);
+        score[0]
+    }
+
+    fn margin(&self) -> f32 {
+        -1.0
+    }
+}
+
+#[test]
+fn a_loss_of_ones_own_is_as_the_named_one_that_it_computes() {
+    let z: Vec<f32> = (0..1100).map(|i| ((i * 7919) % 601) as f32 / 60.0 - 5.0).collect();
+    let (weight, log_q) = (vec![0.5; 1100], vec![-1.0; 1100]);
+    let positives = [0, 1, 511, 1024, 1099];
+    let (named, own) = (Loss::SquaredHinge, Loss::Own(&Slow));
+    let of = Stretch { first: 0, positives: &positives, n_positives: 5 };
+    let by = Corrections { weight: &weight, log_q: &log_q, true_log_q: None };
+    let all = |loss: Loss, logits: &mut [f32]| loss.of_row(logits, &positives, 0.5);
+    let chosen = |loss: Loss, logits: &mut [f32]| loss.gradient_of_chosen(logits, of, by, Total::EMPTY, 0.5);
+    for work in [&all as &dyn Fn(Loss, &mut [f32]) -> f64, &chosen] {
+        let (mut a, mut b) = (z.clone(), z.clone());
+        let (expected, got) = (work(named, &mut a), work(own, &mut b));
+        assert!((got - expected).abs() < 1e-5 * expected, "{got}, expected {expected}");
+        assert_eq!(a, b);
+    }
+    let (mut a, mut b) = (z.clone(), z);
+    named.scores(&mut a);
+    own.scores(&mut b);
+    assert_eq!((a, named.margin(), "slow-hinge"), (b, own.margin(), own.name()));
+    assert!(serde_json::to_string(&own).is_err() && "slow-hinge".parse::<Loss>().is_err());
 }

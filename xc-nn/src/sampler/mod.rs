@@ -48,7 +48,7 @@
 //!
 //! Costs are CPU time per instance on one thread, for 100,000 labels, vectors of 128 values and a
 //! batch of 256: one list of 500 labels per instance; 2,000 draws, or 10 labels per instance, in a
-//! shared list (`examples/sampler_speed.rs`; bench/runs also has 10,000 and a million labels). Upkeep
+//! shared list (`benches/sampler_speed.rs`; bench/runs also has 10,000 and a million labels). Upkeep
 //! of tables (512 labels per step) adds 3 to 4 us, and 5 to 7 with a million labels. The probabilities
 //! of LSH add 114 us and 16 us if [`Weighting`] uses them.
 //!

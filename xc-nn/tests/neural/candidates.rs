@@ -210,7 +210,7 @@ impl Case {
                     Loss::Softmax if is_true => (-z * share, z.exp() / sum - share),
                     Loss::Softmax => (0.0, z.exp() / sum),
                     Loss::Bce | Loss::Nce => (weight * (-y * z).exp().ln_1p(), -weight * y / ((y * z).exp() + 1.0)),
-                    Loss::SquaredHinge => {
+                    Loss::SquaredHinge | Loss::Own(_) => {
                         let slack = (1.0 - y * z).max(0.0);
                         (weight * slack * slack, -2.0 * weight * y * slack)
                     }

@@ -119,7 +119,7 @@ fn a_step_over_candidates_is_what_their_weights_and_log_q_say() {
                 let y = if is_true { 1.0 } else { -1.0 };
                 let (cost, slope) = match loss {
                     Loss::Bce | Loss::Nce => (weight * (-y * z).exp().ln_1p(), -weight * y / ((y * z).exp() + 1.0)),
-                    Loss::SquaredHinge => {
+                    Loss::SquaredHinge | Loss::Own(_) => {
                         let slack = (1.0 - y * z).max(0.0);
                         (weight * slack * slack, -2.0 * weight * y * slack)
                     }

@@ -156,8 +156,8 @@ proptest! {
             let (batch, input, sgd) = (data.batch(), data.input(), Optimizer::sgd());
             // A step of plain descent at rate 1 takes the gradient away.
             let update = update(sgd, 1.0, 0);
-            let (mut fused, mut room, mut gradient) = (first.clone(), Default::default(), Activations::default());
-            let met = fused.step(&input, batch.targets(), by, &update, Some(&mut gradient), &mut room).unwrap();
+            let (mut fused, mut scratch, mut gradient) = (first.clone(), Default::default(), Activations::default());
+            let met = fused.step(&input, batch.targets(), by, &update, Some(&mut gradient), &mut scratch).unwrap();
             prop_assert!((met - loss).abs() <= 1e-4 * (1.0 + loss), "{} loss {met}, wanted {loss}", by.name());
             let away: Vec<f64> = weights(&first).iter().zip(weights(&fused)).map(|(a, b)| a - b).collect();
             prop_assert!(close(&away, &gw), "{}: gradient of the weights", by.name());
@@ -167,13 +167,13 @@ proptest! {
             let met_gx: Vec<f64> = gradient.values().iter().map(|&v| f64::from(v)).collect();
             prop_assert!(close(&met_gx, &gx), "{}: gradient of the inputs", by.name());
             // The parts do the same, to the bit, and so do small tiles.
-            let (mut parts, mut room, mut other) = (first.clone(), Default::default(), Activations::default());
-            prop_assert_eq!(parts.loss(&input, batch.targets(), by, train(0), &mut room).unwrap(), met);
-            parts.backward(&mut other, &mut room).unwrap();
-            let norm = parts.squared_norm(&input, &mut room).unwrap();
+            let (mut parts, mut scratch, mut other) = (first.clone(), Default::default(), Activations::default());
+            prop_assert_eq!(parts.loss(&input, batch.targets(), by, train(0), &mut scratch).unwrap(), met);
+            parts.backward(&mut other, &mut scratch).unwrap();
+            let norm = parts.squared_norm(&input, &mut scratch).unwrap();
             let wanted: f64 = gw.iter().chain(&gb).map(|g| g * g).sum();
             prop_assert!((norm - wanted).abs() <= 1e-3 * (1.0 + wanted), "norm {norm}, wanted {wanted}");
-            parts.update(&input, &mut room, &update).unwrap();
+            parts.update(&input, &mut scratch, &update).unwrap();
             prop_assert_eq!(state(&parts), state(&fused));
             prop_assert_eq!(other.values(), gradient.values());
             let mut tiled = first.clone().with_tile(3);
@@ -191,12 +191,12 @@ proptest! {
     ) {
         let data = Data::new(n, width, n_outputs, seed);
         let head = head(n_outputs, width, params(1 + width / 3, seed % 3 > 0), seed);
-        let (batch, input, mut room) = (data.batch(), data.input(), Default::default());
+        let (batch, input, mut scratch) = (data.batch(), data.input(), Default::default());
         let mut logits = Activations::default();
-        head.logits(&input, &mut logits, &mut room).unwrap();
+        head.logits(&input, &mut logits, &mut scratch).unwrap();
         for by in LOSSES {
             let mut got = Ranked::default();
-            head.rank(&input, Some((batch.targets(), by)), k, &mut room, &mut got).unwrap();
+            head.rank(&input, Some((batch.targets(), by)), k, &mut scratch, &mut got).unwrap();
             prop_assert_eq!((got.best.len(), got.losses.len()), (n, n));
             // Without a loss, and so for a few instances one by one, the same are best.
             for some in [n, n.min(2)] {
@@ -204,7 +204,7 @@ proptest! {
                 first.reshape(some, width);
                 first.values_mut().copy_from_slice(&input.values()[..some * width]);
                 let mut alone = Ranked::default();
-                head.rank(&first, None, k, &mut room, &mut alone).unwrap();
+                head.rank(&first, None, k, &mut scratch, &mut alone).unwrap();
                 prop_assert_eq!(alone.best.len(), some);
                 prop_assert!(alone.best.iter().zip(got.best.iter()).all(|(alone, together)| alone == together));
             }
@@ -356,12 +356,12 @@ fn connections_change_while_training_and_stay_sound() {
     for params in kinds() {
         let before = network(&data, params);
         let mut after = before.clone();
-        let (mut room, batch) = (Scratch::default(), data.batch());
+        let (mut scratch, batch) = (Scratch::default(), data.batch());
         after.prepare(Optimizer::adam(), Optimizer::adam());
         for number in 0..5 {
             let step =
                 StepParams::new(Step { number, epoch: 0, seed: 4 }, Rule { optimizer: Optimizer::adam(), rate: 0.01 });
-            let loss = after.step(&batch, Loss::SquaredHinge, &step, &mut room).unwrap();
+            let loss = after.step(&batch, Loss::SquaredHinge, &step, &mut scratch).unwrap();
             assert!(loss.is_finite());
             let same = after.head().connections().indices() == before.head().connections().indices();
             assert_eq!(same, number < 4, "{params:?}: rewired after the fifth step, not before");
@@ -399,12 +399,12 @@ fn every_precision_learns() {
             let params = SparseParams { weights, moments: DType::Bf16, ..params(width, true) };
             let mut head = Sparse::new(width, width, params, Init::Random { seed: 1 }).unwrap();
             head.prepare(optimizer.moments());
-            let (mut room, batch, input) = (Default::default(), data.batch(), data.input());
+            let (mut scratch, batch, input) = (Default::default(), data.batch(), data.input());
             let rate = if optimizer.name() == "adam" { 0.03 } else { 0.1 };
             let mut losses = Vec::new();
             for number in 0..150 {
                 let update = update(optimizer, rate, number);
-                let loss = head.step(&input, batch.targets(), Loss::SquaredHinge, &update, None, &mut room);
+                let loss = head.step(&input, batch.targets(), Loss::SquaredHinge, &update, None, &mut scratch);
                 losses.push(loss.unwrap());
             }
             let last = losses[140..].iter().sum::<f64>() / 10.0;
@@ -418,11 +418,11 @@ fn negatives_bound_what_a_step_touches() {
     let data = Data::new(50, 20, 3000, 6);
     let drawn = Drawn::uniform(100);
     let first = head(3000, 20, params(6, true), 2).with_sampler(Some(Box::new(drawn.clone())));
-    let (mut changed, mut room, batch) = (first.clone(), Default::default(), data.batch());
+    let (mut changed, mut scratch, batch) = (first.clone(), Default::default(), data.batch());
     let sgd = Optimizer::sgd();
     let mut gradient = Activations::default();
     let met = changed
-        .step(&data.input(), batch.targets(), Loss::Bce, &update(sgd, 1.0, 3), Some(&mut gradient), &mut room)
+        .step(&data.input(), batch.targets(), Loss::Bce, &update(sgd, 1.0, 3), Some(&mut gradient), &mut scratch)
         .unwrap();
     let (at, input) = (Step { number: 3, epoch: 0, seed: 5 }, data.input());
     let vectors = xc_nn::DenseRows::new(input.values(), 20);
@@ -451,9 +451,9 @@ fn negatives_bound_what_a_step_touches() {
     let targets = LabelRows::from_lists(rows, wanted.len()).unwrap();
     let small_data = Data { values: data.values.clone(), width: 20, targets };
     let (small_batch, mut other) = (small_data.batch(), Activations::default());
-    let loss = small.loss(&data.input(), small_batch.targets(), Loss::Bce, Mode::Predict, &mut room).unwrap();
+    let loss = small.loss(&data.input(), small_batch.targets(), Loss::Bce, Mode::Predict, &mut scratch).unwrap();
     assert!((loss - met).abs() < 1e-9 * met);
-    small.backward(&mut other, &mut room).unwrap();
+    small.backward(&mut other, &mut scratch).unwrap();
     assert_eq!(other.values(), gradient.values());
 }
 
@@ -562,8 +562,8 @@ proptest! {
         let step = |mut head: Sparse| {
             let mut gradient = Activations::default();
             let update = update(optimizer, 1.0, 0);
-            let mut room = Default::default();
-            let loss = head.step(&input, data.batch().targets(), Loss::SquaredHinge, &update, Some(&mut gradient), &mut room).unwrap();
+            let mut scratch = Default::default();
+            let loss = head.step(&input, data.batch().targets(), Loss::SquaredHinge, &update, Some(&mut gradient), &mut scratch).unwrap();
             (loss, gradient.values().to_vec(), head.bias().values().to_vec())
         };
         let (wanted, met) = (step(exact.clone()), step(exact.with_screening(Screening::Always)));

@@ -26,7 +26,8 @@ impl OutputFile {
     /// # Errors
     /// The folder is missing or not writable; `path` is a folder, or a file that may not be
     /// written.
-    pub fn create(path: &Path) -> Result<Self, WriteFileError> {
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, WriteFileError> {
+        let path = path.as_ref();
         let (file, replace) = open(path).map_err(failed(path, "write"))?;
         Ok(Self { name: path.to_owned(), writer: BufWriter::with_capacity(BUFFER_BYTES, file), replace })
     }
@@ -81,7 +82,11 @@ impl Seek for OutputFile {
 ///
 /// # Errors
 /// Those of [`OutputFile`], or of `fill`.
-pub fn write_file(path: &Path, fill: impl FnOnce(&mut OutputFile) -> io::Result<()>) -> Result<(), WriteFileError> {
+pub fn write_file(
+    path: impl AsRef<Path>,
+    fill: impl FnOnce(&mut OutputFile) -> io::Result<()>,
+) -> Result<(), WriteFileError> {
+    let path = path.as_ref();
     let mut file = OutputFile::create(path)?;
     fill(&mut file).map_err(failed(path, "write"))?;
     file.commit()

@@ -17,7 +17,8 @@ impl OutputFolder {
     ///
     /// # Errors
     /// There is no parent folder, or no permission to write there.
-    pub fn create(destination: &Path) -> Result<Self, WriteFileError> {
+    pub fn create(destination: impl AsRef<Path>) -> Result<Self, WriteFileError> {
+        let destination = destination.as_ref();
         let parent = parent_of(destination);
         let (partial, ()) = Partial::beside(destination, |path| fs::create_dir(path))
             .map_err(failed(parent, "create a folder in it"))?;

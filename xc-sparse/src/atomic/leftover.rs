@@ -93,8 +93,7 @@ fn is_mark(mark: &str) -> bool {
     mark.len() == MARK_DIGITS && mark.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Removes what was to be at `destination` and is written by nobody. What cannot be removed is in
-/// nobody's way.
+/// Removes what was to be at `destination` and is written by nobody. Errors are ignored.
 pub(super) fn remove_leftovers(destination: &Path) {
     let wanted = name_in_partial(destination);
     for entry in std::fs::read_dir(parent_of(destination)).into_iter().flatten().flatten() {

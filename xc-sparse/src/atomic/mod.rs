@@ -195,7 +195,7 @@ pub fn remove_partial() {
     std::mem::forget(paths);
 }
 
-/// Removes a file or a folder. What cannot be removed is in nobody's way.
+/// Removes a file or a folder. Errors are ignored.
 fn remove(path: &Path) {
     if fs::remove_file(path).is_err() && fs::remove_dir_all(path).is_err() {
         remove_one_by_one(path);

@@ -31,7 +31,7 @@ macro_rules! floats {
         }
 
         impl FloatBuffer {
-            /// So many zeros.
+            /// `len` zeros.
             ///
             /// # Panics
             /// If the type is not one of those of [`FloatBuffer`].
@@ -42,7 +42,7 @@ macro_rules! floats {
                 }
             }
 
-            /// So many zeros in large pages ([`Pages`]): for numbers that are read and changed here and
+            /// `len` zeros in large pages ([`Pages`]): for numbers that are read and changed here and
             /// there. A page that is first read and then written costs two faults, a small page that
             /// is shared by two threads an interrupt of the other as well.
             ///
@@ -71,7 +71,7 @@ macro_rules! floats {
                 match self { $(Self::$variant(_) => DType::$variant,)* }
             }
 
-            /// Number of numbers.
+            /// Number of elements.
             pub fn len(&self) -> usize {
                 match self { $(Self::$variant(values) => values.len(),)* }
             }
@@ -134,7 +134,7 @@ macro_rules! floats {
         }
 
         impl FloatSlice<'_> {
-            /// Number of numbers.
+            /// Number of elements.
             pub fn len(&self) -> usize {
                 match self { $(Self::$variant(values) => values.len(),)* }
             }
@@ -181,7 +181,7 @@ macro_rules! floats {
                 match self { $(Self::$variant(values) => prefetch_start(&values[range]),)* }
             }
 
-            /// Number of numbers.
+            /// Number of elements.
             pub fn len(&self) -> usize {
                 match self { $(Self::$variant(values) => values.len(),)* }
             }

@@ -26,18 +26,17 @@ impl<T: Pod> Pages<T> {
     /// Zeros.
     ///
     /// # Panics
-    /// If there is not so much memory, as a vector would.
+    /// If allocation fails, as for `Vec`.
     pub fn zeros(len: usize) -> Self {
         let mut out = Self::default();
         out.resize(len);
         out
     }
 
-    /// Has `len` values afterwards. What they are is not said, but for new memory: zeros. No memory
-    /// is given back.
+    /// Resizes to `len` values. Contents are unspecified; new pages are zero. Never shrinks.
     ///
     /// # Panics
-    /// If there is not so much memory, as a vector would.
+    /// If allocation fails, as for `Vec`.
     pub fn resize(&mut self, len: usize) {
         if let Err(e) = self.try_resize(len) {
             panic!("memory for {len} values of {} bytes: {e}", size_of::<T>());
@@ -111,7 +110,7 @@ impl<T> Clone for Pages<T> {
 /// Zeros.
 fn map(n_bytes: usize) -> io::Result<MmapMut> {
     let memory = MmapMut::map_anon(n_bytes)?;
-    // A wish only: without large pages the memory serves as well.
+    // Best effort: without large pages the memory serves as well.
     #[cfg(target_os = "linux")]
     let _ = memory.advise(memmap2::Advice::HugePage);
     Ok(memory)

@@ -60,7 +60,8 @@ pub struct LabelLists {
 /// # Errors
 /// File, line, what was found and what was expected; a text format without features is
 /// [`ReadErrorKind::WrongFormat`].
-pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadError> {
+pub fn read_dataset(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Dataset, ReadError> {
+    let path = path.as_ref();
     let format = format_of(path, options)?;
     let mut data = match format {
         Format::Npz | Format::Npy => read_features(path, format, options)?,
@@ -79,7 +80,8 @@ pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadE
 ///
 /// # Errors
 /// As [`read_dataset`].
-pub fn read_text(path: &Path, options: &ReadOptions) -> Result<TextDataset, ReadError> {
+pub fn read_text(path: impl AsRef<Path>, options: &ReadOptions) -> Result<TextDataset, ReadError> {
+    let path = path.as_ref();
     let elsewhere = options.labels.is_some() && options.parts == Parts::Instances;
     let parts = if elsewhere { Parts::Queries } else { options.parts };
     let options = &ReadOptions { parts, ..options.clone() };
@@ -109,7 +111,8 @@ pub fn read_text(path: &Path, options: &ReadOptions) -> Result<TextDataset, Read
 ///
 /// # Errors
 /// As [`read_dataset`].
-pub fn read_instances(path: &Path, options: &ReadOptions) -> Result<Instances, ReadError> {
+pub fn read_instances(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Instances, ReadError> {
+    let path = path.as_ref();
     let format = format_of(path, options)?;
     let options = ReadOptions { format: Some(format), ..options.clone() };
     if holds_text(path, format, &options)? {
@@ -123,7 +126,8 @@ pub fn read_instances(path: &Path, options: &ReadOptions) -> Result<Instances, R
 ///
 /// # Errors
 /// A file that cannot be opened or is empty.
-pub fn holds_text(path: &Path, format: Format, options: &ReadOptions) -> Result<bool, ReadError> {
+pub fn holds_text(path: impl AsRef<Path>, format: Format, options: &ReadOptions) -> Result<bool, ReadError> {
+    let path = path.as_ref();
     match format {
         Format::FastText | Format::Csv | Format::Tsv => Ok(true),
         Format::Jsonl => {
@@ -141,7 +145,8 @@ pub fn holds_text(path: &Path, format: Format, options: &ReadOptions) -> Result<
 ///
 /// # Errors
 /// As [`read_dataset`].
-pub fn read_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, ReadError> {
+pub fn read_labels(path: impl AsRef<Path>, options: &ReadOptions) -> Result<LabelLists, ReadError> {
+    let path = path.as_ref();
     read_lists(path, Parts::Labels, options).map(|(lists, _)| lists)
 }
 
@@ -149,7 +154,11 @@ pub fn read_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, Rea
 ///
 /// # Errors
 /// As [`read_labels`].
-pub fn read_labels_and_ids(path: &Path, options: &ReadOptions) -> Result<(LabelLists, Vec<Option<RowId>>), ReadError> {
+pub fn read_labels_and_ids(
+    path: impl AsRef<Path>,
+    options: &ReadOptions,
+) -> Result<(LabelLists, Vec<Option<RowId>>), ReadError> {
+    let path = path.as_ref();
     read_lists(path, Parts::LabelsAndIds, options)
 }
 
@@ -189,7 +198,8 @@ fn read_lists(path: &Path, parts: Parts, options: &ReadOptions) -> Result<(Label
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn first_fields(path: &Path, options: &ReadOptions) -> Result<Vec<String>, ReadError> {
+pub fn first_fields(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Vec<String>, ReadError> {
+    let path = path.as_ref();
     let mut source = Source::open_to_look(path, options.max_expanded_bytes)?.one_object_a_line();
     let mut line = Vec::new();
     source.read_line(&mut line, 1, options.max_line_bytes)?;
@@ -244,7 +254,8 @@ impl Iterator for TextBlocks {
 ///
 /// # Errors
 /// A file that cannot be opened, is empty, or has another format.
-pub fn open_text(path: &Path, options: &ReadOptions) -> Result<TextBlocks, ReadError> {
+pub fn open_text(path: impl AsRef<Path>, options: &ReadOptions) -> Result<TextBlocks, ReadError> {
+    let path = path.as_ref();
     let format = format_of(path, options)?;
     if let Some(delimiter) = format.delimiter(options.table.delimiter) {
         let source = Source::open(path, options.max_expanded_bytes)?;

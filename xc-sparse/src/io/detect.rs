@@ -21,7 +21,8 @@ impl Format {
     ///
     /// # Errors
     /// A file that cannot be read, is empty, is of a format that is not read, or has no recognisable one.
-    pub fn detect(path: &Path, options: &ReadOptions) -> Result<Self, ReadError> {
+    pub fn detect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, ReadError> {
+        let path = path.as_ref();
         if let Some(format) = options.format.or_else(|| Self::of_name(path)) {
             // No other format has that name.
             if is_named_parquet(path) {

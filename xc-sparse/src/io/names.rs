@@ -37,7 +37,8 @@ const MAX_NAME_BYTES: usize = 1 << 20;
 /// An empty file, an empty name, a repeated name, one with a control character, a tab under
 /// [`NameColumn::Line`], a line without the column, bytes that are not UTF-8; a JSON object in the first line, which
 /// [`read_label_names_field`] reads.
-pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, ReadError> {
+pub fn read_label_names(path: impl AsRef<Path>, column: NameColumn) -> Result<LabelNames, ReadError> {
+    let path = path.as_ref();
     read_names(path, MAX_NAME_BYTES, |text, line_no| {
         let malformed = |expected| Err(ReadErrorKind::Malformed { got: Snippet::new(text.as_bytes()), expected });
         if line_no == 1 && text.starts_with('{') {
@@ -61,7 +62,8 @@ pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, R
 ///
 /// # Errors
 /// As [`read_label_names`]; a line that is no object, or whose field is missing or of another type.
-pub fn read_label_names_field(path: &Path, field: &str) -> Result<LabelNames, ReadError> {
+pub fn read_label_names_field(path: impl AsRef<Path>, field: &str) -> Result<LabelNames, ReadError> {
+    let path = path.as_ref();
     read_names(path, MAX_OBJECT_BYTES, |text, _| {
         let problem = |problem: String| ReadErrorKind::Json { problem: problem.into() };
         let object: BTreeMap<Cow<'_, str>, &RawValue> =

@@ -44,7 +44,8 @@ pub(crate) fn default_expansion(file_bytes: u64) -> u64 {
 impl Source {
     /// Opens a file. `max_expanded_bytes` bounds the decompressed size; the default is the larger of 1
     /// GiB and 200 times the file.
-    pub fn open(path: &Path, max_expanded_bytes: Option<u64>) -> Result<Self, ReadError> {
+    pub fn open(path: impl AsRef<Path>, max_expanded_bytes: Option<u64>) -> Result<Self, ReadError> {
+        let path = path.as_ref();
         let fail = |e| ReadError::path(path, ReadErrorKind::Io(e));
         let file = File::open(path).map_err(fail)?;
         let meta = file.metadata().map_err(fail)?;

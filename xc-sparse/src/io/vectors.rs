@@ -38,7 +38,8 @@ impl Vectors {
     ///
     /// # Errors
     /// As [`read_npy`].
-    pub fn open(path: &Path, options: &ReadOptions) -> Result<Self, ReadError> {
+    pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, ReadError> {
+        let path = path.as_ref();
         let name = path.display().to_string();
         if let Some(kind) = VectorFile::of_name(path) {
             let DenseMatrix { rows, columns, values } = kind.read(path, options)?;

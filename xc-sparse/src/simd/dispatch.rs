@@ -50,7 +50,7 @@ unsafe fn run_on<L: Loop>(isa: Isa, body: L) -> L::Output {
 
 /// [`vectorised_loop`] for a short loop. The compiler puts a closure of some tens of instructions
 /// in its place three times; a larger one it may call instead, and then it is compiled for the
-/// least instruction set: those are for [`Loop`].
+/// baseline instruction set: use [`Loop`] for those.
 #[inline(always)]
 pub fn vectorised<R>(body: impl FnOnce() -> R) -> R {
     vectorised_loop(Short(body))

@@ -1,4 +1,4 @@
-//! Asking memory for what will be read soon.
+//! Software prefetch.
 
 /// Bytes of a cache line.
 const A_LINE: usize = 64;

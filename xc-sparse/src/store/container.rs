@@ -92,7 +92,8 @@ impl Container {
     /// # Errors
     /// Anything in the folder that the format does not allow; see [`OpenError`]. Never panics, whatever
     /// the content of a file.
-    pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenError> {
+    pub fn open(folder: impl AsRef<Path>, mode: OpenMode) -> Result<Self, OpenError> {
+        let folder = folder.as_ref();
         let (container, lost) = Self::open_sound(folder, mode)?;
         lost.into_values().next().map_or(Ok(container), Err)
     }
@@ -103,7 +104,8 @@ impl Container {
     ///
     /// # Errors
     /// As [`Container::open`], for the configuration only.
-    pub fn open_parts(folder: &Path, mode: OpenMode) -> Result<Self, OpenError> {
+    pub fn open_parts(folder: impl AsRef<Path>, mode: OpenMode) -> Result<Self, OpenError> {
+        let folder = folder.as_ref();
         let (container, lost) = Self::open_sound(folder, mode)?;
         Ok(container.with_lost(lost))
     }

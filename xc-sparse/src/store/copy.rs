@@ -14,7 +14,8 @@ impl ContainerWriter {
     ///
     /// # Errors
     /// As [`ContainerWriter::create`].
-    pub fn like(model: &Container, destination: &Path) -> Result<Self, WriteError> {
+    pub fn like(model: &Container, destination: impl AsRef<Path>) -> Result<Self, WriteError> {
+        let destination = destination.as_ref();
         let mut writer = Self::create(destination, model.kind())?;
         writer.config.parameters = model.config.parameters.clone();
         writer.config.pipeline = model.config.pipeline.clone();
@@ -33,7 +34,8 @@ impl ContainerWriter {
     ///
     /// # Errors
     /// As [`ContainerWriter::create`]; `model` was replaced since it was opened, or is incomplete.
-    pub fn copy_of(model: &Container, destination: &Path) -> Result<Self, WriteError> {
+    pub fn copy_of(model: &Container, destination: impl AsRef<Path>) -> Result<Self, WriteError> {
+        let destination = destination.as_ref();
         let mut writer = Self::create(destination, model.kind())?;
         let to = writer.building().path().to_owned();
         let link = |name: &str| link_or_copy(&model.folder().join(name), &to.join(name));

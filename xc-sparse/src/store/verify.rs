@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-/// Bytes that are hashed before their pages are let go of.
+/// Bytes that are hashed before their pages are released.
 const BLOCK: usize = 4 << 20;
 
 /// A part of a model whose content differs from what was saved.

@@ -35,8 +35,7 @@ impl FileBytes {
         let map = unsafe { options.map(file) }?;
         #[cfg(target_os = "linux")]
         if map.len() <= LARGE_PAGES_UP_TO {
-            // A wish only, and one that file systems without large pages in their cache do not
-            // fulfil.
+            // Best effort: not all file systems have large pages in their cache.
             let _ = map.advise(memmap2::Advice::HugePage);
         }
         Ok(Self::Mapped(map))
@@ -68,7 +67,7 @@ impl FileBytes {
             && !range.is_empty()
         {
             let advice = memmap2::UncheckedAdvice::DontNeed;
-            // SAFETY: the mapping is read-only and of a file, so what is let go of comes back from the
+            // SAFETY: the mapping is read-only and of a file, so released pages come back from the
             // file with the same content.
             // Nothing is lost where the system refuses.
             let _ = unsafe { map.unchecked_advise_range(advice, range.start, range.len()) };

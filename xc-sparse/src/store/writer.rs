@@ -100,7 +100,8 @@ impl ContainerWriter {
     ///
     /// # Errors
     /// As [`ContainerWriter::check`]; no permission to write there.
-    pub fn create(destination: &Path, kind: &str) -> Result<Self, WriteError> {
+    pub fn create(destination: impl AsRef<Path>, kind: &str) -> Result<Self, WriteError> {
+        let destination = destination.as_ref();
         let destination = replace::resolve(destination)?;
         let standing = replace::inspect(&destination)?;
         let building = OutputFolder::create(&destination)?;
@@ -126,7 +127,8 @@ impl ContainerWriter {
     /// [`WriteError::Occupied`] if the destination is a file, or a folder with content other than
     /// an xc model, or a model in which another process writes an index; [`WriteError::Io`] if no folder
     /// can be made beside it.
-    pub fn check(destination: &Path) -> Result<(), WriteError> {
+    pub fn check(destination: impl AsRef<Path>) -> Result<(), WriteError> {
+        let destination = destination.as_ref();
         let destination = replace::resolve(destination)?;
         if replace::inspect(&destination)? == replace::Standing::Model {
             replace::refuse_under_way(&destination)?;

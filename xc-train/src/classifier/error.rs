@@ -17,6 +17,12 @@ pub enum ClassifierParamsError {
         /// What they may be.
         expected: &'static str,
     },
+    /// A loss that no file can name.
+    #[error("loss {got:?} of your own, expected softmax, bce, nce or squared-hinge; xc_nn::Network takes any loss")]
+    OwnLoss {
+        /// Its name.
+        got: &'static str,
+    },
     /// A sampler that is impossible.
     #[error(transparent)]
     Sampler(#[from] SamplerParamsError),

@@ -120,7 +120,8 @@ impl Classifier {
     ///
     /// # Errors
     /// The folder holds something else, or the file system refuses.
-    pub fn save(&self, folder: &Path) -> Result<(), WriteError> {
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), WriteError> {
+        let folder = folder.as_ref();
         let mut writer = ContainerWriter::create(folder, self.kind)?;
         self.write(&mut writer)?;
         writer.finish()
@@ -130,7 +131,8 @@ impl Classifier {
     ///
     /// # Errors
     /// See [`OpenClassifierError`].
-    pub fn open(folder: &Path) -> Result<Self, OpenClassifierError> {
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, OpenClassifierError> {
+        let folder = folder.as_ref();
         Self::of(&Container::open(folder, OpenMode::Map)?, true)
     }
 

@@ -96,7 +96,7 @@ impl LabelLists {
         values.push(1.0);
         let query = SparseRow::from_checked(indices, values);
         // The layer rounds sums in an order of its own: labels that are equal but for that are among some more.
-        self.index.search(query, xc_ann::spared(k).min(self.index.len()), None, search, found)?;
+        self.index.search(query, xc_ann::rerank_candidates(k).min(self.index.len()), None, search, found)?;
         labels.clear();
         labels.extend(found.iter().map(|found| found.label));
         head.rank_some(units, labels, k, one, out);

@@ -277,7 +277,7 @@ impl Classifier {
         };
         queries.clear();
         queries_of(scale).push_instances(DenseRows::new(units.values(), units.width()), queries);
-        let params = SearchParams { k: xc_ann::spared(k).min(self.n_labels()), scope };
+        let params = SearchParams::top(xc_ann::rerank_candidates(k).min(self.n_labels())).with_scope(scope);
         let n_units = units.width();
         let rows = DenseRows::new(queries, n_units + 1);
         found.clear();
@@ -348,8 +348,8 @@ impl LabelIndex {
     }
 
     /// What is looked at where nothing else is asked for. Lists need no settings.
-    pub fn usual(&self) -> Scope {
-        self.graph().map_or(Scope::width(0.0), Graph::usual)
+    pub fn default_scope(&self) -> Scope {
+        self.graph().map_or(Scope::width(0.0), Graph::default_scope)
     }
 
     /// Whether so many queries together are answered by it: lists leave many, and scores that depend on all

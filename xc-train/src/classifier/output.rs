@@ -35,18 +35,18 @@ macro_rules! delegate {
             Output::Candidates($inner) => $call,
         }
     };
-    ($self:ident, $room:ident, $inner:ident, $buffers:ident => $call:expr) => {
+    ($self:ident, $scratch:ident, $inner:ident, $buffers:ident => $call:expr) => {
         match $self {
             Output::Sparse($inner) => {
-                let $buffers = &mut $room.sparse;
+                let $buffers = &mut $scratch.sparse;
                 $call
             }
             Output::Dense($inner) => {
-                let $buffers = &mut $room.dense;
+                let $buffers = &mut $scratch.dense;
                 $call
             }
             Output::Candidates($inner) => {
-                let $buffers = &mut $room.candidates;
+                let $buffers = &mut $scratch.candidates;
                 $call
             }
         }
@@ -78,21 +78,21 @@ impl Head for Output {
         targets: Targets<'_>,
         loss: Loss,
         mode: Mode,
-        room: &mut OutputScratch,
+        scratch: &mut OutputScratch,
     ) -> Result<f64, StepError> {
-        delegate!(self, room, inner, buffers => inner.loss(input, targets, loss, mode, buffers))
+        delegate!(self, scratch, inner, buffers => inner.loss(input, targets, loss, mode, buffers))
     }
 
-    fn backward(&self, gradient: &mut Activations, room: &mut OutputScratch) -> Result<(), StepError> {
-        delegate!(self, room, inner, buffers => inner.backward(gradient, buffers))
+    fn backward(&self, gradient: &mut Activations, scratch: &mut OutputScratch) -> Result<(), StepError> {
+        delegate!(self, scratch, inner, buffers => inner.backward(gradient, buffers))
     }
 
-    fn squared_norm(&self, input: &Activations, room: &mut OutputScratch) -> Result<f64, StepError> {
-        delegate!(self, room, inner, buffers => inner.squared_norm(input, buffers))
+    fn squared_norm(&self, input: &Activations, scratch: &mut OutputScratch) -> Result<f64, StepError> {
+        delegate!(self, scratch, inner, buffers => inner.squared_norm(input, buffers))
     }
 
-    fn update(&mut self, input: &Activations, room: &mut OutputScratch, update: &Update) -> Result<(), StepError> {
-        delegate!(self, room, inner, buffers => inner.update(input, buffers, update))
+    fn update(&mut self, input: &Activations, scratch: &mut OutputScratch, update: &Update) -> Result<(), StepError> {
+        delegate!(self, scratch, inner, buffers => inner.update(input, buffers, update))
     }
 
     fn step(
@@ -102,32 +102,37 @@ impl Head for Output {
         loss: Loss,
         update: &Update,
         gradient: Option<&mut Activations>,
-        room: &mut OutputScratch,
+        scratch: &mut OutputScratch,
     ) -> Result<f64, StepError> {
-        delegate!(self, room, inner, buffers => inner.step(input, targets, loss, update, gradient, buffers))
+        delegate!(self, scratch, inner, buffers => inner.step(input, targets, loss, update, gradient, buffers))
     }
 
-    fn cost(&self, room: &OutputScratch) -> StepCost {
+    fn cost(&self, scratch: &OutputScratch) -> StepCost {
         match self {
-            Output::Sparse(inner) => inner.cost(&room.sparse),
-            Output::Dense(inner) => inner.cost(&room.dense),
-            Output::Candidates(inner) => inner.cost(&room.candidates),
+            Output::Sparse(inner) => inner.cost(&scratch.sparse),
+            Output::Dense(inner) => inner.cost(&scratch.dense),
+            Output::Candidates(inner) => inner.cost(&scratch.candidates),
         }
     }
 
-    fn logits(&self, input: &Activations, logits: &mut Activations, room: &mut OutputScratch) -> Result<(), StepError> {
-        delegate!(self, room, inner, buffers => inner.logits(input, logits, buffers))
+    fn logits(
+        &self,
+        input: &Activations,
+        logits: &mut Activations,
+        scratch: &mut OutputScratch,
+    ) -> Result<(), StepError> {
+        delegate!(self, scratch, inner, buffers => inner.logits(input, logits, buffers))
     }
 
     fn rank(
         &self,
         input: &Activations,
-        judged_by: Option<(Targets<'_>, Loss)>,
+        truth: Option<(Targets<'_>, Loss)>,
         k: usize,
-        room: &mut OutputScratch,
+        scratch: &mut OutputScratch,
         out: &mut Ranked,
     ) -> Result<(), StepError> {
-        delegate!(self, room, inner, buffers => inner.rank(input, judged_by, k, buffers, out))
+        delegate!(self, scratch, inner, buffers => inner.rank(input, truth, k, buffers, out))
     }
 }
 

@@ -166,6 +166,9 @@ impl ClassifierParams {
 
     /// The same of what answers depend on.
     pub(super) fn check_shape(&self, n_features: usize) -> Result<(), ClassifierParamsError> {
+        if let Loss::Own(loss) = self.loss {
+            return Err(ClassifierParamsError::OwnLoss { got: loss.name() });
+        }
         self.encoder.check(n_features)?;
         let width = self.encoder.top_width(n_features);
         match &self.head {

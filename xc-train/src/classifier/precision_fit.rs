@@ -82,7 +82,7 @@ impl Classifier {
         let refused = |error| LabelIndexError::Build(BuildError::Query(error));
         let graph = Arc::make_mut(graph);
         let fitted = graph.fit_until(rows, asked, &best, k, &|found| lost(found).most() <= most).map_err(refused)?;
-        let params = xc_ann::SearchParams { k, scope: fitted.scope() };
+        let params = xc_ann::SearchParams::top(k).with_scope(fitted.scope());
         let (found, _) = graph.search_batch(rows, asked, params, None).map_err(refused)?;
         Ok(Some((fitted, lost(&found))))
     }

@@ -46,7 +46,7 @@ pub fn named(name: &str) -> Option<Preset> {
     ALL.iter().map(|preset| preset()).find(|preset| preset.name == name)
 }
 
-/// Sparse features, embeddings of 512 values, a dense output layer; each label right or not.
+/// Sparse features, embeddings of 512 values, a dense output layer; a multi-label loss.
 ///
 /// Weights and every step grow with labels * width: the choice up to some hundred thousand labels.
 pub fn dense() -> Preset {

@@ -125,6 +125,7 @@ fn prior(counts: &[u32], n: usize, loss: Loss) -> Vec<f32> {
             Loss::Softmax | Loss::Nce => (count + 0.5).ln() - (n + 1.0).ln(),
             Loss::Bce => ((count + 0.5) / ((n - count).max(0.0) + 0.5)).ln(),
             Loss::SquaredHinge => 2.0 * (count + 0.5) / (n + 1.0) - 1.0,
+            Loss::Own(_) => 0.0,
         };
         bias as f32
     };

@@ -101,7 +101,8 @@ impl MachContainer {
     ///
     /// # Errors
     /// A configuration that is malformed, of another kind, or makes no model.
-    pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenMachError> {
+    pub fn open(folder: impl AsRef<Path>, mode: OpenMode) -> Result<Self, OpenMachError> {
+        let folder = folder.as_ref();
         Self::of(Container::open_parts(folder, mode)?)
     }
 

@@ -19,10 +19,17 @@ const BATCH: usize = 256;
 pub struct Asking {
     /// Labels of an answer, at most.
     pub top_k: usize,
-    /// What ranks labels.
-    pub decoder: Decoder,
+    /// What ranks labels. Default: the model's.
+    pub decoder: Option<Decoder>,
     /// How far a decode goes.
     pub effort: Effort,
+}
+
+impl Asking {
+    /// The `k` best labels by the model's own decoder, exact.
+    pub const fn top(k: usize) -> Self {
+        Self { top_k: k, decoder: None, effort: Effort::Exact }
+    }
 }
 
 /// Answers of a batch.
@@ -63,9 +70,8 @@ pub struct MachScratch {
 }
 
 impl MachModel {
-    /// The model's own decoder, exact.
-    pub fn asking(&self, top_k: usize) -> Asking {
-        Asking { top_k, decoder: self.params.decoder, effort: Effort::Exact }
+    pub(crate) fn decoder(&self, asking: &Asking) -> Decoder {
+        asking.decoder.unwrap_or(self.params.decoder)
     }
 
     /// Answers queries.
@@ -89,7 +95,7 @@ impl MachModel {
                 .map_init(DecodeScratch::default, |scratch, (at, scores)| {
                     let scores = self.checked(first + at, scores)?;
                     let mut out = Vec::new();
-                    let Asking { top_k, decoder, effort } = *asking;
+                    let (decoder, Asking { top_k, effort, .. }) = (self.decoder(asking), *asking);
                     let certificate = self.assignment.decode(&scores, decoder, top_k, effort, scratch, &mut out)?;
                     Ok((out, certificate))
                 })
@@ -161,7 +167,7 @@ impl MachModel {
         scores.resize(self.query_len(), 0.0);
         self.score(logits, scores);
         let scores = self.checked(0, scores)?;
-        Ok(self.assignment.decode(&scores, asking.decoder, asking.top_k, asking.effort, decode, out)?)
+        Ok(self.assignment.decode(&scores, self.decoder(asking), asking.top_k, asking.effort, decode, out)?)
     }
 
     /// Answers one query from the labels `candidates` into `out`.
@@ -184,7 +190,7 @@ impl MachModel {
         scores.resize(self.query_len(), 0.0);
         self.score(logits, scores);
         let scores = self.checked(0, scores)?;
-        self.assignment.score_labels(&scores, asking.decoder, candidates, decode, values);
+        self.assignment.score_labels(&scores, self.decoder(asking), candidates, decode, values);
         top.reset(asking.top_k);
         candidates.iter().zip(&*values).for_each(|(&label, &score)| top.push(Scored { label, score }));
         top.sorted().clone_into(out);

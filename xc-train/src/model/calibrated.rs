@@ -26,7 +26,8 @@ impl Model {
     ///
     /// # Panics
     /// If there is not one threshold per label.
-    pub fn save_calibrated(&self, calibration: &Calibration, destination: &Path) -> Result<(), WriteError> {
+    pub fn save_calibrated(&self, calibration: &Calibration, destination: impl AsRef<Path>) -> Result<(), WriteError> {
+        let destination = destination.as_ref();
         let (got, expected) = (calibration.thresholds.by_label.len(), self.shape.n_labels);
         assert_eq!(got, expected, "one threshold a label");
         let mut writer = ContainerWriter::copy_of(&self.container, destination)?;

@@ -248,7 +248,8 @@ impl Changed<'_> {
     /// # Errors
     /// The folder holds something else than a model; the model was replaced since it was opened;
     /// the file system refuses.
-    pub fn save(&self, destination: &Path) -> Result<(), WriteError> {
+    pub fn save(&self, destination: impl AsRef<Path>) -> Result<(), WriteError> {
+        let destination = destination.as_ref();
         let source = &self.model.container;
         let mut writer = match &self.weights {
             Weights::Same => ContainerWriter::copy_of(source, destination)?,

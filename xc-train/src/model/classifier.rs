@@ -80,7 +80,7 @@ fn only<'a>(classifier: &Classifier, ask: &Ask<'a>) -> Result<Only<'a>, QueryErr
             Some(_) => Only::Near(scope),
         },
         (Candidates::All, Some(scope), None) => return Err(QueryError::NoIndex { option: name(scope) }),
-        (Candidates::All, None, Some(index)) if !ask.search.exact => Only::Near(index.usual()),
+        (Candidates::All, None, Some(index)) if !ask.search.exact => Only::Near(index.default_scope()),
         (Candidates::All, None, _) => Only::All,
     })
 }

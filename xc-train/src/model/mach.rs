@@ -60,11 +60,9 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
     Ok(vec![Table { name: "repetitions", note: "", columns, rows: numbers.into_iter().map(row).collect() }])
 }
 
-fn asking(model: &MachModel, ask: &Ask<'_>) -> Asking {
-    let mut asking = model.asking(ask.top_k);
-    asking.decoder = ask.search.decoder.unwrap_or(asking.decoder);
-    asking.effort = ask.search.max_labels.map_or(asking.effort, Effort::Labels);
-    asking
+fn asking(ask: &Ask<'_>) -> Asking {
+    let effort = ask.search.max_labels.map_or(Effort::Exact, Effort::Labels);
+    Asking { top_k: ask.top_k, decoder: ask.search.decoder, effort }
 }
 
 /// The query that has no answer, in a batch.
@@ -83,7 +81,7 @@ impl System for MachModel {
         scratch: &mut dyn Any,
         out: &mut Vec<Scored>,
     ) -> Result<Told, QueryError> {
-        let (scratch, asking) = (scratch_of(scratch), asking(self, ask));
+        let (scratch, asking) = (scratch_of(scratch), asking(ask));
         let certificate = match ask.candidates.of(0) {
             None => self.predict_one(row.query(), &asking, scratch, out).map(Some),
             Some(labels) => self.predict_one_of(row.query(), labels, &asking, scratch, out).map(|()| None),
@@ -92,13 +90,13 @@ impl System for MachModel {
     }
 
     fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, _: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
-        let asking = asking(self, ask);
+        let asking = asking(ask);
         if ask.candidates.is_all() {
             let answers = self.predict_batch(rows.features(), &asking).map_err(failed)?;
             return Ok(Answers { certificates: answers.certificates, ..Answers::of(answers.ranked) });
         }
         let candidates = |i: usize| ask.candidates.of(i).unwrap_or_default();
-        let ranked = self.predict_candidates(rows.features(), candidates, ask.top_k, asking.decoder);
+        let ranked = self.predict_candidates(rows.features(), candidates, ask.top_k, self.decoder(&asking));
         ranked.map(Answers::of).map_err(failed)
     }
 }

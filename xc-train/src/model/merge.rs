@@ -70,7 +70,8 @@ impl Merged {
     ///
     /// # Errors
     /// The container refuses.
-    pub fn create(&self, folder: &Path, n_labels: usize) -> Result<ContainerWriter, WriteError> {
+    pub fn create(&self, folder: impl AsRef<Path>, n_labels: usize) -> Result<ContainerWriter, WriteError> {
+        let folder = folder.as_ref();
         let first = &self.parts[0];
         let mut writer = first.params().create(folder, first.n_features(), n_labels, &self.numbers)?;
         // Of a folder that was opened, what it says.

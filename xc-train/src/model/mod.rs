@@ -44,7 +44,7 @@ pub use blend::{MAX_MEMBERS, MembersError, members};
 #[cfg(feature = "convert")]
 pub use change::{ChangeError, Changed, Changes};
 #[cfg(feature = "convert")]
-pub use convert::{ConvertError, ImportOptions, Imported, foreign_formats, import};
+pub use convert::{ConvertError, FOREIGN_FORMATS, ImportOptions, import};
 pub use index::{IndexError, IndexWarning};
 pub use input::InputForm;
 #[cfg(feature = "train")]

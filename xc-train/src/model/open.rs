@@ -21,7 +21,7 @@ pub struct OpenOptions {
     pub repetitions: Option<Vec<u32>>,
     /// Whether an index of the labels is used.
     pub index: UseIndex,
-    /// How margins become scores, by name: for trees one of [`xc_tree::PostProcessor`], for networks one of
+    /// Maps margins to scores, by name: for trees one of [`xc_tree::PostProcessor`], for networks one of
     /// [`crate::classifier::ScoreScale`]; such scores are not calibrated. Default: the model's.
     pub post_processor: Option<String>,
 }
@@ -230,7 +230,8 @@ fn on_threads<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, OpenModelEr
 /// # Errors
 /// The folder is absent, or its configuration is damaged; of kinds that do not answer in part, an
 /// array file is lost.
-pub fn open_container(folder: &Path, mode: OpenMode) -> Result<Container, OpenModelError> {
+pub fn open_container(folder: impl AsRef<Path>, mode: OpenMode) -> Result<Container, OpenModelError> {
+    let folder = folder.as_ref();
     let path = || folder.to_owned();
     match std::fs::metadata(folder) {
         Err(source) => return Err(OpenModelError::Absent { path: path(), source }),

@@ -402,7 +402,7 @@ pub enum QueryError {
         width: f32,
     },
     /// A search option of another kind of model.
-    #[error("option {option:?} is none of a model of kind {kind:?}")]
+    #[error("models of kind {kind:?} have no option {option:?}")]
     Option {
         /// The option.
         option: &'static str,

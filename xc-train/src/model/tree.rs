@@ -82,9 +82,8 @@ impl From<UnknownLabel> for QueryError {
     }
 }
 
-fn params(model: &TreeModel, ask: &Ask<'_>) -> PredictParams {
-    let params = PredictParams::new(model, ask.top_k).with_choice(ask.search.matching.unwrap_or_default());
-    ask.search.beam.map_or(params, |beam| params.with_beam(beam))
+fn params(ask: &Ask<'_>) -> PredictParams {
+    PredictParams { top_k: ask.top_k, beam: ask.search.beam, choice: ask.search.matching.unwrap_or_default() }
 }
 
 impl System for TreeModel {
@@ -101,7 +100,7 @@ impl System for TreeModel {
     ) -> Result<Told, QueryError> {
         let Scratch { predict, candidates, restriction } = scratch_of(scratch);
         let Some(labels) = ask.candidates.of(0) else {
-            self.predict_one(row.sparse(), &params(self, ask), predict, out);
+            self.predict_one(row.sparse(), &params(ask), predict, out);
             return Ok(Told::default());
         };
         // Preparing them passes over all labels, so the same candidates are prepared once.
@@ -116,7 +115,7 @@ impl System for TreeModel {
     fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, _: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
         let mut shared = Restriction::default();
         match ask.candidates {
-            Candidates::All => return Ok(Answers::of(self.predict_batch(rows.sparse(), &params(self, ask)))),
+            Candidates::All => return Ok(Answers::of(self.predict_batch(rows.sparse(), &params(ask)))),
             Candidates::Labels(labels) => self.restrict_into(labels, &mut shared).map_err(|e| (0, e.into()))?,
             Candidates::ByQuery { .. } => {}
         }
@@ -143,7 +142,7 @@ impl System for TreeModel {
     }
 
     fn touched(&self, row: SparseRow<'_>, ask: &Ask<'_>, scratch: &mut dyn Any, touched: &mut Touched) -> bool {
-        let (params, scratch) = (params(self, ask), scratch_of::<Scratch>(scratch));
+        let (params, scratch) = (params(ask), scratch_of::<Scratch>(scratch));
         self.predict_traced(row, &params, &mut scratch.predict, &mut Vec::new(), |level, query, parents| {
             parents.iter().for_each(|&parent| touched.add(level, query, parent, params.choice));
         });

@@ -154,7 +154,7 @@ pub struct CandidateSettings {
     pub probes: Option<u32>,
     /// Labels per bucket.
     pub per_bucket: Option<usize>,
-    /// When labels are rehashed.
+    /// Rehash policy.
     pub upkeep: Option<String>,
     /// Steps until the first rebuild.
     pub every: Option<u64>,

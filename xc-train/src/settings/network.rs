@@ -114,7 +114,7 @@ pub enum OptimizerName {
     Momentum,
     /// Stochastic gradient descent.
     Sgd,
-    /// Adagrad with one number for each row of weights.
+    /// Row-wise Adagrad.
     RowAdagrad,
 }
 
@@ -150,7 +150,7 @@ pub enum ScheduleName {
 /// What the settings come to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NetworkSettings {
-    /// Units of each layer, input first.
+    /// Hidden layer sizes, input side first.
     pub widths: Vec<usize>,
     /// How embeddings begin.
     pub init: EmbeddingInit,

@@ -97,7 +97,7 @@ fn labels_and_options_that_the_model_does_not_have_are_refused() {
     let with = |search| QueryOptions { search, ..QueryOptions::default() };
     assert_eq!(refused(&model, query, &with(SearchOptions { beam: Some(0), ..Default::default() })), QueryError::Beam);
     let error = refused(&model, query, &with(SearchOptions { max_labels: Some(3), ..Default::default() }));
-    assert_eq!(error.to_string(), "option \"max-labels\" is none of a model of kind \"tree\"");
+    assert_eq!(error.to_string(), "models of kind \"tree\" have no option \"max-labels\"");
 
     let folder = tempfile::tempdir().unwrap();
     folders::dense(folder.path(), Front::Plain, Loss::Bce);

@@ -3,7 +3,7 @@
 use crate::features;
 use std::path::Path;
 use xc_hash::universal::Family;
-use xc_mach::{Decoder, Effort};
+use xc_mach::Decoder;
 use xc_nn::schedule::Constant;
 use xc_nn::trainer::{Silent, Subset};
 use xc_nn::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
@@ -78,14 +78,14 @@ fn labels_are_found_through_a_fifth_as_many_buckets() {
     for loss in [Loss::Softmax, Loss::Bce] {
         let params = params(Family::Prime, loss);
         let (model, x, y) = model(&params, &[0, 1, 2, 3, 4, 5], 60);
-        let answers = model.predict_batch(rows(&x), &model.asking(1)).unwrap();
+        let answers = model.predict_batch(rows(&x), &Asking::top(1)).unwrap();
         // Row 1 has no feature.
         let hits = (0..x.rows()).filter(|&i| answers.ranked.row(i)[0].label == y.row(i)[0]).count();
         assert!(hits * 10 >= 9 * x.rows(), "{loss:?}: {hits} of {}", x.rows());
         assert!(answers.certificates.iter().all(|c| c.exact));
         // One repetition cannot tell the labels of a bucket apart.
         let one = model.select(&[3]).unwrap();
-        let answers = one.predict_batch(rows(&x), &one.asking(1)).unwrap();
+        let answers = one.predict_batch(rows(&x), &Asking::top(1)).unwrap();
         let alone = (0..x.rows()).filter(|&i| answers.ranked.row(i)[0].label == y.row(i)[0]).count();
         assert!(alone * 2 < hits, "{loss:?}: {alone} against {hits}");
     }
@@ -127,7 +127,7 @@ fn batch_one_candidates_and_a_plain_loop_agree() {
             .collect();
         let mut scratch = MachScratch::default();
         for decoder in Decoder::ALL {
-            let asking = Asking { top_k: 100, decoder, effort: Effort::Exact };
+            let asking = Asking { decoder: Some(decoder), ..Asking::top(100) };
             let batch = model.predict_batch(rows(&x), &asking).unwrap();
             let restricted = model.predict_candidates(rows(&x), |i| &some[i], 4, decoder).unwrap();
             for i in 0..x.rows() {
@@ -175,7 +175,7 @@ fn what_is_saved_answers_as_before_and_survives_the_loss_of_a_repetition() {
     let open = || MachContainer::open(&path, OpenMode::Map).unwrap();
     let (opened, lost) = open().model(None).unwrap();
     assert!(lost.is_empty());
-    let asking = model.asking(7);
+    let asking = Asking::top(7);
     assert_eq!(opened.predict_batch(rows(&x), &asking), model.predict_batch(rows(&x), &asking));
     let (pair, _) = open().model(Some(&[5, 0])).unwrap();
     assert_eq!(pair.assignment().numbers(), [0, 5]);
@@ -208,7 +208,7 @@ fn what_is_saved_answers_as_before_and_survives_the_loss_of_a_repetition() {
 fn labels_are_added_without_training() {
     let (model, x, _) = model(&params(Family::MultiplyShift, Loss::Softmax), &[0, 1], 2);
     let grown = model.grown_to(N_LABELS + 9).unwrap();
-    let all = |m: &MachModel| m.predict_batch(rows(&x), &m.asking(1000)).unwrap().ranked;
+    let all = |m: &MachModel| m.predict_batch(rows(&x), &Asking::top(1000)).unwrap().ranked;
     let (before, after) = (all(&model), all(&grown));
     for (before, after) in before.iter().zip(after.iter()) {
         assert_eq!(after.len(), N_LABELS + 9);

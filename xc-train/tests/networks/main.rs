@@ -2,6 +2,9 @@
 
 mod classifier;
 mod mach;
+#[expect(unreachable_pub, dead_code, reason = "an example has its main at the root")]
+#[path = "../../examples/your_method.rs"]
+mod your_method;
 
 use xc_sparse::{CsrMatrix, LabelRows};
 
@@ -24,4 +27,14 @@ fn features(n: usize, n_features: usize) -> CsrMatrix {
 fn targets(n: usize, n_outputs: usize) -> LabelRows {
     let rows = (0..n).map(|i| (0..i % 5).take(3).map(|j| ((i * 3 + j * 5) % n_outputs) as u32).collect::<Vec<_>>());
     LabelRows::from_lists(rows, n_outputs).unwrap()
+}
+
+#[test]
+fn a_method_of_ones_own_is_trained_saved_evaluated_and_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let (own, dense) = your_method::run(folder.path()).unwrap();
+    assert!(own > 0.8 && dense > 0.8, "P@1 {own} and {dense}");
+    for file in ["mine.txt", "dense.txt", "model/config.json"] {
+        assert!(folder.path().join(file).exists(), "{file}");
+    }
 }

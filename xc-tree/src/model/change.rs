@@ -20,7 +20,7 @@ pub struct TreeChanges<'a> {
     /// Answer only these labels, given in any order. They keep their ids, and their scores if the beam
     /// reaches them.
     pub keep_labels: Option<&'a [LabelId]>,
-    /// How margins become scores, and with them the order of a beam's clusters.
+    /// Maps margins to scores, and with them the order of a beam's clusters.
     pub post: Option<PostProcessor>,
 }
 

@@ -27,7 +27,7 @@ pub struct ModelInfo {
     pub n_features: usize,
     /// Number of labels; label ids are below it.
     pub n_labels: usize,
-    /// How margins become scores.
+    /// Maps margins to scores.
     pub post: PostProcessor,
     /// Whether a query's row is scaled to length 1 before anything else.
     pub normalise_rows: bool,

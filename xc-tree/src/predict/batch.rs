@@ -3,7 +3,7 @@
 //! Alg. 3).
 
 use super::ensemble::Means;
-use super::online::PredictParams;
+use super::online::{PredictParams, Sought};
 use super::scores::{Leaves, Reached, offer_nodes, scaled};
 use super::top;
 use crate::model::{Tree, TreeModel};
@@ -81,6 +81,7 @@ impl TreeModel {
     /// # Panics
     /// If a value is not finite.
     pub fn predict_batch(&self, queries: CsrView<'_>, params: &PredictParams) -> RankedBatch {
+        let params = &params.of(self);
         let rows = queries;
         let n = rows.rows();
         let threads = rayon::current_num_threads();
@@ -103,7 +104,7 @@ impl TreeModel {
         &self,
         rows: &CsrView<'_>,
         range: std::ops::Range<usize>,
-        params: &PredictParams,
+        params: &Sought,
         scratch: &mut TileScratch,
     ) -> RankedBatch {
         let n = range.len();
@@ -138,7 +139,7 @@ impl TreeModel {
     }
 
     /// Rows of a tile, at most.
-    fn most_rows(&self, params: &PredictParams) -> usize {
+    fn most_rows(&self, params: &Sought) -> usize {
         let most = TILE.min(TILE_CANDIDATES / params.beam.max(params.top_k).max(1));
         if self.trees.len() == 1 {
             return most.max(1);
@@ -159,7 +160,7 @@ impl TreeModel {
         &self,
         tree: &Tree,
         queries: &[QueryView<'_>],
-        params: &PredictParams,
+        params: &Sought,
         product: &mut ProductScratch,
         selects: &mut [TopK],
         beams: &mut Beams,
@@ -231,7 +232,7 @@ impl TreeModel {
     fn descend(
         &self,
         next: &ChunkedView<'_>,
-        params: &PredictParams,
+        params: &Sought,
         selects: &mut [TopK],
         keeps_all: bool,
         all: &mut Vec<Candidate>,

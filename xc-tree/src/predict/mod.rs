@@ -28,7 +28,7 @@ impl TreeModel {
     /// ([`SparseRow::from_checked`]).
     pub fn predict(&self, row: SparseRow<'_>, top_k: usize) -> Vec<Scored> {
         let mut out = Vec::new();
-        self.predict_one(row, &PredictParams::new(self, top_k), &mut PredictScratch::default(), &mut out);
+        self.predict_one(row, &PredictParams::top(top_k), &mut PredictScratch::default(), &mut out);
         out
     }
 }

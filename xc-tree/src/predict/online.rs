@@ -13,27 +13,41 @@ use xc_sparse::rank::{Scored, TopK};
 pub struct PredictParams {
     /// Labels returned per query; fewer if the beam reaches fewer.
     pub top_k: usize,
-    /// Clusters kept per level.
-    pub beam: usize,
+    /// Clusters kept per level. Default: the model's.
+    pub beam: Option<usize>,
     /// The iterator of the products.
     pub choice: Choice,
 }
 
 impl PredictParams {
-    /// The model's own beam.
-    pub fn new(model: &TreeModel, top_k: usize) -> Self {
-        Self { top_k, beam: model.info().beam.max(1), choice: Choice::Auto }
+    /// The `k` best labels, with the model's own beam.
+    pub const fn top(k: usize) -> Self {
+        Self { top_k: k, beam: None, choice: Choice::Auto }
     }
 
     /// Another beam.
     pub fn with_beam(self, beam: usize) -> Self {
-        Self { beam, ..self }
+        Self { beam: Some(beam), ..self }
     }
 
     /// Another iterator.
     pub fn with_choice(self, choice: Choice) -> Self {
         Self { choice, ..self }
     }
+
+    /// With the beam of this model where none is given.
+    pub(super) fn of(self, model: &TreeModel) -> Sought {
+        let beam = self.beam.unwrap_or(model.info().beam.max(1));
+        Sought { top_k: self.top_k, beam, choice: self.choice }
+    }
+}
+
+/// [`PredictParams`] of one model.
+#[derive(Clone, Copy)]
+pub(super) struct Sought {
+    pub(super) top_k: usize,
+    pub(super) beam: usize,
+    pub(super) choice: Choice,
 }
 
 /// Memory of one thread's predictions, reused from query to query.
@@ -97,6 +111,7 @@ impl TreeModel {
         mut trace: impl FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32]),
     ) {
         out.clear();
+        let params = &params.of(self);
         let mut room = std::mem::take(&mut scratch.scaled);
         let row = scaled(row, &self.info, &mut room);
         let PredictScratch { query, search, reached, means, .. } = scratch;
@@ -129,7 +144,7 @@ const WAVE: usize = 3;
 struct Search<'s, T> {
     tree: &'s Tree,
     post: PostProcessor,
-    params: &'s PredictParams,
+    params: &'s Sought,
     scratch: &'s mut SearchScratch,
     // Where all leaves go that are reached, in one of several trees.
     reached: Option<&'s mut Reached>,

@@ -133,7 +133,7 @@ impl TextModel {
     /// *Cost*: see [`TreeModel::predict`].
     pub fn predict(&self, text: &str, top_k: usize) -> Vec<Scored> {
         let mut out = Vec::new();
-        self.predict_one(text, &PredictParams::new(&self.tree, top_k), &mut TextScratch::default(), &mut out);
+        self.predict_one(text, &PredictParams::top(top_k), &mut TextScratch::default(), &mut out);
         out
     }
 
@@ -210,8 +210,8 @@ mod tests {
         let rows = trained.pipeline().transform_batch(&texts);
         let shape = (texts.len(), rows.n_features);
         let rows = CsrMatrix::try_new(shape, rows.indptr, rows.indices, rows.values).unwrap();
-        let batch = trained.tree().predict_batch(rows.view(), &PredictParams::new(trained.tree(), 3));
-        let (params, mut scratch, mut out) = (PredictParams::new(opened.tree(), 3), TextScratch::default(), Vec::new());
+        let batch = trained.tree().predict_batch(rows.view(), &PredictParams::top(3));
+        let (params, mut scratch, mut out) = (PredictParams::top(3), TextScratch::default(), Vec::new());
         for (i, text) in texts.iter().enumerate() {
             opened.predict_one(text, &params, &mut scratch, &mut out);
             assert_eq!((&out[..], &opened.predict(text, 3)[..]), (batch.row(i), batch.row(i)));

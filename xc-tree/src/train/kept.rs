@@ -9,7 +9,7 @@ use xc_sparse::chunked::ChunkRows;
 use xc_sparse::dtype::DType;
 use xc_sparse::store::{ArrayStream, CheckpointError, Container, ContainerWriter, WriteError};
 
-/// Bytes of a level that are read before the pages of its files are let go of.
+/// Bytes of a level that are read before the pages of its files are released.
 const RESIDENT: usize = 8 << 20;
 
 /// Takes the chunks of a level, in any order and from any thread.
@@ -76,7 +76,7 @@ pub(super) struct KeptLevel {
     columns: Buffer<u32>,
     values: Buffer<f32>,
     bias: Buffer<f32>,
-    /// Bytes read since pages were let go of.
+    /// Bytes read since pages were released.
     read: AtomicUsize,
 }
 

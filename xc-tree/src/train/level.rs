@@ -1,4 +1,4 @@
-//! The rankers of one level: which instances teach which parent, and who solves what when.
+//! The rankers of one level: training instances of each parent; scheduling of the solvers.
 //!
 //! Parents whose work is large beside the whole level are done one at a time, their groups of
 //! siblings in parallel; the others side by side, the largest first. Neither order nor threads

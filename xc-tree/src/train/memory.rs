@@ -34,7 +34,7 @@ pub struct TreeMemory {
 }
 
 impl TreeMemory {
-    /// Estimate for a training run whose weights go to a checkpoint ([`train_kept`](super::train_kept)).
+    /// Estimate for a training run whose weights go to a checkpoint ([`train_out_of_core`](super::train_out_of_core)).
     ///
     /// *Cost*: a pass over some thousand labels' instances.
     pub fn kept(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize) -> Self {

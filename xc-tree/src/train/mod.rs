@@ -19,7 +19,6 @@ mod checkpoint;
 mod cluster;
 mod input;
 mod kept;
-mod kept_trees;
 mod label_vectors;
 mod level;
 mod linear;
@@ -28,18 +27,19 @@ mod memory;
 mod negatives;
 mod observe;
 mod params;
+mod stored_trees;
 mod weights;
 
 pub use check::TrainError;
 pub use checkpoint::{CHECKPOINT, checkpoint_key};
 pub use cluster::{ClusterMethod, ClusterParams};
 pub use input::TrainInput;
-pub use kept_trees::{KeptError, KeptTrees};
 pub use label_vectors::{LabelRepresentation, LabelVectors};
 pub use linear::{LinearParams, Loss};
 pub use memory::TreeMemory;
 pub use observe::{Event, NoObserver, Observer};
 pub use params::{CheckTreeParamsError, Negatives, Preset, TreeParams, UnknownPreset, Unseen};
+pub use stored_trees::{KeptError, StoredTrees};
 
 use crate::model::{Topology, TreeModel, TreeParts};
 use check::{Foresee, check};
@@ -86,7 +86,7 @@ impl TreeModel {
 ///
 /// `checkpoint` has the key of [`checkpoint_key`]: the shape and each finished level are kept there, and
 /// a later call with the same input and parameters continues from them. [`Checkpoint::finish`] removes
-/// it once the model is saved. At the end all weights are in memory; [`train_kept`] leaves them in the
+/// it once the model is saved. At the end all weights are in memory; [`train_out_of_core`] leaves them in the
 /// checkpoint.
 ///
 /// # Errors
@@ -110,12 +110,12 @@ pub fn train_trees(
 ///
 /// # Errors
 /// See [`TrainError`].
-pub fn train_kept<'c>(
+pub fn train_out_of_core<'c>(
     input: &TrainInput<'_>,
     params: &TreeParams,
     observer: &dyn Observer,
     checkpoint: &'c Checkpoint,
-) -> Result<KeptTrees<'c>, TrainError> {
+) -> Result<StoredTrees<'c>, TrainError> {
     checked(input, params, TreeMemory::kept, |input| {
         (0..params.n_trees).try_for_each(|tree| {
             let kept = TreeCheckpoint { checkpoint, tree };
@@ -123,7 +123,7 @@ pub fn train_kept<'c>(
         })
     })?;
     let info = params.model_info(input);
-    Ok(KeptTrees::new(checkpoint, info, params.n_trees, params.precision))
+    Ok(StoredTrees::new(checkpoint, info, params.n_trees, params.precision))
 }
 
 /// Trains only tree number `tree` of an ensemble: it equals tree `tree` of [`train_trees`].
@@ -143,7 +143,7 @@ pub fn train_tree(
     checked(input, params, one, |input| one_tree(input, params, tree, observer, checkpoint))
 }
 
-/// Hands on the input as it is trained on, once it has been checked.
+/// Validates and normalises the input.
 fn checked<T>(
     input: &TrainInput<'_>,
     params: &TreeParams,
@@ -170,7 +170,7 @@ fn one_tree(
     Ok(TreeParts { levels: levels.collect::<Result<_, _>>()?, ..parts })
 }
 
-/// Trains what a tree lacks. Its weights are in the checkpoint then, and the parts have none; where
+/// Trains the levels missing from the checkpoint. A tree's weights are in the checkpoint then, and the parts have none; where
 /// there is no checkpoint they are in the parts.
 fn grow(
     input: &TrainInput<'_>,

@@ -35,7 +35,7 @@ pub struct TreeParams {
     /// it is not, all rows are divided by their typical length ([`xc_sparse::rows::typical_length`]), so that the
     /// parameters of [`LinearParams`] mean the same at every scale of the features; relative lengths stay.
     pub normalise_rows: bool,
-    /// How margins become scores; `None`: chosen by the loss, see [`TreeParams::post_processor`].
+    /// Maps margins to scores; `None`: chosen by the loss, see [`TreeParams::post_processor`].
     pub post: Option<PostProcessor>,
     /// Clusters that a prediction keeps per level if its caller gives no beam; 1 or more.
     pub beam: usize,

@@ -15,11 +15,13 @@ use xc_metrics::Metric;
 /// Reads the log.jsonl of each run (MODEL.log, or the file itself) and plots a metric and the
 /// loss on the validation instances against steps, epochs or training time: wall-clock seconds
 /// or seconds of all cores, without validation. A table shows the best value of each run and
-/// where it was reached.
+/// where it was reached. Logs of one name are runs of several seeds: curves are their means, and
+/// the table has the mean and the standard deviation of the best values.
 ///
 /// Examples:
 ///   xc bench curves --log a.model.log --log b.model.log --output race.svg
 ///   xc bench curves --log all=dense.log --log lists=lns.log --x wall --log-x --output race.svg
+///   xc bench curves --log lns=seed0.log --log lns=seed1.log --log lns=seed2.log --output lns.svg
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
@@ -75,14 +77,22 @@ impl Over {
 }
 
 /// The validations of a training run.
-struct Curve {
-    name: String,
+struct Run {
     metric: Vec<(f64, f64)>,
     loss: Vec<(f64, f64)>,
 }
 
-impl Curve {
-    fn read(argument: &str, args: &Args) -> Result<Self, CliError> {
+/// The runs of one name.
+struct Curve {
+    name: String,
+    metric: Vec<(f64, f64)>,
+    loss: Vec<(f64, f64)>,
+    /// Where each run was best first, and the value.
+    best: Vec<(f64, f64)>,
+}
+
+impl Run {
+    fn read(argument: &str, args: &Args) -> Result<(String, Self), CliError> {
         let (name, path) = match argument.split_once('=') {
             Some((name, path)) if !name.contains('/') => (name.to_owned(), Path::new(path)),
             _ => (argument.to_owned(), Path::new(argument)),
@@ -95,7 +105,7 @@ impl Curve {
                 "{shown}: {e}; expected the log of a training run: MODEL.log, or its log.jsonl"
             ))
         })?;
-        let mut curve = Self { name, metric: Vec::new(), loss: Vec::new() };
+        let mut curve = Self { metric: Vec::new(), loss: Vec::new() };
         for (number, line) in without_mark(&text).lines().enumerate() {
             let line: Value = serde_json::from_str(line)
                 .map_err(|e| CliError::usage(format_args!("{shown}: line {}: {}", number + 1, chain(&e))))?;
@@ -111,7 +121,7 @@ impl Curve {
                 args.x.axis()
             )));
         }
-        Ok(curve)
+        Ok((name, curve))
     }
 
     /// The best value and where it was reached first.
@@ -121,9 +131,46 @@ impl Curve {
     }
 }
 
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let n = values.len() as f64;
+    values.sum::<f64>() / n
+}
+
+impl Curve {
+    fn of(name: String, runs: &[Run]) -> Self {
+        let means = |points: fn(&Run) -> &[(f64, f64)]| {
+            let shortest = runs.iter().map(|run| points(run).len()).min().unwrap_or(0);
+            let at = |i: usize| (mean(runs.iter().map(|r| points(r)[i].0)), mean(runs.iter().map(|r| points(r)[i].1)));
+            (0..shortest).map(at).collect()
+        };
+        let best = runs.iter().map(Run::best).collect();
+        Self { name, metric: means(|run| &run.metric), loss: means(|run| &run.loss), best }
+    }
+
+    /// Where the runs are best, and how good: means.
+    fn best(&self) -> (f64, f64) {
+        (mean(self.best.iter().map(|best| best.0)), mean(self.best.iter().map(|best| best.1)))
+    }
+
+    /// The standard deviation of the best values, of two runs and more.
+    fn deviation(&self) -> Option<f64> {
+        let (n, mean) = (self.best.len(), self.best().1);
+        let squares: f64 = self.best.iter().map(|best| (best.1 - mean).powi(2)).sum();
+        (n > 1).then(|| (squares / (n - 1) as f64).sqrt())
+    }
+}
+
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     output::check(&args.output)?;
-    let curves: Vec<Curve> = args.logs.iter().map(|log| Curve::read(log, args)).collect::<Result<_, _>>()?;
+    let mut runs: Vec<(String, Vec<Run>)> = Vec::new();
+    for log in &args.logs {
+        let (name, run) = Run::read(log, args)?;
+        match runs.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, runs)) => runs.push(run),
+            None => runs.push((name, vec![run])),
+        }
+    }
+    let curves: Vec<Curve> = runs.into_iter().map(|(name, runs)| Curve::of(name, &runs)).collect();
     let metric = args.metric.to_string();
     let linear = |name| Axis { name, scale: Scale::Linear };
     let lines = |points: fn(&Curve) -> &[(f64, f64)]| {
@@ -137,7 +184,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let x = Axis { name: args.x.axis(), scale };
     Picture { title: "Validation", x, charts }.write(&args.output).map_err(|e| CliError::unwritable(&e))?;
     if context.json {
-        let best = |curve: &Curve| json!({ "name": curve.name, "best": curve.best().1, "at": curve.best().0 });
+        let best = |curve: &Curve| {
+            let ((at, best), runs) = (curve.best(), curve.best.len());
+            json!({ "name": curve.name, "best": best, "at": at, "runs": runs, "deviation": curve.deviation() })
+        };
         let report =
             json!({ "metric": metric, "x": args.x.axis(), "trainings": curves.iter().map(best).collect::<Vec<_>>() });
         return output::print(&report.to_string());
@@ -146,7 +196,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let mut text = format!("{:<width$}  {:>8}  at {}\n", "training", format!("best {metric}"), args.x.axis());
     for curve in &curves {
         let (at, best) = curve.best();
-        text += &format!("{:<width$}  {:>8.2}  {at:.1}\n", curve.name, 100.0 * best);
+        text += &format!("{:<width$}  {:>8.2}  {at:.1}", curve.name, 100.0 * best);
+        if let Some(deviation) = curve.deviation() {
+            text += &format!("  ± {:.2} over {} runs", 100.0 * deviation, curve.best.len());
+        }
+        text += "\n";
     }
     output::print(text.trim_end())
 }

@@ -145,7 +145,7 @@ fn check(index: &Index, path: &Path, queries: DenseRows<'_>) -> Result<(), CliEr
     if queries.is_empty() {
         return Err(CliError::usage(format_args!("{}: no queries", path.display())));
     }
-    let answer = index.search_batch(queries, SearchParams::new(0, 0.0), None);
+    let answer = index.search_batch(queries, SearchParams::top(0).with_width(0.0), None);
     answer.map(|_| ()).map_err(|e| CliError::input(path, &e))
 }
 
@@ -277,7 +277,7 @@ fn measure(
     context: &Context,
 ) -> Result<Measured, CliError> {
     let Tried { scope, fitted } = tried;
-    let params = SearchParams { k: args.asked.top_k, scope };
+    let params = SearchParams::top(args.asked.top_k).with_scope(scope);
     let (mut best, mut last) = (f64::INFINITY, None);
     for _ in 0..args.runs {
         let begin = Instant::now();

@@ -70,8 +70,7 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
         }
     };
     let filter = bits.as_deref().map(Filter::Bits);
-    let scope = args.scope.scope(&index)?.unwrap_or_else(|| index.usual());
-    let params = SearchParams { k: args.asked.top_k, scope };
+    let params = SearchParams { top_k: args.asked.top_k, scope: args.scope.scope(&index)? };
     let lengths = match args.prove {
         Some(_) => Some(index.lengths().ok_or_else(|| {
             let metric = index.metric().name();
@@ -80,14 +79,14 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
         None => None,
     };
     let mut found = if args.exact {
-        context.on_threads(|| index.exact(rows(&asked), params.k, filter.as_ref()))
+        context.on_threads(|| index.exact(rows(&asked), params.top_k, filter.as_ref()))
     } else {
         let found = context.on_threads(|| index.search_batch(rows(&asked), params, filter.as_ref()));
         found.map_err(|e| CliError::input(&args.asked.queries, &e))?.0
     };
     say_without_direction(index.metric(), zeros(rows(&asked)), context);
     if let (Some(lengths), Some(most)) = (lengths, args.prove) {
-        let prove = || lengths.complete(index.rows(), rows(&asked), (params.k, most as usize), &found);
+        let prove = || lengths.complete(index.rows(), rows(&asked), (params.top_k, most as usize), &found);
         let (proven, n) = context.on_threads(prove);
         context.note(format_args!("the answers of {n} of {} queries are proven to be exact", found.len()));
         found = proven;

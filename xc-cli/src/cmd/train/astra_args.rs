@@ -65,7 +65,7 @@ impl AstraArgs {
         let mut out = Vec::new();
         let decay = match session.params.loss {
             Loss::Softmax => "one label is right",
-            _ => "each label is right or not",
+            _ => "multi-label loss",
         };
         out.push(("loss", format!("{decay}; biases are initialised from the frequency of each label")));
         let of = all.params(n_labels).unwrap_or_default();

@@ -94,7 +94,7 @@ pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
                  ones before many labels"
             )
         }
-        None => "vectors: nothing follows from their number".to_owned(),
+        None => "vectors: defaults do not depend on their number".to_owned(),
     };
     ("sizes", said)
 }

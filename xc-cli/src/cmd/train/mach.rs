@@ -16,7 +16,9 @@ use serde_json::{Value, json};
 use xc_mach::Sizing;
 use xc_sparse::store::{ContainerWriter, Layout, OpenMode, to_parameter};
 use xc_train::classifier::{ClassifierParams, Preset};
-use xc_train::mach::{self, CHECKPOINT, KIND, MachContainer, MachParams, Repetition, bucket_rows, repetition_seed};
+use xc_train::mach::{
+    self, Asking, CHECKPOINT, KIND, MachContainer, MachParams, Repetition, bucket_rows, repetition_seed,
+};
 use xc_train::settings::mach::{self as settings, MachSettings};
 use xc_train::settings::{Setting, Table, serialised};
 
@@ -225,7 +227,7 @@ impl System for Args {
             answer: Some(Box::new(move |features| {
                 let container = MachContainer::open(model, OpenMode::Map);
                 let (mach, _) = container.and_then(|c| c.model(None)).map_err(|e| CliError::failed(chain(&e)))?;
-                let answers = mach.predict_batch(features, &mach.asking(5));
+                let answers = mach.predict_batch(features, &Asking::top(5));
                 answers.map(|a| a.ranked).map_err(|e| CliError::failed(format_args!("validation: {}", chain(&e))))
             })),
             what,

@@ -25,7 +25,8 @@ use xc_sparse::io::UnknownLabels;
 use xc_sparse::store::ContainerWriter;
 use xc_train::model::{HoldOut, TrainingRows};
 use xc_tree::{
-    BuildError, CHECKPOINT, KeptError, TrainError, TrainInput, TreeParams, WeightCounts, checkpoint_key, train_kept,
+    BuildError, CHECKPOINT, KeptError, TrainError, TrainInput, TreeParams, WeightCounts, checkpoint_key,
+    train_out_of_core,
 };
 
 /// Everything that was named, opened and checked.
@@ -115,7 +116,7 @@ pub(in crate::cmd) fn train(
     let watch = Watch::new(context);
     let key = checkpoint_key(&inputs.train_input(), &params);
     let checkpoint = folder.begin(key).map_err(|e| checkpoint_error(&e))?;
-    let trained = train_kept(&inputs.train_input(), &params, &watch, &checkpoint);
+    let trained = train_out_of_core(&inputs.train_input(), &params, &watch, &checkpoint);
     drop(watch);
     let trees = trained.map_err(|e| training_error(&args.data.place.train, &e))?;
     let train_s = start.elapsed().as_secs_f64();

@@ -57,7 +57,7 @@ fn answer(
     rows: &CsrMatrix,
     context: &Context,
 ) -> Result<RankedBatch, CliError> {
-    let params = PredictParams::new(model, 5);
+    let params = PredictParams::top(5);
     let mut answers = RankedBatch::new();
     for first in (0..rows.rows()).step_by(AT_ONCE) {
         context.check_interrupt()?;

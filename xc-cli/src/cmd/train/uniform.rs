@@ -173,7 +173,7 @@ impl System for Args {
         let (unseen, n_labels) = (session.n_unseen(), session.shape.n_labels);
         if unseen > 0 {
             session.context.note(format_args!(
-                "{unseen} of {n_labels} labels have no training instance: they are taught to be false everywhere"
+                "{unseen} of {n_labels} labels have no training instance: they are trained as negatives only"
             ));
         }
         Ok(())

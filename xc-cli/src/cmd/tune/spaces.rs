@@ -89,7 +89,7 @@ const TFIDF: Searched = Searched {
 const WIDTHS: Searched = usual(
     "network.widths",
     &[USUAL, "128", "256", "512", "1024"],
-    "few rows want wide embeddings, very many labels narrow ones",
+    "small data sets need wide embeddings, very many labels narrow ones",
 );
 
 const INIT: Searched = usual("network.init", &[USUAL, "random", "lsa"], "lsa suits long texts");
@@ -112,11 +112,8 @@ const LOSS: Searched = usual(
     "the squared hinge leaves labels alone that are right by a margin",
 );
 
-const EPOCHS: Searched = usual(
-    "epochs",
-    &[USUAL, "3", "5", "10", "20", "40"],
-    "few rows want more, rare labels are learned by heart in too many",
-);
+const EPOCHS: Searched =
+    usual("epochs", &[USUAL, "3", "5", "10", "20", "40"], "small data sets need more; too many overfit rare labels");
 
 const RATE: Searched = usual(
     "optimizer.rate",

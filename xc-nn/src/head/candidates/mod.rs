@@ -496,13 +496,13 @@ impl Head for Sampled {
     fn rank(
         &self,
         input: &Activations,
-        judged_by: Option<(Targets<'_>, Loss)>,
+        truth: Option<(Targets<'_>, Loss)>,
         k: usize,
         scratch: &mut SampledScratch,
         out: &mut Ranked,
     ) -> Result<(), StepError> {
         let SampledScratch { tiled, ranks, .. } = scratch;
-        tiled::rank(self.weights(), input, judged_by, k, self.params.precision, tiled, ranks, out);
+        tiled::rank(self.weights(), input, truth, k, self.params.precision, tiled, ranks, out);
         Ok(())
     }
 }

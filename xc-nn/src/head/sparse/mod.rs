@@ -472,12 +472,12 @@ impl Head for Sparse {
     fn rank(
         &self,
         input: &Activations,
-        judged_by: Option<(Targets<'_>, Loss)>,
+        truth: Option<(Targets<'_>, Loss)>,
         k: usize,
         scratch: &mut SparseScratch,
         out: &mut Ranked,
     ) -> Result<(), StepError> {
-        self.ranked(input, judged_by, k, scratch, out);
+        self.ranked(input, truth, k, scratch, out);
         Ok(())
     }
 }

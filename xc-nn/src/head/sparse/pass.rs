@@ -342,6 +342,7 @@ impl Task<'_> {
             Loss::Bce | Loss::Nce => self.judge_by(Loss::Bce, of, sums, positive),
             Loss::SquaredHinge if of.weight == 1.0 => self.judge_by(Loss::SquaredHinge, NONE, sums, positive),
             Loss::SquaredHinge => self.judge_by(Loss::SquaredHinge, of, sums, positive),
+            Loss::Own(loss) => self.judge_by(Loss::Own(loss), of, sums, positive),
         }
     }
 
@@ -358,7 +359,7 @@ impl Task<'_> {
             let (log_q, weight) = match loss {
                 _ if is_true => (0.0, 1.0),
                 Loss::Softmax => (of.log_q, 1.0),
-                Loss::Bce | Loss::Nce | Loss::SquaredHinge => (0.0, of.weight),
+                _ => (0.0, of.weight),
             };
             let (value, gradient) = loss.loss_and_gradient(*z - log_q, is_true, self.shares[lane]);
             total += value * weight;

@@ -56,14 +56,14 @@ impl Sparse {
     pub(super) fn ranked(
         &self,
         input: &Activations,
-        judged_by: Option<(Targets<'_>, Loss)>,
+        truth: Option<(Targets<'_>, Loss)>,
         k: usize,
         scratch: &mut SparseScratch,
         out: &mut Ranked,
     ) {
         out.best.clear();
         out.losses.clear();
-        if judged_by.is_none() && input.len() <= ALONE {
+        if truth.is_none() && input.len() <= ALONE {
             let RankScratch { one, best, .. } = &mut scratch.ranks;
             for i in 0..input.len() {
                 self.rank_one(input.row(i), k, one, best);
@@ -74,10 +74,10 @@ impl Sparse {
         let n = self.connections.n_labels();
         scratch.lines.fill(input.values(), input.len(), input.width());
         let n_blocks = scratch.lines.n_blocks();
-        if let Some((targets, _)) = judged_by {
+        if let Some((targets, _)) = truth {
             scratch.fill_positives(targets);
         }
-        let totals = match judged_by {
+        let totals = match truth {
             Some((targets, loss)) => self.totals(Tile::Range { first: 0, len: n }, loss, targets, scratch),
             None => Vec::new(),
         };
@@ -97,10 +97,10 @@ impl Sparse {
             let mut bars = Sums::default();
             bars.as_flattened_mut().fill(if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY });
             *losses = [0.0f64; LANES];
-            let mut cursor = judged_by.map(|_| steps.positives[block].from(outputs.start));
+            let mut cursor = truth.map(|_| steps.positives[block].from(outputs.start));
             let tile = Tile::Range { first: outputs.start, len: outputs.len() };
             self.each(tile, block, steps, |_, output, sums| {
-                if let (Some((_, loss)), Some(cursor)) = (judged_by, &mut cursor) {
+                if let (Some((_, loss)), Some(cursor)) = (truth, &mut cursor) {
                     let shares = totals.get(block).map_or(&NONE, |of| &of.shares);
                     add_losses(loss, shares, cursor, output, sums, losses);
                 }
@@ -121,7 +121,7 @@ impl Sparse {
                 top.reset(k);
                 of_block.iter_mut().for_each(|part| part.tops[lane].best().iter().for_each(|&item| top.push(item)));
                 out.best.push_row(top.sorted());
-                if judged_by.is_some() {
+                if truth.is_some() {
                     let shared = totals.get(block).map_or(0.0, |of| of.losses[lane]);
                     out.losses.push(shared + of_block.iter().map(|part| part.losses[lane]).sum::<f64>());
                 }

@@ -3,7 +3,9 @@
 use crate::label_rows::BiasCoordinate;
 use crate::sampler::{LabelWeights, Queries, SampleError};
 use rayon::prelude::*;
-use xc_ann::{BuildError, BuildParams, Graph, Metric, NoObserver, QueryError, Refresh, SearchParams, spared};
+use xc_ann::{
+    BuildError, BuildParams, Graph, Metric, NoObserver, QueryError, Refresh, SearchParams, rerank_candidates,
+};
 use xc_sparse::DenseRows;
 use xc_sparse::dense::dot;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
@@ -84,7 +86,7 @@ impl LabelGraph {
         let columns = weights.width() + 1;
         let asked = instances(self.bias, queries)?;
         let own = |place: usize| queries.targets.row(place).len().min(MOST_OWN);
-        let wanted = |place: usize| spared(k + own(place).next_power_of_two());
+        let wanted = |place: usize| rerank_candidates(k + own(place).next_power_of_two());
         let mut order: Vec<usize> = (0..queries.instances.len()).collect();
         order.sort_by_key(|&place| wanted(place));
         let width = self.graph.fitted().map_or(WIDEST, |fitted| fitted.width.min(WIDEST));
@@ -93,7 +95,7 @@ impl LabelGraph {
         for places in order.chunk_by(|&a, &b| wanted(a) == wanted(b)) {
             group.clear();
             places.iter().for_each(|&place| group.extend_from_slice(&asked[place * columns..][..columns]));
-            let params = SearchParams::new(wanted(places[0]), width);
+            let params = SearchParams::top(wanted(places[0])).with_width(width);
             let found = self.graph.search_codes_batch(DenseRows::new(&group, columns), params, None);
             let found = found.map_err(|error| match error {
                 QueryError::NotFinite { query } => SampleError::Vector { instance: queries.instances[places[query]] },

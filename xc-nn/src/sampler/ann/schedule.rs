@@ -259,8 +259,12 @@ fn retrieve(
         let mut labels_of = Vec::with_capacity(FITTED_TO * k);
         for first in (0..vectors.len()).step_by(FITTED_TO) {
             let asked = instances(first..vectors.len().min(first + FITTED_TO));
-            let found =
-                graph.search_batch(labels.view(), DenseRows::new(&asked, columns), SearchParams::new(k, width), None);
+            let found = graph.search_batch(
+                labels.view(),
+                DenseRows::new(&asked, columns),
+                SearchParams::top(k).with_width(width),
+                None,
+            );
             let (found, _) = found.map_err(|error| SampleError::Index(error.into()))?;
             labels_of.clear();
             for row in found.iter() {

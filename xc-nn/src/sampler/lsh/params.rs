@@ -22,7 +22,7 @@ pub struct LshParams {
     pub candidates: usize,
     /// Maximum number of labels of a bucket.
     pub per_bucket: usize,
-    /// When labels are rehashed.
+    /// Rehash policy.
     pub schedule: Schedule,
 }
 

@@ -245,7 +245,7 @@ impl ProductScratch {
         let mut sums = [0.0f32; MAX_WIDTH];
         for step in 0..blocks.len() + AHEAD {
             if let Some(block) = blocks.get(step).filter(|block| !block.cached) {
-                ask_for_headers(level, block, matches);
+                prefetch_headers(level, block, matches);
             }
             if let Some(block) = (step + 1).checked_sub(AHEAD).and_then(|at| blocks.get_mut(at)) {
                 ask_for_values(level, block, matches);
@@ -264,7 +264,7 @@ impl ProductScratch {
     }
 }
 
-fn ask_for_headers(level: &ChunkedView<'_>, block: &Block, matches: &Matches) {
+fn prefetch_headers(level: &ChunkedView<'_>, block: &Block, matches: &Matches) {
     let chunk = level.chunk(block.chunk);
     let rows = if block.confirmed { &matches.found.rows } else { &matches.candidates.rows };
     for &row in &rows[block.range.clone()] {

@@ -45,7 +45,7 @@ fn add<const DISTANCE: bool>(chains: &mut [__m256; CHAINS / 8], a: &[f32; CHAINS
     }
 }
 
-/// [`super::wide`]'s sum of two vectors, and of the second with itself where `SQUARES` says so (0 else).
+/// [`super::wide`]'s sum of two vectors, and of the second with itself if `SQUARES`, otherwise 0.
 ///
 /// # Safety
 /// The machine has AVX2; the vectors are equally long.

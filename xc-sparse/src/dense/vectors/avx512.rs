@@ -36,7 +36,7 @@ pub(super) unsafe fn sum<const DISTANCE: bool>(a: &[f32], b: &[f32]) -> f32 {
     _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
 }
 
-/// [`super::wide`]'s sums of a vector and each of some rows, and of each row with itself where `SQUARES` says so (0 else).
+/// [`super::wide`]'s sums of a vector and each of some rows, and of each row with itself if `SQUARES`, otherwise 0.
 ///
 /// # Safety
 /// The machine has AVX-512 F; the rows are as long as the vector.

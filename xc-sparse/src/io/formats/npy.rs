@@ -334,7 +334,8 @@ pub(crate) fn locate_in(name: &str, error: NpyError) -> ReadError {
 /// # Errors
 /// A shape that is not two-dimensional, a type that is not a number, values that f32 cannot hold,
 /// missing bytes.
-pub fn read_npy(path: &Path, options: &ReadOptions) -> Result<DenseMatrix, ReadError> {
+pub fn read_npy(path: impl AsRef<Path>, options: &ReadOptions) -> Result<DenseMatrix, ReadError> {
+    let path = path.as_ref();
     let (mut source, header, [rows, columns]) = open_dense(path, options)?;
     let mut values: Vec<f32> = Vec::new();
     let outcome = read_entries(&mut source.reading(), &header, |value| values.push(value));

@@ -229,7 +229,8 @@ fn damaged(file: &str, error: io::Error) -> ReadError {
 /// # Errors
 /// A damaged archive, missing members, unsupported types, row pointers that decrease, ids out of range,
 /// values that f32 cannot hold, an archive that expands beyond [`ReadOptions::max_expanded_bytes`].
-pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<NpzMatrix, ReadError> {
+pub fn read_npz(path: impl AsRef<Path>, options: &ReadOptions) -> Result<NpzMatrix, ReadError> {
+    let path = path.as_ref();
     let file = path.display().to_string();
     let mut archive = Archive::open(path, &file, options)?;
     if !archive.has("format.npy") && archive.has("indptr.npy") {
@@ -373,7 +374,8 @@ fn add_repeated(indices: &mut [u32], values: &mut [f32], order: &mut Vec<(u32, f
 /// # Errors
 /// As [`read_npz`]; entries of one place whose sum f32 cannot hold; by columns, a number of rows that is
 /// out of proportion to the entries.
-pub fn read_npz_matrix(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, ReadError> {
+pub fn read_npz_matrix(path: impl AsRef<Path>, options: &ReadOptions) -> Result<CsrMatrix, ReadError> {
+    let path = path.as_ref();
     let wrong = |array: &str, problem| ReadError::path(path, ReadErrorKind::Array { array: array.into(), problem });
     let sum = |(row, id)| wrong("data.npy", ArrayProblem::Sum { row, id });
     let NpzMatrix { layout, rows, columns, indptr, indices, values } =

@@ -41,7 +41,8 @@ pub struct Predictions {
 /// # Errors
 /// A repeated label in a row, NaN, a label out of range, or a problem of the file. An empty file has no
 /// predictions and is an error.
-pub fn read_predictions(path: &Path, options: &ReadOptions) -> Result<RankedBatch, ReadError> {
+pub fn read_predictions(path: impl AsRef<Path>, options: &ReadOptions) -> Result<RankedBatch, ReadError> {
+    let path = path.as_ref();
     read_predictions_of(path, options).map(|all| all.ranked)
 }
 
@@ -49,7 +50,8 @@ pub fn read_predictions(path: &Path, options: &ReadOptions) -> Result<RankedBatc
 ///
 /// # Errors
 /// As [`read_predictions`].
-pub fn read_predictions_of(path: &Path, options: &ReadOptions) -> Result<Predictions, ReadError> {
+pub fn read_predictions_of(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Predictions, ReadError> {
+    let path = path.as_ref();
     let format = options.format.or_else(|| Format::of_name(path));
     match format {
         Some(Format::Npz) => read_npz(path, options),

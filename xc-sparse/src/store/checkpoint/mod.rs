@@ -179,7 +179,8 @@ impl CheckpointFolder {
     ///
     /// # Cost
     /// The configurations of all parts are read, the arrays are not.
-    pub fn claim(path: &Path, layout: Layout) -> Result<Self, CheckpointError> {
+    pub fn claim(path: impl AsRef<Path>, layout: Layout) -> Result<Self, CheckpointError> {
+        let path = path.as_ref();
         Folder::claim(path, layout).map(|folder| Self(Some(folder)))
     }
 

@@ -98,7 +98,7 @@ pub struct ByteLines {
 const MOST: f32 = 127.0;
 /// The byte of 0 where inputs may be below it.
 const SIGNED_ZERO: f32 = 64.0;
-/// Numbers below this are nothing: a little less, and 127 over them is infinite.
+/// Magnitudes below this count as 0: 127 over a little less is infinite.
 const LEAST: f32 = 1e-30;
 /// Added to a number from 0 to below 2^23, the bits below are those of the nearest integer, ties to
 /// even.
@@ -108,7 +108,7 @@ const TO_SIGNED: f32 = 12_582_912.0;
 /// Inputs that are transposed at a time.
 const STRIPE: usize = 64;
 
-/// What there is to know about some numbers before they become bytes.
+/// Range statistics of a row, for quantisation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Extent {
     /// Largest absolute value; not finite if any is not.
@@ -150,7 +150,7 @@ impl Extent {
     }
 
     /// Factor of a bar that is compared with such steps, and the root of a sum of squares in them.
-    /// Where all numbers are nothing, any other bar than 0 is far away.
+    /// Where all numbers count as 0, any other bar than 0 is far away.
     fn in_steps(self, most: f32, squares: f32) -> (f32, f32) {
         match self.factor(most) {
             _ if !self.is_finite() => (f32::NAN, f32::NAN),

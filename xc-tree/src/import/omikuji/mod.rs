@@ -140,7 +140,8 @@ impl Loss {
 ///
 /// # Cost
 /// O(size of the files), trees in parallel; memory for the files being read and the result.
-pub fn import(folder: &Path) -> Result<OmikujiModel, OmikujiError> {
+pub fn import(folder: impl AsRef<Path>) -> Result<OmikujiModel, OmikujiError> {
+    let folder = folder.as_ref();
     let path = folder.join("settings.json");
     let bytes = fs::read(&path).map_err(|source| OmikujiError::Io { path: path.clone(), source })?;
     let settings: Settings =

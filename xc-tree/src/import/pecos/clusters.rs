@@ -18,7 +18,8 @@ pub(super) const MAX_DEPTH: usize = 64;
 ///
 /// # Errors
 /// Files that are absent or malformed; matrices that describe no tree.
-pub fn import_clusters(folder: &Path) -> Result<(Topology, usize), PecosError> {
+pub fn import_clusters(folder: impl AsRef<Path>) -> Result<(Topology, usize), PecosError> {
+    let folder = folder.as_ref();
     let path = folder.join("config.json");
     let bytes = fs::read(&path).map_err(io_error(&path))?;
     let config: ChainConfig = serde_json::from_slice(&bytes).map_err(json_error(&path))?;
@@ -39,7 +40,8 @@ pub fn import_clusters(folder: &Path) -> Result<(Topology, usize), PecosError> {
 ///
 /// # Errors
 /// The folder exists and is not empty; the system refuses.
-pub fn export_clusters(topology: &Topology, n_labels: usize, folder: &Path) -> Result<(), PecosError> {
+pub fn export_clusters(topology: &Topology, n_labels: usize, folder: impl AsRef<Path>) -> Result<(), PecosError> {
+    let folder = folder.as_ref();
     super::folder::replace_whole(folder, |folder| {
         for level in 0..topology.depth() {
             let clusters = cluster_matrix(topology, level, n_labels);

@@ -28,7 +28,8 @@ use xc_sparse::rows::group_by;
 ///
 /// # Cost
 /// O(nnz); memory for one level beside the model.
-pub fn export(model: &PecosModel, folder: &Path) -> Result<(), PecosError> {
+pub fn export(model: &PecosModel, folder: impl AsRef<Path>) -> Result<(), PecosError> {
+    let folder = folder.as_ref();
     let topology = &model.parts.topology;
     let depth = topology.depth();
     assert!(model.parts.levels.len() == depth, "{} levels of weights for {depth}", model.parts.levels.len());

@@ -43,7 +43,8 @@ struct PredParam {
 /// O(nnz log branching), parallel over the clusters of a level. Peak memory: the model as
 /// [`TreeParts`] (8 bytes a weight and some per feature row) and one level's arrays as they stand
 /// in the file.
-pub fn import(folder: &Path) -> Result<PecosModel, PecosError> {
+pub fn import(folder: impl AsRef<Path>) -> Result<PecosModel, PecosError> {
+    let folder = folder.as_ref();
     let ranker_path = folder.join("ranker").join("param.json");
     let ranker: RankerParam = read_json(&ranker_path)?;
     check_class(&ranker_path, &ranker.model, "HierarchicalMLModel")?;

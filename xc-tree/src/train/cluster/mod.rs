@@ -33,7 +33,7 @@ pub struct ClusterParams {
     pub max_iterations: usize,
     /// A split ends when its objective grows by less than this share.
     pub tolerance: f32,
-    /// Maximum number of labels used in the iterations of one split: a seeded sample of the node's labels.
+    /// Labels sampled for k-means per split, at most, by the seed.
     /// All labels are assigned at the end.
     pub max_sample: usize,
     /// Maximum number of cluster levels above the labels; only for [`ClusterMethod::Unbalanced`].

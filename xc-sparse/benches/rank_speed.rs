@@ -1,6 +1,6 @@
 //! Time to keep the k best of a stream of scores, for k from 1 to 1,000.
 //!
-//! Run: `cargo run --release -p xc-sparse --no-default-features --example rank_speed`
+//! Run: `cargo bench -p xc-sparse --no-default-features --bench rank_speed`
 //!
 //! Prints nanoseconds a stream: of 300, 1,000 and 10,000 scores in random order, and of 1,000 scores
 //! in clusters of 100, as a search of a label tree finds them; `best` in no order, `sorted` in order.

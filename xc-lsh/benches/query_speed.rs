@@ -1,7 +1,7 @@
 //! Hashing and querying tables of ever more labels, sized for the same number of candidates: one
 //! JSON line a number of labels. Times are medians over blocks of queries, one thread.
 //!
-//! `cargo run --release -p xc-lsh --example query_speed [wta|wta-8|sim-hash] [LABELS...]`
+//! `cargo bench -p xc-lsh --bench query_speed [wta|wta-8|sim-hash] [LABELS...]`
 
 #![allow(clippy::print_stdout)]
 
@@ -18,7 +18,7 @@ const CANDIDATES: usize = 500;
 const QUERIES: usize = 20_000;
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
-    let mut given = std::env::args().skip(1).peekable();
+    let mut given = std::env::args().skip(1).filter(|word| word != "--bench").peekable();
     // The size of bins is free for winner-take-all: whatever needs most of the tables.
     let kinds: Vec<Kind> = match given.next_if(|arg| arg.parse::<usize>().is_err()).as_deref() {
         None | Some("wta") => (4..=8).map(|bin| Kind::Wta { bin }).collect(),

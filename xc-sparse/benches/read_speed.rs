@@ -1,11 +1,11 @@
-//! How fast a file is read: `cargo run --release --example read_speed -- FILE [THREADS]`.
+//! How fast a file is read: `cargo run --release --bench read_speed -- FILE [THREADS]`.
 #![allow(clippy::print_stdout)] // an example has nobody else to print for
 
 use std::time::Instant;
 use xc_sparse::io::{Instances, ReadOptions, read_instances};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let path = std::path::PathBuf::from(arguments.next().ok_or("name a file")?);
     let threads = arguments.next().map_or(Ok(1), |n| n.parse())?;
     let megabytes = std::fs::metadata(&path)?.len() as f64 / 1e6;

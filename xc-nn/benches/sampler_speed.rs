@@ -1,7 +1,7 @@
 //! What samplers cost: one JSON line for each sampler and number of labels. Times are CPU times of
 //! one thread for batches of 256 instances with vectors of 128 values.
 //!
-//! `cargo run --release -p xc-train --example sampler_speed [LABELS...]`
+//! `cargo bench -p xc-train --bench sampler_speed [LABELS...]`
 //!
 //! Lists of their own want 500 labels an instance; a shared one wants 10 of each instance where
 //! instances are looked at, and 2,000 where labels are drawn for the batch.
@@ -27,7 +27,8 @@ const UPKEEP: f64 = 600.0;
 const SERIES_S: f64 = 0.4;
 
 fn main() -> Result<(), Failed> {
-    let given: Vec<usize> = std::env::args().skip(1).map(|n| n.parse()).collect::<Result<_, _>>()?;
+    let given: Vec<usize> =
+        std::env::args().skip(1).filter(|word| word != "--bench").map(|n| n.parse()).collect::<Result<_, _>>()?;
     let sizes = if given.is_empty() { vec![10_000, 100_000, 1_000_000] } else { given };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     pool.install(|| sizes.into_iter().try_for_each(|n| measure(&Made::new(n)?)))

@@ -1,7 +1,7 @@
 //! Speed of fitting and transforming on a file of JSON lines with a "text" (and perhaps a "title").
 //!
 //! ```text
-//! RAYON_NUM_THREADS=1 cargo run --release -p xc-hash --example time_a_file -- \
+//! RAYON_NUM_THREADS=1 cargo bench -p xc-hash --bench time_a_file -- \
 //!     train.jsonl [hash|bigrams|chars] [rows.json]
 //! ```
 //!
@@ -13,7 +13,7 @@ use std::time::Instant;
 use xc_hash::text::{Block, Grams, Pipeline, PipelineParams};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1);
+    let mut args = std::env::args().skip(1).filter(|word| word != "--bench");
     let path = args.next().ok_or("name a file of JSON lines")?;
     let kind = args.next().unwrap_or_default();
     let mut texts = Vec::new();

@@ -21,7 +21,7 @@ use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch as ProductScratch, Start
 use xc_sparse::{CsrMatrix, LabelRows};
 
 fn main() {
-    let args: Vec<String> = std::env::args().collect();
+    let args: Vec<String> = std::env::args().filter(|word| word != "--bench").collect();
     let threads = args.get(1).and_then(|t| t.parse().ok()).unwrap_or(1);
     let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(threads).build() else { return };
     pool.install(|| match args.get(2).map(String::as_str) {

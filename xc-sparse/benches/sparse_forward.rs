@@ -10,7 +10,8 @@ use xc_sparse::dtype::DType;
 use xc_sparse::uniform::*;
 
 fn main() {
-    let arguments: Vec<usize> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
+    let arguments: Vec<usize> =
+        std::env::args().skip(1).filter(|word| word != "--bench").filter_map(|a| a.parse().ok()).collect();
     let get = |at: usize, default: usize| arguments.get(at).copied().unwrap_or(default);
     let (n_inputs, per_label, n_labels, n_blocks, threads) =
         (get(0, 32768), get(1, 32), get(2, 65536), get(3, 8), get(4, 1));

@@ -11,7 +11,7 @@ use xc_sparse::store::{Checkpoint, CheckpointError, ContainerWriter, WriteError}
 
 /// Trees of an ensemble whose weights are in the checkpoint of their training.
 #[derive(Debug)]
-pub struct KeptTrees<'c> {
+pub struct StoredTrees<'c> {
     checkpoint: &'c Checkpoint,
     info: ModelInfo,
     n_trees: usize,
@@ -42,7 +42,7 @@ struct Plan {
     counts: WeightCounts,
 }
 
-impl<'c> KeptTrees<'c> {
+impl<'c> StoredTrees<'c> {
     pub(super) fn new(checkpoint: &'c Checkpoint, info: ModelInfo, n_trees: usize, precision: DType) -> Self {
         Self { checkpoint, info, n_trees, precision }
     }

@@ -2,8 +2,8 @@
 //! thread.
 //!
 //! ```sh
-//! cargo run --release -p xc-mach --example decode_bench -- --labels 50000000 --buckets 20000 --repetitions 32
-//! cargo run --release -p xc-mach --example decode_bench -- --labels 50000000 --seed 7 --scores probabilities.npy
+//! cargo bench -p xc-mach --bench decode_bench -- --labels 50000000 --buckets 20000 --repetitions 32
+//! cargo bench -p xc-mach --bench decode_bench -- --labels 50000000 --seed 7 --scores probabilities.npy
 //! ```
 //!
 //! Without `--scores FILE.npy` (f32, shape queries x repetitions x buckets, as the classifiers of
@@ -28,7 +28,7 @@ struct Options(BTreeMap<String, String>);
 
 impl Options {
     fn parse() -> Result<Self, Failure> {
-        let (mut map, mut words) = (BTreeMap::new(), std::env::args().skip(1));
+        let (mut map, mut words) = (BTreeMap::new(), std::env::args().skip(1).filter(|word| word != "--bench"));
         while let Some(word) = words.next() {
             let name = word.strip_prefix("--").ok_or_else(|| format!("{word}: expected --name"))?;
             map.insert(name.to_owned(), words.next().ok_or_else(|| format!("--{name}: no value"))?);

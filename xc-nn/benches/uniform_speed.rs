@@ -79,7 +79,7 @@ fn write_data(folder: &std::path::Path, inputs: usize, labels: usize, rows: usiz
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let n = |at: usize| arguments[at].parse::<usize>().expect("a number");
     let folder = std::path::Path::new(&arguments[0]);
     let (inputs, hidden, labels, connections, rows, batch_size) = (n(1), n(2), n(3), n(4), n(5), n(6));

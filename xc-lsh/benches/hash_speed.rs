@@ -1,6 +1,6 @@
 //! What a row costs, family by family: one JSON line a case. One thread, medians over blocks of rows.
 //!
-//! `cargo run --release -p xc-lsh --example hash_speed`
+//! `cargo bench -p xc-lsh --bench hash_speed`
 
 #![allow(clippy::print_stdout)]
 

@@ -21,7 +21,7 @@ const BATCH: usize = 256;
 const WIDTH: usize = 128;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let args: Vec<String> = std::env::args().collect();
+    let args: Vec<String> = std::env::args().filter(|word| word != "--bench").collect();
     let threads = args.get(1).map_or(Ok(1), |t| t.parse())?;
     let labels = args.get(2).map_or("10000,70000,300000,1000000", |list| list);
     let what = args.get(3).map_or("shared-1000,shared-4000,shared-4000-bf16,own-150,own-500,all,all-bf16", |list| list);

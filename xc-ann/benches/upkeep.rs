@@ -1,6 +1,6 @@
 //! What changes cost (CPU time), and what is found after them, compared with a fresh build, on one thread.
 //!
-//! `cargo run --release -p xc-ann --example upkeep -- churn METRIC ROWS.npy QUERIES.npy` deletes a fifth of the
+//! `cargo bench -p xc-ann --bench upkeep -- churn METRIC ROWS.npy QUERIES.npy` deletes a fifth of the
 //! rows and inserts as many, five times over.
 //!
 //! `... -- drift METRIC BEFORE.npy AFTER.npy QUERIES.npy [FIT.npy]` follows rows that moved, by each policy, and compares
@@ -35,7 +35,8 @@ impl<'a> Asked<'a> {
 
     /// Recall and comparisons of a query at a width.
     fn at(&self, graph: &Graph, width: f32) -> Result<(f64, f64), xc_ann::QueryError> {
-        let (found, effort) = graph.search_batch(self.rows, self.queries, SearchParams::new(K, width), None)?;
+        let (found, effort) =
+            graph.search_batch(self.rows, self.queries, SearchParams::top(K).with_width(width), None)?;
         Ok((recall(&found, &self.truth), effort.distances as f64 / self.queries.len() as f64))
     }
 
@@ -136,7 +137,7 @@ fn drift(
 }
 
 fn main() -> Outcome {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let usage = "usage: upkeep churn METRIC ROWS QUERIES | drift METRIC BEFORE AFTER QUERIES [FIT]";
     let read = |at: usize| -> Result<DenseMatrix, Box<dyn Error + Send + Sync>> {
         Ok(xc_sparse::io::read_npy(Path::new(arguments.get(at).ok_or(usage)?), &Default::default())?)
