@@ -1,7 +1,7 @@
 //! What a query is told: search options, and the labels to choose from.
 
-use crate::data::{InputArgs, label_format, strings_for};
-use crate::error::{CliError, chain};
+use crate::data::{InputSettings, label_format, strings_for};
+use crate::error::CliError;
 use crate::named::named;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use xc_mach::Decoder;
 use xc_sparse::LabelRows;
 use xc_sparse::io::{Format, LabelNames, ReadErrorKind, ReadOptions, UnknownLabels, first_fields, read_labels};
 use xc_sparse::rank::LabelId;
-use xc_train::model::{BatchError, Candidates, QueryError, SearchOptions, UseIndex};
+use xc_train::model::{BatchError, Candidates, SearchOptions, UseIndex};
 
 /// How a model searches; each option belongs to one kind of model.
 #[derive(clap::Args, Clone, Debug)]
@@ -126,7 +126,7 @@ impl LabelLists {
         what: &'static str,
         n_labels: usize,
         names: Option<&Arc<LabelNames>>,
-        input: &InputArgs,
+        input: &InputSettings,
     ) -> Result<Self, CliError> {
         let options = input.of_any_format().options();
         let (format, header) = label_format(path, &options)?;
@@ -148,7 +148,7 @@ impl LabelLists {
         field: &str,
         n_labels: usize,
         names: Option<&Arc<LabelNames>>,
-        input: &InputArgs,
+        input: &InputSettings,
     ) -> Result<Self, CliError> {
         let mut options = input.options();
         let format = Format::detect(path, &options)?;
@@ -217,26 +217,9 @@ impl Only {
 }
 
 /// What is wrong with a query; `first` is the number of the first one of the batch, `input` where
-/// they come from. Of options, their names are said.
+/// they come from.
 pub(crate) fn query_error(error: &BatchError, first: usize, input: &str) -> CliError {
-    match error.source {
-        QueryError::Beam => CliError::usage("--beam 0: at least 1 is expected"),
-        QueryError::NoIndex { option } => {
-            CliError::usage(format_args!("--{option}: {}; `xc index build --model` makes one", error.source))
-        }
-        QueryError::NoWidth { option } => CliError::usage(format_args!("--{option}: {}", error.source)),
-        QueryError::NoCells => {
-            let advice = "`xc index build --model --cells N` makes some";
-            CliError::usage(format_args!("--cells: {}; {advice}", error.source))
-        }
-        QueryError::SearchWidth { width } => {
-            CliError::usage(format_args!("--search-width {width}: a number above -1 is expected"))
-        }
-        QueryError::Option { option, kind } => {
-            CliError::usage(format_args!("--{option}: the model is of kind {kind:?}, which has no such option"))
-        }
-        _ => CliError::usage(format_args!("{input}: instance {}: {}", first + error.query, chain(&error.source))),
-    }
+    xc_train::fit::query_error(error, first, input).into()
 }
 
 #[cfg(test)]

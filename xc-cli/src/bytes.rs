@@ -1,5 +1,7 @@
 //! Numbers of bytes as text.
 
+pub(crate) use xc_train::message::format_bytes;
+
 /// Bytes with an optional unit: `500M` and `500MB` are powers of 1000, `8GiB` of 1024.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
@@ -20,26 +22,6 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     Ok((number * factor) as u64)
 }
 
-/// Bytes for a person.
-pub(crate) fn format_bytes(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    for unit in ["B", "KiB", "MiB", "GiB"] {
-        if value < 1024.0 {
-            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
-        }
-        value /= 1024.0;
-    }
-    format!("{value:.1} TiB")
-}
-
-/// Bytes as an option takes them, rounded up.
-pub(crate) fn whole_bytes(bytes: u64) -> String {
-    match bytes.div_ceil(1 << 20) {
-        mib if mib < 10 << 10 => format!("{mib}MiB"),
-        mib => format!("{}GiB", mib.div_ceil(1 << 10)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,7 +33,5 @@ mod tests {
         assert_eq!(parse_bytes("8GiB"), Ok(8 << 30));
         assert!(parse_bytes("many").is_err());
         assert!(parse_bytes("8 apples").is_err());
-        assert_eq!(format_bytes(3 << 29), "1.5 GiB");
-        assert_eq!(format_bytes(17), "17 B");
     }
 }

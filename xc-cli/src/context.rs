@@ -1,15 +1,20 @@
 //! What every command gets: the common options, resolved.
 
+use crate::allocator::give_back_small_arrays;
 use crate::bytes::parse_bytes;
 use crate::error::{CliError, chain, one_line};
 use crate::help::is_refused;
 use crate::interrupt;
-use crate::memory::Budget;
+use crate::memory::{self, Budget};
 use crate::options::Options;
 use crate::progress::{Form, Progress, Task};
+use crate::watch::{Both, Log, NetworkWatch, TreeWatch};
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use xc_nn::trainer;
+use xc_sparse::Cancel;
+use xc_train::fit::{self, FitError, NetworkRun};
 
 /// Options that every command takes.
 #[derive(Args, Debug)]
@@ -81,7 +86,7 @@ impl Context {
             .build_global()
             .map_err(|e| CliError::failed(format_args!("cannot start {threads} threads: {}", chain(&e))))?;
         let budget = Budget::new(args.max_memory);
-        budget.watch();
+        memory::watch(budget);
         Ok(Self {
             threads,
             seed: args.seed,
@@ -92,11 +97,6 @@ impl Context {
             progress: Progress::choose(args.progress, args.quiet),
             options,
         })
-    }
-
-    /// The same for work that is part of other work: it says nothing, on stderr or as JSON.
-    pub(crate) fn silent(&self) -> Self {
-        Self { quiet: true, json: false, progress: Progress::Quiet, ..self.clone() }
     }
 
     /// Does work on the threads of the pool: the library makes no pool, and outside of one it
@@ -132,6 +132,62 @@ impl Context {
     /// Refuses (exit code 3) work that would need more than `--max-memory`, or, without it, more than
     /// is free; `what` names the work.
     pub(crate) fn foresee_memory(&self, what: &str, needed: u64) -> Result<(), CliError> {
-        self.budget.check(what, needed, |_| None)
+        Ok(self.budget.check(what, needed, |_| None)?)
+    }
+}
+
+impl Context {
+    /// What the library is given of it.
+    pub(crate) fn fit(&self) -> fit::Context<'_> {
+        let context = fit::Context::new(self).with_seed(self.seed).with_threads(self.threads);
+        fit::Context { max_memory: self.max_memory, budget: self.budget, ..context }
+    }
+}
+
+impl Cancel for Context {
+    fn cancelled(&self) -> bool {
+        interrupt::interrupted()
+    }
+}
+
+impl fit::Observer for Context {
+    fn note(&self, line: &str) {
+        Self::note(self, line);
+    }
+
+    fn warn(&self, line: &str) {
+        Self::warn(self, line);
+    }
+
+    fn of_trees(&self) -> Box<dyn xc_tree::Observer + '_> {
+        Box::new(TreeWatch::new(self))
+    }
+
+    fn of_network<'o>(&'o self, run: &NetworkRun<'_>) -> Result<Box<dyn trainer::Observer + 'o>, FitError> {
+        let watch = NetworkWatch::new(self, run);
+        Ok(match run.log {
+            Some(folder) => {
+                let log = Log::open(folder, run.log_every, run.monitor, self)?;
+                Box::new(Both(watch, log))
+            }
+            None => Box::new(watch),
+        })
+    }
+
+    fn task(&self, what: &str) -> Box<dyn FnMut(u64) + '_> {
+        let task = self.progress.count(what);
+        Box::new(move |done| task.advance(done))
+    }
+
+    fn resumable(&self, checkpoint: &Path) {
+        interrupt::resumable(checkpoint.to_owned());
+    }
+
+    fn resumable_search(&self, trials: &Path) {
+        interrupt::resumable_search(trials.to_owned());
+    }
+
+    fn released(&self) {
+        give_back_small_arrays();
     }
 }

@@ -5,7 +5,11 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use xc_sparse::atomic::WriteFileError;
-use xc_sparse::store::is_control;
+use xc_sparse::io::ReadError;
+use xc_sparse::store::{CheckpointError, WriteError};
+use xc_train::fit::{FitError, FitErrorKind};
+use xc_train::message::without_os_numbers;
+pub(crate) use xc_train::message::{causes, chain, escaped, one_line};
 
 /// Why a command ends, by exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,11 +99,6 @@ impl CliError {
         (!matches!(self.kind, Kind::BrokenPipe | Kind::Panicked)).then_some(&*self.line)
     }
 
-    /// Whether a signal ended the work.
-    pub(crate) fn is_interruption(&self) -> bool {
-        self.kind == Kind::Interrupted
-    }
-
     pub(crate) fn exit_code(&self) -> u8 {
         match self.kind {
             Kind::Failed | Kind::Panicked => 1,
@@ -111,56 +110,35 @@ impl CliError {
     }
 }
 
-/// What caused an error, what caused that, and so on.
-pub(crate) fn causes<'e>(error: &'e dyn Error) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    std::iter::successors(error.source(), |&cause| cause.source())
-}
-
-/// An error and what caused it, in one line: control characters in what came from outside are
-/// escaped, and a cause that the error itself ends with is said once.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let text = causes(error)
-        .map(ToString::to_string)
-        .fold(error.to_string(), |text, cause| if text.ends_with(&cause) { text } else { format!("{text}: {cause}") });
-    without_os_numbers(&escaped(&text))
-}
-
-/// Characters of a message, at most: what came from outside may have any length.
-const LONGEST: usize = 2000;
-
-/// A message as it is printed: in one line, whatever its sources wrote, without control characters,
-/// and without the middle of what is longer than anybody reads.
-pub(crate) fn one_line(text: &str) -> String {
-    let lines: Vec<_> = text.split(['\n', '\r']).map(str::trim).filter(|s| !s.is_empty()).collect();
-    let line = escaped(&lines.join(" "));
-    if line.len() <= LONGEST {
-        return line;
-    }
-    let (head, tail) = (line.floor_char_boundary(LONGEST / 2), line.ceil_char_boundary(line.len() - LONGEST / 2));
-    format!("{} ... {}", &line[..head], &line[tail..])
-}
-
-/// Control characters as they are written in a program: a terminal would obey them.
-pub(crate) fn escaped(text: &str) -> String {
-    let escape = |c: char| if is_control(c) { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(escape).collect()
-}
-
-/// Takes every ` (os error 2)` out.
-fn without_os_numbers(text: &str) -> String {
-    const MARK: &str = " (os error ";
-    let mut parts = text.split(MARK);
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        match part.split_once(')') {
-            Some((number, rest)) if number.bytes().all(|b| b.is_ascii_digit()) => out.push_str(rest),
-            _ => {
-                out.push_str(MARK);
-                out.push_str(part);
-            }
+impl From<FitError> for CliError {
+    fn from(error: FitError) -> Self {
+        match error.kind() {
+            // A wait for input ends with an error when Ctrl-C is pressed.
+            FitErrorKind::Input if crate::interrupt::interrupted() => Self::interrupted(),
+            FitErrorKind::Cancelled => Self::interrupted(),
+            FitErrorKind::Failed => Self::failed(error),
+            FitErrorKind::Memory => Self::missing(error),
+            _ => Self::usage(error),
         }
     }
-    out
+}
+
+impl From<ReadError> for CliError {
+    fn from(error: ReadError) -> Self {
+        FitError::from(error).into()
+    }
+}
+
+impl From<&WriteError> for CliError {
+    fn from(error: &WriteError) -> Self {
+        FitError::from(error).into()
+    }
+}
+
+impl From<&CheckpointError> for CliError {
+    fn from(error: &CheckpointError) -> Self {
+        FitError::from(error).into()
+    }
 }
 
 #[cfg(test)]
@@ -180,22 +158,6 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_has_each_link_once_and_no_control_characters() {
-        let system = io::Error::from_raw_os_error(2);
-        let error = xc_sparse::io::ReadError::path(Path::new("a\nb"), xc_sparse::io::ReadErrorKind::Io(system));
-        assert_eq!(chain(&error), "a\\nb: cannot be read: No such file or directory");
-    }
-
-    #[test]
-    fn a_cause_that_an_error_says_itself_is_not_said_again() {
-        #[derive(Debug, thiserror::Error)]
-        #[error("cannot start: {0}")]
-        struct Outer(#[source] io::Error);
-        let error = Outer(io::Error::from_raw_os_error(11));
-        assert_eq!(chain(&error), "cannot start: Resource temporarily unavailable");
-    }
-
-    #[test]
     fn a_place_that_cannot_be_is_exit_code_2_and_one_that_may_not_be_written_1() {
         use io::ErrorKind as E;
         let code = |kind: E| CliError::unwritable_at(Path::new("a"), kind.into()).exit_code();
@@ -203,14 +165,6 @@ mod tests {
         assert_eq!(misnamed.map(code), [2; 5]);
         let refused = [E::PermissionDenied, E::ReadOnlyFilesystem, E::StorageFull, E::QuotaExceeded, E::FileTooLarge];
         assert_eq!(refused.map(code), [1; 5]);
-    }
-
-    #[test]
-    fn a_message_of_any_length_is_short_and_obeyed_by_no_terminal() {
-        let line = one_line(&format!("m: \u{1b}[31mred\u{9b} {}é end", "é".repeat(100_000)));
-        assert!(line.starts_with("m: \\u{1b}[31mred\\u{9b} é") && line.ends_with("é end"), "{line}");
-        assert!(line.len() < 2 * LONGEST && line.contains(" ... "));
-        assert_eq!(one_line("a\tb\n c"), "a\\tb c");
     }
 
     #[test]

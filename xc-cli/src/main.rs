@@ -15,7 +15,6 @@ mod closed;
 mod cmd;
 mod config;
 mod context;
-mod counted;
 mod data;
 mod error;
 mod help;
@@ -35,7 +34,7 @@ mod similar;
 mod stdin;
 mod synth;
 mod usage;
-mod validation;
+mod watch;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 use context::{CommonArgs, Context};

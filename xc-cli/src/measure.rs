@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use xc_train::fit::memory::peak_resident_bytes;
 
 /// Clock ticks a second in `/proc/self/stat`; the kernel's interface fixes it at 100 whatever its
 /// own timer does.
@@ -68,24 +69,8 @@ impl Drop for Meter {
     }
 }
 
-/// Resident memory of the process now, mapped files included.
-pub(crate) fn resident_bytes() -> Option<u64> {
-    status_bytes("VmRSS:")
-}
-
-/// The most that was resident so far.
-pub(crate) fn peak_resident_bytes() -> Option<u64> {
-    status_bytes("VmHWM:")
-}
-
 fn anon_bytes() -> Option<u64> {
-    status_bytes("RssAnon:")
-}
-
-fn status_bytes(field: &str) -> Option<u64> {
-    let status = read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|l| l.strip_prefix(field))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+    xc_train::fit::memory::status_bytes("RssAnon:")
 }
 
 pub(crate) fn cpu_s() -> Option<f64> {
@@ -95,32 +80,6 @@ pub(crate) fn cpu_s() -> Option<f64> {
     let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace().skip(11);
     let (user, system): (f64, f64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     Some((user + system) / TICKS)
-}
-
-/// Memory that the machine could give to a new program: what is free, or what the limit of the
-/// control group leaves.
-pub(crate) fn available_bytes() -> Option<u64> {
-    let free = meminfo_bytes("MemAvailable:")?;
-    Some(group_bytes().map_or(free, |group| free.min(group)))
-}
-
-/// Memory of the machine.
-pub(crate) fn total_bytes() -> Option<u64> {
-    meminfo_bytes("MemTotal:")
-}
-
-fn meminfo_bytes(field: &str) -> Option<u64> {
-    let info = read_to_string("/proc/meminfo").ok()?;
-    let line = info.lines().find_map(|l| l.strip_prefix(field))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
-}
-
-/// What the limit of the control group at the root of what is seen here leaves: that of a container.
-fn group_bytes() -> Option<u64> {
-    let number = |name: &str| read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse::<u64>().ok();
-    let cache = read_to_string("/sys/fs/cgroup/memory.stat").ok()?;
-    let cache = cache.lines().find_map(|line| line.strip_prefix("inactive_file ")?.trim().parse::<u64>().ok());
-    Some((number("memory.max")?.saturating_sub(number("memory.current")?)).saturating_add(cache.unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -139,6 +98,9 @@ mod tests {
         let usage = meter.usage();
         assert!(usage.peak_anon_bytes.unwrap() >= 64 << 20, "{usage:?} {sum}");
         assert!(usage.peak_rss_bytes.unwrap() >= usage.peak_anon_bytes.unwrap() / 2, "{usage:?}");
-        assert!(usage.wall_s >= 0.06 && usage.cpu_s.is_some() && available_bytes().is_some(), "{usage:?}");
+        assert!(
+            usage.wall_s >= 0.06 && usage.cpu_s.is_some() && xc_train::fit::memory::available_bytes().is_some(),
+            "{usage:?}"
+        );
     }
 }

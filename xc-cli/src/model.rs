@@ -3,13 +3,12 @@
 use crate::answer::SearchArgs;
 use crate::context::Context;
 use crate::error::{CliError, chain};
-use std::path::{Path, PathBuf};
-use xc_hash::text::Featurizer;
+use std::path::Path;
 use xc_sparse::io::LabelNames;
-use xc_sparse::store::{Container, ContainerWriter, OpenMode, WriteError};
+use xc_sparse::store::{Container, OpenMode, WriteError};
 use xc_train::Model;
-use xc_train::model::{self, InputForm, OpenModelError, OpenOptions, TrainingRows, UseIndex, write_pipeline};
-use xc_tree::TreeModel;
+pub(crate) use xc_train::fit::beside;
+use xc_train::model::{self, OpenModelError, OpenOptions, UseIndex};
 
 /// How a model is opened.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -63,14 +62,6 @@ fn trusted(folder: &Path, options: &OpenOptions) -> Result<Model, OpenModelError
     unsafe { Model::open_trusted(folder, options) }
 }
 
-/// Opens a tree model that this process has just saved: without reading all of it.
-#[allow(unsafe_code, reason = "what was written a moment ago is not checked")]
-pub(crate) fn open_just_saved(container: &Container) -> Result<TreeModel, CliError> {
-    // SAFETY: this process wrote the arrays from rows that it checked, and folders of models are
-    // replaced whole, never written in place.
-    unsafe { xc_tree::trusted::open(container) }.map_err(|e| CliError::failed(chain(&e)))
-}
-
 /// A model that does not open is what the user named.
 pub(crate) fn open_error(error: &OpenModelError) -> CliError {
     CliError::usage(chain(error))
@@ -93,61 +84,10 @@ pub(crate) fn open_container(folder: &Path) -> Result<Container, CliError> {
     Ok(container)
 }
 
-/// What a model is saved with.
-pub(crate) struct Extras<'a> {
-    pub(crate) maker: Option<&'a Featurizer>,
-    pub(crate) names: Option<&'a [String]>,
-    /// What the training files look like.
-    pub(crate) input: Option<&'a InputForm>,
-    /// How it was trained, for a person and for `inspect`.
-    pub(crate) training: Option<serde_json::Value>,
-    /// The rows that it was trained on, where they are known.
-    pub(crate) rows: Option<&'a TrainingRows>,
-}
-
-/// Saves what `write` adds to a model of some kind, in one step: the folder is the old one or the
-/// new one, never a part.
-pub(crate) fn save_with(
-    folder: &Path,
-    kind: &str,
-    extras: Extras<'_>,
-    write: impl FnOnce(&mut ContainerWriter) -> Result<(), WriteError>,
-) -> Result<(), CliError> {
-    let create = || ContainerWriter::create(folder, kind);
-    save_created(create, extras, |writer| write(writer).map_err(|e| write_error(&e)))
-}
-
-/// Saves what `write` adds to what `create` began.
-pub(crate) fn save_created(
-    create: impl FnOnce() -> Result<ContainerWriter, WriteError>,
-    extras: Extras<'_>,
-    write: impl FnOnce(&mut ContainerWriter) -> Result<(), CliError>,
-) -> Result<(), CliError> {
-    let failed = |e: WriteError| write_error(&e);
-    let mut writer = create().map_err(failed)?;
-    if let Some(training) = extras.training {
-        writer.set_parameter("training", training);
-    }
-    if let Some(input) = extras.input {
-        input.write(&mut writer);
-    }
-    if let Some(maker) = extras.maker {
-        write_pipeline(&mut writer, maker.to_parts()).map_err(failed)?;
-    }
-    if let Some(names) = extras.names {
-        writer.labels(names).map_err(failed)?;
-    }
-    if let Some(rows) = extras.rows {
-        rows.write(&mut writer).map_err(failed)?;
-    }
-    write(&mut writer)?;
-    writer.finish().map_err(failed)
-}
-
 /// A model folder that may not be written is exit code 2 when the path cannot be (something that must not
 /// be replaced is there, or no folder to put it in), otherwise 1.
 pub(crate) fn write_error(error: &WriteError) -> CliError {
-    if error.is_misnamed() { CliError::usage(chain(error)) } else { CliError::failed(chain(error)) }
+    error.into()
 }
 
 /// What is written must not take the place of the model's own files.
@@ -163,15 +103,6 @@ pub(crate) fn refuse_inside(option: &str, output: &Path, model: &Path) -> Result
         ))),
         _ => Ok(()),
     }
-}
-
-/// `MODEL` + `.suffix`, beside the model.
-pub(crate) fn beside(model: &Path, suffix: &str) -> PathBuf {
-    // "dir/model/" and "dir/model" name the same folder.
-    let mut name = model.components().as_path().as_os_str().to_owned();
-    name.push(".");
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// Whether two paths lead to one folder.

@@ -4,6 +4,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use xc_sparse::dtype::DType;
+pub(crate) use xc_train::message::name_of;
 
 /// Reads a value by its name; `names` are what help shows.
 ///
@@ -15,17 +16,6 @@ where
 {
     let parse = |name| serde_json::from_value(Value::String(name)).unwrap_or_else(|e| panic!("{e}"));
     PossibleValuesParser::new(names).map(parse)
-}
-
-/// A setting's name, as files and options write it.
-pub(crate) fn name_of(value: &impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-/// The name of a setting that has fields beside it.
-pub(crate) fn label_of(value: &impl serde::Serialize) -> String {
-    let value = serde_json::to_value(value).unwrap_or_default();
-    value.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// Reads a type of numbers by its short name; `types` are what help shows.

@@ -80,11 +80,6 @@ impl Options {
         self.0.iter().filter(|option| option.source != Source::Nobody)
     }
 
-    /// Whether somebody gave an option.
-    pub(crate) fn is_given(&self, name: &str) -> bool {
-        self.given().any(|option| option.name == name)
-    }
-
     /// Refuses each of some options that was given: nothing would read it, and `why` says what it needs.
     pub(crate) fn refuse(&self, names: &[&str], why: impl Display) -> Result<(), CliError> {
         self.refuse_if(|name| names.contains(&name), why)

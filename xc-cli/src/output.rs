@@ -4,7 +4,8 @@ use crate::closed::stdout_was_closed;
 use crate::error::CliError;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
-use xc_sparse::atomic::{OutputFile, OutputFolder, WriteFileError, parent_of};
+use xc_sparse::atomic::{OutputFile, WriteFileError};
+use xc_train::fit::{self, check_file};
 
 const BUFFER_BYTES: usize = 1 << 18;
 
@@ -87,9 +88,7 @@ impl Output {
 /// # Errors
 /// As [`Output::create`].
 pub(crate) fn check(path: &Path) -> Result<(), CliError> {
-    // A pipe would end for its reader.
-    let is_special = path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
-    if is_special { Ok(()) } else { Output::create(path).map(drop) }
+    if path == Path::new("-") { Output::create(path).map(drop) } else { Ok(check_file(path)?) }
 }
 
 /// The same of a file whose folder is made where there is none.
@@ -97,17 +96,7 @@ pub(crate) fn check(path: &Path) -> Result<(), CliError> {
 /// # Errors
 /// As [`check`] and [`make_folder`].
 pub(crate) fn check_in_folder(path: &Path) -> Result<(), CliError> {
-    let folder = parent_of(path);
-    match std::fs::metadata(folder) {
-        Ok(found) if found.is_dir() => return check(path),
-        Ok(_) => return Err(CliError::unwritable_at(folder, io::ErrorKind::NotADirectory.into())),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(CliError::unwritable_at(folder, error)),
-        Err(_) => {}
-    }
-    // The first folder of those that would be made.
-    let is_missing = |folder: &Path| !folder.as_os_str().is_empty() && std::fs::symlink_metadata(folder).is_err();
-    let made = folder.ancestors().take_while(|folder| is_missing(folder)).last().unwrap_or(folder);
-    OutputFolder::create(made).map(drop).map_err(|e| CliError::unwritable(&e))
+    Ok(fit::check_in_folder(path)?)
 }
 
 impl Write for Output {

@@ -14,6 +14,11 @@ pub(crate) trait OfTable {
 
     /// What help says of the usual value of a row.
     fn usual(row: &Setting) -> Option<String>;
+
+    /// The option of a row, where it is typed in another way than its values say.
+    fn adapted(option: Arg) -> Arg {
+        option
+    }
 }
 
 /// What was typed of the settings of a kind.
@@ -46,7 +51,7 @@ impl<T: OfTable> FromArgMatches for Chosen<T> {
 
 impl<T: OfTable> clap::Args for Chosen<T> {
     fn augment_args(command: Command) -> Command {
-        T::TABLE.rows.iter().fold(command, |command, row| command.arg(option(row, T::usual(row))))
+        T::TABLE.rows.iter().fold(command, |command, row| command.arg(T::adapted(option(row, T::usual(row)))))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -67,6 +72,7 @@ fn option(row: &'static Setting, usual: Option<String>) -> Arg {
     };
     let is_number = matches!(row.values, Values::F32 | Values::F64);
     let option = Arg::new(row.name).long(row.name).value_name(row.unit).help(help).allow_negative_numbers(is_number);
+    let option = option.conflicts_with_all(row.excludes);
     let option = match row.alias {
         Some(alias) => option.visible_alias(alias),
         None => option,

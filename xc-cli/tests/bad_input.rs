@@ -161,7 +161,7 @@ fn impossible_options() {
         ),
         (
             "train tree --train ok.txt --model n --preset best",
-            "invalid value 'best' for '--preset <NAME>': unknown preset",
+            "invalid value 'best' for '--preset <NAME>' [possible values: default, parabel,",
         ),
         ("predict --model m --input test.txt --top-k many", "invalid value 'many' for '--top-k <K>'"),
         ("predict --model m", "the following required arguments were not provided: --input <FILE>"),

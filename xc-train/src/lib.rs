@@ -9,6 +9,7 @@
 //! | [`classifier`], [`astra`], [`mach`], [`skipgram`] | kinds of models, and presets of their settings |
 //! | [`model`] | any model: open, ask, change, convert, merge |
 //! | [`blend`], [`calibrate`] | several models as one; scores as probabilities |
+//! | `fit` (feature `fit`) | training from files or memory to a model folder |
 //! | `settings`, `tune` (feature `train`) | the settings of training as a table; the search for good ones |
 
 #![deny(unsafe_code)]
@@ -17,7 +18,11 @@ pub mod astra;
 pub mod blend;
 pub mod calibrate;
 pub mod classifier;
+#[cfg(feature = "fit")]
+pub mod fit;
 pub mod mach;
+#[cfg(feature = "train")]
+pub mod message;
 pub mod model;
 #[cfg(feature = "train")]
 pub mod settings;
@@ -25,6 +30,8 @@ pub mod skipgram;
 #[cfg(feature = "train")]
 pub mod tune;
 
+#[cfg(feature = "fit")]
+pub use fit::fit;
 pub use model::Model;
 /// The crates of the types in signatures here.
 pub use {xc_ann, xc_hash, xc_mach, xc_metrics, xc_nn, xc_sparse, xc_tree};

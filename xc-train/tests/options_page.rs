@@ -1,7 +1,11 @@
 //! docs/options.md is what the tables of settings say. XC_WRITE_DOCS=1 writes it anew.
 
 use std::fmt::Write as _;
-use xc_train::settings::{Setting, Table, Values, astra, candidates, mach, network, tree, uniform};
+use xc_train::settings::text::{self, TextSettings, TokenSettings};
+use xc_train::settings::words::{self, WordSettings};
+use xc_train::settings::{
+    Setting, Table, Values, astra, candidates, data, input, mach, network, serialised, tree, uniform,
+};
 
 fn values(row: &Setting) -> String {
     match (row.names(), row.values) {
@@ -46,17 +50,28 @@ fn section(out: &mut String, title: &str, of: &str, table: &Table, usual: impl F
 
 fn page() -> String {
     let mut out =
-        "# Options of training\n\nWritten from the tables of `xc_train::settings`. Options of files, of text and of \
-                   the machine: `xc train KIND --help`.\n"
+        "# Options of training\n\nWritten from the tables of `xc_train::settings`. Options of files and of the machine: \
+                   `xc train KIND --help`.\n"
             .to_owned();
     let none = |_: &Setting| None;
     section(&mut out, "Label trees", "`xc train tree`, `xc tune tree`.", &tree::TABLE, tree::usual);
+    let of = "Of trees, beside their parameters.";
+    section(&mut out, "Presets of trees", of, &tree::OWN, |row| (row.name == "preset").then(|| "default".to_owned()));
     let of = "`xc train mach`, `dense`, `uniform`, `lns`, `astra`, `skipgram`; defaults by kind.";
     section(&mut out, "All networks", of, &network::TABLE, none);
     section(&mut out, "MACH", "`xc train mach`.", &mach::TABLE, none);
     section(&mut out, "Sparse output layers", "`xc train uniform`.", &uniform::TABLE, none);
     section(&mut out, "Sampled output layers", "`xc train lns`, `xc train skipgram`.", &candidates::TABLE, none);
     section(&mut out, "ASTRA", "`xc train astra`.", &astra::TABLE, none);
+    let of = "`xc train skipgram`.";
+    section(&mut out, "Words", of, &words::TABLE, |row| row.shown(&serialised(&WordSettings::default())));
+    let all = "All kinds but skipgram.";
+    section(&mut out, "Rows of features", all, &data::TABLE, none);
+    section(&mut out, "Text", all, &text::TABLE, |row| row.shown(&serialised(&TextSettings::default())));
+    let tokens = |row: &Setting| row.shown(&serialised(&TokenSettings::default()));
+    section(&mut out, "Words of a text", "All kinds; skipgram keeps words of one character.", &text::TOKENS, tokens);
+    let of = "Every command that reads instances; what a model was trained with is kept in it.";
+    section(&mut out, "Input", of, &input::TABLE, |row| (row.name == "unseen").then(|| "ignore".to_owned()));
     out
 }
 
@@ -73,7 +88,8 @@ fn the_page_of_options_is_that_of_the_tables() {
 
 #[test]
 fn names_are_unique_in_a_table_and_every_row_says_what_it_means() {
-    for table in [tree::TABLE, network::TABLE, mach::TABLE, uniform::TABLE, candidates::TABLE, astra::TABLE] {
+    let tables = xc_train::fit::KINDS.into_iter().flat_map(xc_train::fit::tables);
+    for table in tables {
         for row in table.rows {
             let same = table.rows.iter().filter(|other| other.name == row.name || other.field == row.field).count();
             assert!(same == 1 && !row.help.is_empty(), "{}", row.name);
@@ -83,12 +99,8 @@ fn names_are_unique_in_a_table_and_every_row_says_what_it_means() {
             }
             if let Some(searched) = row.searched {
                 assert!(searched.default < searched.values.len(), "{}", row.name);
-                let usual = xc_train::settings::USUAL;
-                assert!(
-                    searched.values.iter().all(|value| *value == usual || row.parse(value).is_ok()),
-                    "{}",
-                    row.name
-                );
+                let others = searched.values.iter().enumerate().filter(|(at, _)| *at != searched.default);
+                others.for_each(|(_, value)| assert!(row.parse(value).is_ok(), "{}: {value}", row.name));
             }
         }
     }

@@ -4,23 +4,18 @@ use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::data::InputArgs;
 use crate::error::{CliError, chain};
-use crate::interrupt;
 use crate::measure::Meter;
-use crate::model::{self, Extras, OpenArgs, dictionary, is_same, open_error};
+use crate::model::{self, OpenArgs, is_same};
 use crate::named::named;
 use crate::output;
-use crate::validation::{Source, Validation};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use xc_metrics::{Metric, MetricReport};
-use xc_nn::trainer::TrainError;
-use xc_sparse::Cancel;
-use xc_sparse::io::Format;
 use xc_sparse::store::ContainerWriter;
 use xc_train::Model;
-use xc_train::blend::fit::{FitError, FitParams, Fitted, fit};
-use xc_train::blend::{DEPTH, KIND, RuleKind};
-use xc_train::model::{InputForm, MembersError, QueryOptions, TrainingRows, write_blend};
+use xc_train::blend::RuleKind;
+use xc_train::blend::fit::{FitParams, Fitted};
+use xc_train::fit::{self, Files, FittedTo, HeldOut};
 
 /// Blend several models into one
 ///
@@ -118,89 +113,29 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         paths.iter().map(|path| OpenArgs::default().open_as_saved(path, context)).collect()
     };
     let members = open(&args.members)?;
-    context.on_threads(|| Model::check_members(&members)).map_err(|e| members_error(&e))?;
     let refits = args.refit_members.as_deref().map(open).transpose()?;
-    if let Some(refits) = &refits {
-        context.on_threads(|| Model::check_refits(&members, refits)).map_err(|e| members_error(&e))?;
-    }
     let files = std::iter::once(&args.validation).chain(&args.validation_labels);
-    args.format.or(members[0].input()).refuse_idle(files.map(PathBuf::as_path), context)?;
-    let source = Source {
-        main: &args.validation,
-        labels: args.validation_labels.as_deref(),
-        held_out: args.held_out,
-        unknown_rows: args.unknown_rows,
-        format: &args.format,
+    args.format.or(members[0].input()).refuse_idle(files.map(PathBuf::as_path))?;
+    let rows = HeldOut {
+        input: args.format.settings(),
+        leave_out_seen: args.held_out,
+        allow_unverified: args.unknown_rows,
+        ..HeldOut::new(Files {
+            train: args.validation.clone(),
+            train_labels: args.validation_labels.clone(),
+            ..Files::default()
+        })
     };
-    let rows = source.training_rows(&members, context)?;
-    let names = members[0].label_names().map_err(|e| open_error(&e))?;
-    let validation = source.read(&members, &rows, dictionary(names.clone(), &args.members[0])?, context)?;
-    let validation = Validation { labels: validation.labels.within(members[0].describe().n_labels), ..validation };
-    let (n, n_labels) = (validation.labels.len(), members[0].describe().n_labels);
-    let numbers = members.len() * 4 + 2;
-    context.foresee_memory("xc blend", (n * DEPTH * members.len() * (4 * numbers + 40)) as u64)?;
-    context.note(format_args!(
-        "blend: {} members, {n} validation instances{}",
-        members.len(),
-        if validation.n_left_out == 0 { String::new() } else { format!("; {} left out", validation.n_left_out) }
-    ));
-    let answers = validation.ask(&source, &members, &QueryOptions::top(DEPTH), context)?;
-    // Of the members that know it, the first: all of them learned from about the same rows.
-    let counts = rows.iter().flatten().map(TrainingRows::label_counts).next().unwrap_or_default();
-    let mut counts = counts.to_vec();
-    counts.resize(n_labels, 0);
-    let fitted = context.on_threads(|| fit(&answers, &validation.labels, &counts, &params, &UntilInterrupted));
-    let fitted = fitted.map_err(|e| fit_error(&e, &args.validation))?;
-    context.check_interrupt()?;
-
-    let training = json!({
-        "fit": params,
-        "instances": n,
-        "candidates": fitted.n_candidates,
-        "true_candidates": fitted.n_true,
-        "rules": fitted.judged,
-    });
-    let input = args.format.or(members[0].input());
-    let form = InputForm { format: members[0].input().format.clone(), ..input.form(Format::Jsonl) };
-    let extras =
-        Extras { maker: None, names: names.as_deref(), input: Some(&form), training: Some(training), rows: None };
-    let (inside, fitted_with) = match &refits {
-        Some(refits) => (&refits[..], Some(&members[..])),
-        None => (&members[..], None),
-    };
-    model::save_with(&args.output, KIND, extras, |writer| write_blend(writer, &fitted, inside, fitted_with))?;
-    report(args, &fitted, &validation, &meter, context)
-}
-
-/// Stops on Ctrl-C.
-struct UntilInterrupted;
-
-impl Cancel for UntilInterrupted {
-    fn cancelled(&self) -> bool {
-        interrupt::interrupted()
-    }
-}
-
-/// Models that do not go together are what the user named.
-fn members_error(error: &MembersError) -> CliError {
-    CliError::usage(chain(error))
-}
-
-fn fit_error(error: &FitError, validation: &Path) -> CliError {
-    match error {
-        FitError::Train { source: TrainError::Cancelled { .. }, .. } => CliError::interrupted(),
-        FitError::Train { .. } => CliError::failed(chain(error)),
-        FitError::Setting { .. } | FitError::TooLarge { .. } => CliError::usage(chain(error)),
-        _ => CliError::usage(format_args!("{}: {}", validation.display(), chain(error))),
-    }
+    let fit = context.fit();
+    let done = context.on_threads(|| fit::blend(&members, refits.as_deref(), &rows, &params, &args.output, &fit))?;
+    report(args, &done, &meter, context)
 }
 
 const SHOWN: [Metric; 3] = [Metric::Precision(1), Metric::Precision(3), Metric::Precision(5)];
 
 fn report(
     args: &Args,
-    fitted: &Fitted,
-    validation: &Validation,
+    FittedTo { fitted, instances, left_out }: &FittedTo<Fitted>,
     meter: &Meter,
     context: &Context,
 ) -> Result<(), CliError> {
@@ -217,8 +152,8 @@ fn report(
             "cpu_s": usage.cpu_s,
             "peak_rss_bytes": usage.peak_rss_bytes,
             "model_bytes": bytes,
-            "instances": validation.labels.len(),
-            "left_out": validation.n_left_out,
+            "instances": instances,
+            "left_out": left_out,
             "candidates": fitted.n_candidates,
             "true_candidates": fitted.n_true,
             "rule": rule,

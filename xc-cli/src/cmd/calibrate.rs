@@ -2,21 +2,20 @@
 
 use crate::context::Context;
 use crate::data::InputArgs;
-use crate::error::{CliError, chain};
+use crate::error::CliError;
 use crate::measure::Meter;
-use crate::model::{self, OpenArgs, beside, dictionary, open_error};
+use crate::model::{self, OpenArgs, beside};
 use crate::named::named;
 use crate::output;
 use crate::plot::{Axis, Chart, Picture, Scale, Series};
-use crate::validation::{Source, Validation};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xc_metrics::{Average, Decision, Metric, MetricReport};
 use xc_sparse::atomic::parent_of;
 use xc_sparse::store::ContainerWriter;
-use xc_train::calibrate::fit::{CalibrateParams, FitError, Fitted, fit};
+use xc_train::calibrate::fit::{CalibrateParams, Fitted};
 use xc_train::calibrate::{Method, Reliability, ThresholdKind};
-use xc_train::model::{QueryOptions, ScoreOptions};
+use xc_train::fit::{self, Files, FittedTo, HeldOut};
 
 /// Calibrate a model's scores to probabilities, and find thresholds
 ///
@@ -41,7 +40,7 @@ use xc_train::model::{QueryOptions, ScoreOptions};
 ///   xc calibrate --model my.model --validation dev.txt --method platt --output calibrated.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-#[command(mut_arg("id_field", |arg| arg.hide(true)))]
+#[command(mut_arg("id-field", |arg| arg.hide(true)))]
 pub(crate) struct Args {
     /// The model folder
     #[arg(long, value_name = "DIR")]
@@ -85,9 +84,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
-    if args.top_k == 0 {
-        return Err(CliError::usage("--top-k 0: at least 1 is expected"));
-    }
     let destination = args.output.as_ref().unwrap_or(&args.model);
     ContainerWriter::check(destination).map_err(|e| model::write_error(&e))?;
     let picture = match &args.picture {
@@ -103,44 +99,25 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         top_k: args.top_k,
         seed: context.seed,
     };
-    let models = [OpenArgs::default().open_as_saved(&args.model, context)?];
-    let model = &models[0];
+    let model = OpenArgs::default().open_as_saved(&args.model, context)?;
     context.options.refuse(&["id-field"], "ids of instances are not read")?;
     let files = std::iter::once(&args.validation).chain(&args.validation_labels);
-    args.format.or(model.input()).refuse_idle(files.map(PathBuf::as_path), context)?;
-    let source = Source {
-        main: &args.validation,
-        labels: args.validation_labels.as_deref(),
-        held_out: args.held_out,
-        unknown_rows: args.unknown_rows,
-        format: &args.format,
+    args.format.or(model.input()).refuse_idle(files.map(PathBuf::as_path))?;
+    let rows = HeldOut {
+        input: args.format.settings(),
+        leave_out_seen: args.held_out,
+        allow_unverified: args.unknown_rows,
+        ..HeldOut::new(Files {
+            train: args.validation.clone(),
+            train_labels: args.validation_labels.clone(),
+            ..Files::default()
+        })
     };
-    let rows = source.training_rows(&models, context)?;
-    let names = dictionary(model.label_names().map_err(|e| open_error(&e))?, &args.model)?;
-    let validation = source.read(&models, &rows, names, context)?;
-    let n_labels = model.describe().n_labels;
-    let n = validation.labels.len();
-    let n_pairs = n as u64 * args.top_k.min(n_labels) as u64;
-    context.foresee_memory("xc calibrate", n_pairs * PAIR_BYTES * args.folds.min(n) as u64)?;
-    let options = QueryOptions { scores: ScoreOptions { raw: true, threshold: None }, ..QueryOptions::top(args.top_k) };
-    let answers = validation.ask(&source, &models, &options, context)?;
-    let fitted = context.on_threads(|| fit(&answers[0], &validation.labels, n_labels, &params));
-    let fitted = fitted.map_err(|e| fit_error(&e, &args.validation))?;
-    context.check_interrupt()?;
-    draw(&fitted, destination, &picture)?;
-    model.save_calibrated(&fitted.calibration, destination).map_err(|e| model::write_error(&e))?;
-    let report = Report { args, destination, validation: &validation, fitted: &fitted, picture: &picture };
+    let fit = context.fit();
+    let done = context.on_threads(|| fit::calibrate(&model, &rows, &params, destination, &fit))?;
+    draw(&done.fitted, destination, &picture)?;
+    let report = Report { args, destination, done: &done, fitted: &done.fitted, picture: &picture };
     report.print(&meter, context)
-}
-
-/// Bytes at work for an answer in each fold.
-const PAIR_BYTES: u64 = 24;
-
-fn fit_error(error: &FitError, validation: &Path) -> CliError {
-    match error {
-        FitError::Setting { .. } => CliError::usage(chain(error)),
-        _ => CliError::usage(format_args!("{}: {}", validation.display(), chain(error))),
-    }
 }
 
 /// Draws shares of true labels over scores.
@@ -168,7 +145,7 @@ fn draw(fitted: &Fitted, model: &Path, path: &Path) -> Result<(), CliError> {
 struct Report<'a> {
     args: &'a Args,
     destination: &'a Path,
-    validation: &'a Validation,
+    done: &'a FittedTo<Fitted>,
     fitted: &'a Fitted,
     picture: &'a Path,
 }
@@ -182,7 +159,7 @@ impl Report<'_> {
             "calibrate: saved {}: {} curve from {} instances, picture {}, in {:.1} s",
             self.destination.display(),
             self.args.method.name(),
-            self.validation.labels.len(),
+            self.done.instances,
             self.picture.display(),
             meter.usage().wall_s
         ));
@@ -200,8 +177,8 @@ impl Report<'_> {
             "wall_s": usage.wall_s,
             "cpu_s": usage.cpu_s,
             "peak_rss_bytes": usage.peak_rss_bytes,
-            "instances": self.validation.labels.len(),
-            "left_out": self.validation.n_left_out,
+            "instances": self.done.instances,
+            "left_out": self.done.left_out,
             "answers": fitted.n_pairs,
             "true_answers": fitted.n_true,
             "method": self.args.method.name(),
@@ -220,13 +197,7 @@ impl Report<'_> {
         let fitted = self.fitted;
         let mut text = format!(
             "{} instances, {} answers, {} of them true\n\n{:<12}{:>27}{:>33}\n{:<12}",
-            self.validation.labels.len(),
-            fitted.n_pairs,
-            fitted.n_true,
-            "",
-            "before",
-            "after (cross-fitted)",
-            "score"
+            self.done.instances, fitted.n_pairs, fitted.n_true, "", "before", "after (cross-fitted)", "score"
         );
         let columns = format!("{:>9}{:>9}{:>9}", "count", "mean", "true");
         text += &format!("{columns}      {columns}\n");

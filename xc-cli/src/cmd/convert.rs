@@ -4,9 +4,9 @@
 mod change;
 
 use crate::context::Context;
-use crate::data::{Dataset, InputArgs, Making, NamesArgs, TextArgs, read_labelled};
+use crate::data::{Dataset, InputArgs, InputSettings, Making, NamesArgs, TextArgs, read_labelled};
 use crate::error::{CliError, causes, chain};
-use crate::model::{self, Extras, OpenArgs, dictionary};
+use crate::model::{self, OpenArgs, dictionary};
 use crate::named::weight_type;
 use crate::output::{self, Output};
 use std::io::{Cursor, Write};
@@ -20,6 +20,7 @@ use xc_sparse::io::{
 };
 use xc_sparse::store::{ContainerWriter, WriteError};
 use xc_sparse::{CsrMatrix, LabelRows};
+use xc_train::fit::{Extras, save_with};
 use xc_train::model::{ConvertError, FOREIGN_FORMATS, ImportOptions, import, read_pipeline, write_pipeline};
 
 /// The kind of a folder that `--save-pipeline` writes.
@@ -56,7 +57,7 @@ pub(crate) const PIPELINE_KIND: &str = "pipeline";
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("format", |arg| arg.hide(true)))]
-#[command(mut_arg("id_field", |arg| arg.hide(true)))]
+#[command(mut_arg("id-field", |arg| arg.hide(true)))]
 pub(crate) struct Args {
     /// What SRC is
     #[arg(long, value_name = "KIND")]
@@ -207,12 +208,12 @@ impl Args {
         }
         options.refuse(&["id-field"], "ids are not converted")?;
         if let Some(labels) = &self.input_labels {
-            let mut input = self.input.clone();
+            let mut input = self.input.settings();
             input.format = Some(from);
             // A separator and a base are of the output too.
             return match to {
                 Format::Csv | Format::Tsv | Format::Svmlight => Ok(()),
-                _ => input.refuse_idle([&*self.source, &**labels], context),
+                _ => Ok(input.refuse_idle([&*self.source, &**labels])?),
             };
         }
         if !matches!(from, Format::Jsonl | Format::Csv | Format::Tsv) {
@@ -259,7 +260,7 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     if to == Format::Npy {
         return Err(CliError::usage("convert: npy is dense and only a source; npz is expected"));
     }
-    if args.input.format.is_some() {
+    if args.input.settings().format.is_some() {
         return Err(CliError::usage("convert: --from says the format; --format is not expected"));
     }
     if to == Format::Svmlight && args.output_base.is_none() {
@@ -277,7 +278,7 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     let fixed = args.pipeline.as_deref().map(open_pipeline).transpose()?;
     let given = args.names.read()?;
     let names = given.or_else(|| fixed.as_ref().and_then(|f| f.names.clone()));
-    let mut input = args.input.clone();
+    let mut input = args.input.settings();
     input.format = Some(from);
     if to == Format::Npz {
         Output::refuse_terminal(&args.destination, "npz")?;
@@ -319,7 +320,7 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     let has_labels = fixed.as_ref().is_some_and(|fixed| fixed.n_labels > 0);
     let unknown = if has_labels { UnknownLabels::Append } else { UnknownLabels::Refuse };
     let labels = args.input_labels.as_deref();
-    let mut data = read_labelled(&args.source, labels.into(), names.as_ref(), unknown, &input, making, context)?;
+    let mut data = read_labelled(&args.source, labels.into(), names.as_ref(), unknown, &input, making, &context.fit())?;
     if let Some(fixed) = &fixed {
         let unknown = data.labels.n_labels().saturating_sub(fixed.n_labels);
         if unknown > 0 {
@@ -358,7 +359,7 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 /// From text to text.
 fn convert_text(
     args: &Args,
-    input: &InputArgs,
+    input: &InputSettings,
     names: Option<LabelNames>,
     to: Format,
     mut out: Output,
@@ -414,7 +415,7 @@ fn write_data(args: &Args, data: &Dataset, to: Format, mut out: Output) -> Resul
             let features_base = base(args.output_base.as_deref() == Some("1"));
             let bases = SvmlightBases {
                 features: features_base,
-                labels: args.input.svmlight_label_base.unwrap_or(IndexBase::Zero),
+                labels: args.input.settings().svmlight_label_base.unwrap_or(IndexBase::Zero),
             };
             write_svmlight(&mut out, features, &data.labels, bases)
         }
@@ -469,7 +470,7 @@ fn import_model(args: &Args, format: &str, context: &Context) -> Result<(), CliE
     args.names.check(names.as_ref(), info.n_labels)?;
     let extras =
         Extras { maker: None, names: names.as_ref().map(LabelNames::names), input: None, training: None, rows: None };
-    model::save_with(&args.destination, xc_tree::KIND, extras, |writer| tree.write(writer))?;
+    save_with(&args.destination, xc_tree::KIND, extras, |writer| tree.write(writer))?;
     let (path, [features, labels]) = (args.destination.display(), [info.n_features, info.n_labels]);
     let weights = tree.nnz();
     context.note(format_args!(

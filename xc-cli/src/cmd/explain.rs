@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     };
     let labels: Vec<u32> = args.label.iter().map(label).collect::<Result<_, _>>()?;
     let input = args.input.display().to_string();
-    let mut queries = Queries::open(&args.input, &args.format, &model)?;
+    let mut queries = Queries::open(&args.input, &args.format.settings(), &model)?;
     let mut out = Output::create(Path::new("-"))?;
     let options = ExplainOptions { n_features: MAX_FEATURES, raw: args.raw_scores };
     let mut number = 0;
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             number += 1;
         }
     }
-    queries.report_unseen(context);
+    queries.report_unseen(&context.fit());
     out.commit()
 }
 
@@ -107,8 +107,8 @@ impl Args {
         let input = self.format.or(model.input());
         let why = "labels of the input are ignored";
         context.options.refuse(&["label-field", "label-fields", "label-separator", "svmlight-label-base"], why)?;
-        input.refuse_idle_of_instances([&*self.input], context)?;
-        input.refuse_idle([&*self.input], context)
+        input.refuse_idle_of_instances([&*self.input])?;
+        Ok(input.refuse_idle([&*self.input])?)
     }
 }
 

@@ -4,13 +4,14 @@ use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::data::NamesArgs;
 use crate::error::{CliError, chain};
-use crate::model::{self, Extras};
+use crate::model;
 use serde_json::json;
 use std::path::PathBuf;
 use xc_hash::universal::FamilyParamsError;
 use xc_mach::AssignError;
 use xc_sparse::store::ContainerWriter;
 use xc_train::calibrate::Calibration;
+use xc_train::fit::{Extras, save_created};
 use xc_train::model::{InputForm, MergeError, Merged, TrainingRows, merge, read_pipeline, trained_alike};
 
 /// Merge repetitions of MACH models that were trained separately into one model
@@ -75,7 +76,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let extras = Extras { maker, names, input: Some(&input), training, rows };
     let numbers = merged.numbers();
     let task = context.task("repetitions merged", numbers.len() as u64);
-    model::save_created(
+    save_created(
         || merged.create(&args.output, n_labels),
         extras,
         |writer| {
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
                 merged.write(at, writer).map_err(|e| refused(&e))?;
                 task.advance(1);
             }
-            Ok(())
+            Ok::<(), CliError>(())
         },
     )?;
     drop(task);

@@ -42,14 +42,18 @@ impl Vectors {
         let path = path.as_ref();
         let name = path.display().to_string();
         if let Some(kind) = VectorFile::of_name(path) {
-            let DenseMatrix { rows, columns, values } = kind.read(path, options)?;
-            return Ok(Self { name, rows, columns, values: values.into(), is_mapped: false });
+            return Ok(Self::in_memory(&name, kind.read(path, options)?));
         }
         if let Some(mapped) = Self::map(path, &name)? {
             return Ok(mapped);
         }
-        let dense = read_npy(path, options)?;
-        Ok(Self { name, rows: dense.rows, columns: dense.columns, values: dense.values.into(), is_mapped: false })
+        Ok(Self::in_memory(&name, read_npy(path, options)?))
+    }
+
+    /// Rows that are in memory already; `name` is what errors call them.
+    pub fn in_memory(name: &str, dense: DenseMatrix) -> Self {
+        let DenseMatrix { rows, columns, values } = dense;
+        Self { name: name.to_owned(), rows, columns, values: values.into(), is_mapped: false }
     }
 
     /// Maps a file whose bytes are the rows as they are wanted; none if they are not.

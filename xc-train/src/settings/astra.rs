@@ -1,10 +1,12 @@
 //! The settings of ASTRA: which labels a step scores.
 
 use super::candidates::SHARED;
-use super::network::{chain, params_error};
-use super::{Choices, Setting, SettingError, Table, Values, refuse_idle};
+use super::network::params_error;
+use super::{Choices, Setting, SettingError, Table, USUAL, Values, refuse_idle};
 use crate::astra::{AstraParams, Retrieval, Strategy};
 use crate::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams};
+use crate::message::chain;
+use crate::tune::Scale;
 use Values::{F32, F64, Forms, Names, Size};
 use serde::{Deserialize, Serialize};
 use xc_nn::sampler::{AnnParams, Lists, SamplerParamsError, Weighting};
@@ -42,13 +44,20 @@ pub const TABLE: Table = Table {
             .belongs_to("sampler", &CHOOSING),
         row("negatives.hard", "hard", Size, "N")
             .help("Hard labels per instance [default: 10]")
-            .belongs_to("sampler", &HARD),
+            .belongs_to("sampler", &HARD)
+            .searched(
+                &["5", "10", "20", "40"],
+                1,
+                Scale::Ordered,
+                "a step corrects more of the labels that are confused",
+            ),
         row("negatives.uniform", "uniform", Size, "N")
             .help(
                 "Uniform labels per list [default: 500 for up to 20,000 labels, rising to 2,000 for 70,000; 0 \
                  with --sampler in-batch]",
             )
-            .belongs_to("sampler", &CHOOSING),
+            .belongs_to("sampler", &CHOOSING)
+            .searched(&[USUAL, "500", "2000", "8000"], 0, Scale::Named, "they stand for all other labels"),
         row("weighting", "weighting", Names(&["capped", "unbiased", "none"]), "WHAT")
             .help(
                 "Weight of a uniform label: the number of labels that it stands for, at most --weight-cap \

@@ -1,8 +1,10 @@
 //! The settings of a head whose steps score some labels, which kinds of networks share.
 
-use super::network::{chain, params_error};
-use super::{Choices, Setting, SettingError, Table, Values};
+use super::network::params_error;
+use super::{Choices, Setting, SettingError, Table, USUAL, Values};
 use crate::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams, preset};
+use crate::message::chain;
+use crate::tune::Scale;
 use Values::{F32, F64, Forms, Names, Size};
 use serde::{Deserialize, Serialize};
 use xc_lsh::upkeep::Schedule;
@@ -45,13 +47,20 @@ pub const TABLE: Table = Table {
             "Settings that a paper used for a data set: widths, batch, rate, loss, tables; other options \
              override them",
         ),
-        candidates("sampler", "sampler", Names(&SAMPLERS), "SAMPLER").help(
-            "Labels that a step scores in addition to the true ones: all; drawn (uniform, log-uniform by \
+        candidates("sampler", "sampler", Names(&SAMPLERS), "SAMPLER")
+            .help(
+                "Labels that a step scores in addition to the true ones: all; drawn (uniform, log-uniform by \
              rank of frequency, frequency); true labels of the batch (in-batch); those with the largest \
              logits (top-k), or approximately those by an index (ann); those that hash tables find by the \
              instance's vector (lsh-embedding) or by the true labels (lsh-label); drawn from an inverted \
              multi-index (midx) [default: lsh-embedding; all where labels are few]",
-        ),
+            )
+            .searched(
+                &[USUAL, "midx", "log-uniform", "frequency", "in-batch", "all"],
+                0,
+                Scale::Named,
+                "which labels a step scores",
+            ),
         candidates("negatives.shared", "lists", Forms(&SHARED), "BOOL")
             .help("One list of negatives per batch, or, if false, one per instance [default: true]")
             .belongs_to("sampler", &CHOOSING),
@@ -67,7 +76,8 @@ pub const TABLE: Table = Table {
                  remaining labels [default: 2000 in a shared list of a sampler that looks at the instances, else \
                  0]",
             )
-            .belongs_to("sampler", &CHOOSING),
+            .belongs_to("sampler", &CHOOSING)
+            .searched(&[USUAL, "500", "2000", "8000"], 0, Scale::Named, "they stand for all other labels"),
         candidates("weighting", "weighting", Names(&["none", "log-q", "inverse"]), "WHAT")
             .help(
                 "Importance weight of sampled negatives. none: 1. log-q: the log of its probability is \

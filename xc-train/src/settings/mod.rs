@@ -25,10 +25,15 @@
 
 pub mod astra;
 pub mod candidates;
+pub mod data;
+#[cfg(feature = "fit")]
+pub mod input;
 pub mod mach;
 pub mod network;
+pub mod text;
 pub mod tree;
 pub mod uniform;
+pub mod words;
 
 use crate::tune::Scale;
 use serde::Serialize;
@@ -55,6 +60,8 @@ pub struct Setting {
     pub heading: Option<&'static str>,
     /// Another setting that gives it a meaning, and its values that do; none: any.
     pub belongs_to: Option<(&'static str, &'static [&'static str])>,
+    /// Settings that it cannot be given with.
+    pub excludes: &'static [&'static str],
     /// The setting that its usual value follows from.
     pub follows: Option<&'static str>,
     /// What is said where it has no value.
@@ -147,6 +154,7 @@ impl Setting {
             alias: None,
             heading: None,
             belongs_to: None,
+            excludes: &[],
             follows: None,
             none,
             searched: None,
@@ -174,6 +182,12 @@ impl Setting {
     /// Of no effect unless `other` has one of some values.
     pub const fn belongs_to(mut self, other: &'static str, values: &'static [&'static str]) -> Self {
         self.belongs_to = Some((other, values));
+        self
+    }
+
+    /// Not to be given with others.
+    pub const fn excludes(mut self, others: &'static [&'static str]) -> Self {
+        self.excludes = others;
         self
     }
 
@@ -232,6 +246,13 @@ impl Setting {
         }
     }
 
+    /// A value of it in serialised form, as it is typed.
+    pub fn text(&self, value: &Value) -> String {
+        let mut params = Value::Null;
+        put(&mut params, self.field, value.clone());
+        self.shown(&params).unwrap_or_default()
+    }
+
     fn at<'a>(&self, params: &'a Value) -> Option<&'a Value> {
         self.field.split('.').try_fold(params, |at, name| at.get(name))
     }
@@ -263,6 +284,7 @@ impl Setting {
             Value::Number(number) => match self.values {
                 // The shortest digits of the single precision.
                 Values::F32 => number.as_f64().map_or_else(String::new, |v| (v as f32).to_string()),
+                Values::F64 => number.as_f64().map_or_else(String::new, |v| v.to_string()),
                 _ => number.to_string(),
             },
             Value::Array(items) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(","),
@@ -296,6 +318,11 @@ impl Choices {
         self.0.push((row, value));
     }
 
+    /// Adds the choices of others.
+    pub fn extend(&mut self, others: &Self) {
+        others.iter().for_each(|(row, value)| self.push(row, value.clone()));
+    }
+
     /// Takes a choice back.
     pub fn remove(&mut self, name: &str) {
         self.0.retain(|(row, _)| row.name != name);
@@ -309,6 +336,47 @@ impl Choices {
     /// The same in serialised form.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(row, _)| row.name == name).map(|(_, value)| value)
+    }
+
+    /// Those of a table.
+    pub fn of(&self, table: &Table) -> Self {
+        Self(self.0.iter().filter(|(row, _)| table.row(row.name).is_some()).cloned().collect())
+    }
+
+    /// A choice as it is typed: `--trees 3`.
+    fn typed(&self, name: &str) -> Option<String> {
+        let (row, value) = self.0.iter().find(|(row, _)| row.name == name)?;
+        let typed = match value {
+            Value::Bool(true) if matches!(row.values, Values::Switch) => String::new(),
+            Value::String(text) => format!(" {text}"),
+            value => format!(" {value}"),
+        };
+        Some(format!("{name}{typed}"))
+    }
+
+    /// Refuses the first choice that fits: nothing would read it, and `why` says what it needs.
+    ///
+    /// # Errors
+    /// That choice.
+    pub fn refuse_if(&self, fits: impl Fn(&str) -> bool, why: impl std::fmt::Display) -> Result<(), SettingError> {
+        let found = self.0.iter().map(|(row, _)| row.name).find(|name| fits(name));
+        match found.and_then(|name| self.typed(name)) {
+            Some(typed) => Err(SettingError::of(&typed, why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses two choices that cannot be made together.
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn refuse_conflicts(&self) -> Result<(), SettingError> {
+        for (row, _) in &self.0 {
+            if let Some(other) = row.excludes.iter().find(|other| self.get(other).is_some()) {
+                return Err(SettingError::of(row.name, format_args!("cannot be used with --{other}")));
+            }
+        }
+        Ok(())
     }
 
     /// All of it.
@@ -354,7 +422,7 @@ impl Table {
     ) -> Result<P, SettingError> {
         let mut all = serialised(params);
         // Choices before the numbers that belong to them.
-        let mut chosen: Vec<_> = choices.iter().collect();
+        let mut chosen: Vec<_> = choices.iter().filter(|(row, _)| self.row(row.name).is_some()).collect();
         chosen.sort_by_key(|(row, _)| row.belongs_to.is_some());
         let mut made = None;
         for (row, value) in chosen {

@@ -2,7 +2,7 @@
 
 use super::{Choices, Setting, SettingError, Table, USUAL, Values};
 use crate::tune::Scale;
-use Values::{Bool, F32, Forms, Names, Size, Text};
+use Values::{Bool, F32, F64, Forms, Names, Size, Text};
 use xc_tree::{Loss, PostProcessor, Preset, TreeParams};
 
 const SHAPE: &str = "Tree options";
@@ -25,6 +25,19 @@ const fn ranker(name: &'static str, field: &'static str, values: Values, unit: &
 const fn saved(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
     Setting::new(name, field, values, unit).heading(SAVED)
 }
+
+/// Settings of trees that are none of their parameters.
+pub const OWN: Table = Table {
+    rows: &[
+        row("preset", "preset", Names(&["default", "parabel", "bonsai", "xr-linear"]), "NAME")
+            .help("Named settings: default, parabel, bonsai or xr-linear; other options override them"),
+        row("validation-fraction", "validation_fraction", F64, "SHARE").help(
+            "Hold out this share of the training instances and score the model on them, unless --validation is given; the \
+             same file and --seed give the same instances for every kind of model",
+        ),
+    ],
+    starts: &[],
+};
 
 /// Values of trees were chosen so that each has been the best one for some set of data, or is a step on the way there.
 pub const TABLE: Table = Table {

@@ -1,7 +1,8 @@
 //! The settings of networks with a sparse output layer.
 
-use super::{Choices, Setting, SettingError, Table, Values, refuse_idle};
+use super::{Choices, Setting, SettingError, Table, USUAL, Values, refuse_idle};
 use crate::classifier::{ClassifierParams, ConnectionLearning, HeadParams, MAX_UNITS, SparseHeadParams, Wiring};
+use crate::tune::Scale;
 use Values::{F64, Forms, Names, Size, Switch, Text};
 use serde::{Deserialize, Serialize};
 use xc_nn::Loss;
@@ -19,11 +20,23 @@ const fn row(name: &'static str, field: &'static str, values: Values, unit: &'st
 /// Fields are those of [`UniformSettings`].
 pub const TABLE: Table = Table {
     rows: &[
-        row("network.intermediate", "intermediate", Text(check_units), "N|none").help(
-            "Units of the layer that labels are connected with; none: labels are connected with the layer \
+        row("network.intermediate", "intermediate", Text(check_units), "N|none")
+            .help(
+                "Units of the layer that labels are connected with; none: labels are connected with the layer \
              below it [default: five for four labels, as a multiple of 512, from 512 to 32768]",
+            )
+            .searched(
+                &[USUAL, "1024", "4096", "16384", "none"],
+                0,
+                Scale::Named,
+                "a wider layer tells more labels apart",
+            ),
+        row("head.fan-in", "fan_in", Size, "N").help("Connections per label").searched(
+            &["16", "32", "64", "128"],
+            1,
+            Scale::Ordered,
+            "more connections fit better, at a cost that grows with them",
         ),
-        row("head.fan-in", "fan_in", Size, "N").help("Connections per label"),
         row("head.wiring", "wiring", Names(&["uniform", "unstructured", "dense"]), "WIRING").help(
             "The same number of connections for every label, the same number on average, or connections with \
              all units (for comparison)",

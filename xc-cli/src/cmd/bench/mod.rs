@@ -50,10 +50,10 @@ enum What {
 ///   xc bench predict --model my.model --input test.txt --mode batch --threads 1 --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-#[command(mut_arg("label_field", |arg| arg.hide(true)))]
-#[command(mut_arg("label_separator", |arg| arg.hide(true)))]
-#[command(mut_arg("id_field", |arg| arg.hide(true)))]
-#[command(mut_arg("svmlight_label_base", |arg| arg.hide(true)))]
+#[command(mut_arg("label-field", |arg| arg.hide(true)))]
+#[command(mut_arg("label-separator", |arg| arg.hide(true)))]
+#[command(mut_arg("id-field", |arg| arg.hide(true)))]
+#[command(mut_arg("svmlight-label-base", |arg| arg.hide(true)))]
 pub(crate) struct PredictArgs {
     /// The model folder
     #[arg(long, value_name = "DIR")]
@@ -139,17 +139,17 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     let start = Instant::now();
     let model = args.open.open(&args.model, &args.search, context)?;
     let load_ms = start.elapsed().as_secs_f64() * 1e3;
-    args.format.or(model.input()).refuse_idle([&*args.input], context)?;
+    args.format.or(model.input()).refuse_idle([&*args.input])?;
     let of_answers = ["label-field", "label-separator", "id-field", "svmlight-label-base"];
     context.options.refuse(&of_answers, "queries alone are read, without labels and ids")?;
     if !args.model.join(PART_FOLDER).exists() {
         context.options.refuse(&["max-age"], "a model with an index of its labels is expected with it")?;
     }
-    let mut queries = Queries::open(&args.input, &args.format, &model)?;
+    let mut queries = Queries::open(&args.input, &args.format.settings(), &model)?;
     let rows = queries
         .next_batch(args.queries.unwrap_or(usize::MAX - 1))?
         .ok_or_else(|| CliError::usage(format_args!("{}: no query; at least one is expected", args.input.display())))?;
-    queries.report_unseen(context);
+    queries.report_unseen(&context.fit());
     let mut search = args.search.options();
     search.matching = (args.iterator != Iterator::Auto).then(|| args.iterator.choice());
     let options = QueryOptions { search, ..QueryOptions::top(args.top_k) };

@@ -65,7 +65,7 @@ pub(super) fn predict(
 ) -> Result<Found, CliError> {
     let input = setting.input();
     let options = QueryOptions::top(setting.top_k(model));
-    let mut queries = Queries::open(input, &setting.args.format, model)?;
+    let mut queries = Queries::open(input, &setting.args.format.settings(), model)?;
     let task = context.progress.count("instances answered");
     let (mut ranked, mut ids, mut unknown) = (RankedBatch::new(), Vec::new(), 0usize);
     while let Some(batch) = queries.next_batch(model.describe().batch_size)? {
@@ -79,7 +79,7 @@ pub(super) fn predict(
         task.advance(batch.len() as u64);
     }
     drop(task);
-    queries.report_unseen(context);
+    queries.report_unseen(&context.fit());
     if unknown > 0 {
         let input = input.display();
         context.warn(format_args!(

@@ -282,8 +282,8 @@ impl Args {
     /// Refuses options that were given and that nothing reads here.
     fn refuse_idle(&self, context: &Context) -> Result<(), CliError> {
         let [truth, input, training] = [&self.truth, &self.input, &self.propensity_from].map(|path| path.as_deref());
-        self.format.refuse_idle([truth, input, training].into_iter().flatten(), context)?;
-        self.format.refuse_idle_of_labels([truth.or(input), training].into_iter().flatten(), context)?;
+        self.format.settings().refuse_idle([truth, input, training].into_iter().flatten())?;
+        self.format.settings().refuse_idle_of_labels([truth.or(input), training].into_iter().flatten())?;
         if self.predictions.is_some() {
             context.options.refuse(&["text-fields"], "no text is read: --predictions has the answers")?;
         }

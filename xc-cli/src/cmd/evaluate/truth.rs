@@ -1,7 +1,7 @@
 //! The true labels, what predictions may name, and whether both belong together.
 
 use super::{Args, Threshold};
-use crate::data::{InputArgs, require_labels, strings_for};
+use crate::data::{InputSettings, require_labels, strings_for};
 use crate::error::{CliError, chain};
 use crate::model::{dictionary, open_error};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(super) struct Setting<'a> {
     /// Of the labels that may be predicted.
     pub(super) names: Option<Arc<LabelNames>>,
     /// The form of the input, and where nothing is said that of the model.
-    pub(super) format: InputArgs,
+    pub(super) format: InputSettings,
     pub(super) truth: &'a Path,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Setting<'a> {
         let Some(truth) = args.truth.as_deref().or(args.input.as_deref()) else {
             return Err(CliError::usage("--truth FILE is expected, or --model DIR and --input FILE"));
         };
-        let format = model.map_or_else(|| args.format.clone(), |model| args.format.or(model.input()));
+        let format = model.map_or_else(|| args.format.settings(), |model| args.format.or(model.input()));
         Ok(Self { args, model, names: names.map(Arc::new), format, truth })
     }
 

@@ -6,7 +6,6 @@ use super::{
 };
 use crate::bytes::format_bytes;
 use crate::context::Context;
-use crate::counted::counted;
 use crate::error::CliError;
 use crate::measure::Meter;
 use crate::model::{OpenArgs, write_error};
@@ -19,6 +18,7 @@ use xc_ann::{BuildError, BuildParams, Fitted, Graph, GraphStats, Index, Metric};
 use xc_sparse::buffer::Pages;
 use xc_sparse::store::{ContainerWriter, PART_FOLDER};
 use xc_train::classifier::LostPrecision;
+use xc_train::message::counted;
 
 /// Build an index over vectors, or over the labels of a model
 ///
@@ -44,7 +44,7 @@ use xc_train::classifier::LostPrecision;
 ///   xc index build --model my.model --fit-queries dev.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, group = clap::ArgGroup::new("of").required(true).args(["vectors", "model"]))]
-#[command(mut_arg("id_field", |arg| arg.hide(true)))]
+#[command(mut_arg("id-field", |arg| arg.hide(true)))]
 pub(super) struct Args {
     /// The vectors, or sparse rows
     #[arg(long, value_name = "FILE", requires_all = ["metric", "output"])]
@@ -124,7 +124,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         && sparse::holds_rows(path, &args.instances.format.options())?
     {
         args.refuse_settings_of_a_graph(context)?;
-        args.instances.format.refuse_idle([&**path], context)?;
+        args.instances.format.settings().refuse_idle([&**path])?;
         let of_labels = ["text-fields", "label-field", "label-separator", "id-field", "svmlight-label-base"];
         context.options.refuse(&of_labels, "rows alone are indexed, without their labels")?;
         return sparse::build(path, output, params.metric, &args.instances.format, context);

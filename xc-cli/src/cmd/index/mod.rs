@@ -192,7 +192,7 @@ impl Instances {
     fn refuse_idle(&self, is_of_model: bool, context: &Context) -> Result<(), CliError> {
         if let (true, Some(path)) = (is_of_model, &self.fit_queries) {
             context.options.refuse(&["id-field"], "ids of queries are not read")?;
-            return self.format.refuse_idle([&**path], context);
+            return Ok(self.format.settings().refuse_idle([&**path])?);
         }
         let why = match is_of_model {
             true => "--fit-queries is expected with it",
@@ -249,9 +249,9 @@ impl Instances {
     /// Instances for a model.
     fn read(&self, model: &Model, context: &Context) -> Result<Option<QueryRows>, CliError> {
         let Some(path) = &self.fit_queries else { return Ok(None) };
-        let mut queries = Queries::open(path, &self.format, model)?;
+        let mut queries = Queries::open(path, &self.format.settings(), model)?;
         let first = queries.next_batch(self.fit_instances)?;
-        queries.report_unseen(context);
+        queries.report_unseen(&context.fit());
         first.map(Some).ok_or_else(|| CliError::usage(format_args!("{}: no instances", path.display())))
     }
 }

@@ -29,7 +29,7 @@ use xc_train::classifier::LostPrecision;
 ///   xc index refresh --model my.model --fit-queries train.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, group = clap::ArgGroup::new("of").required(true).args(["index", "model"]))]
-#[command(mut_arg("id_field", |arg| arg.hide(true)))]
+#[command(mut_arg("id-field", |arg| arg.hide(true)))]
 pub(super) struct Args {
     /// Folder of the index
     #[arg(long, value_name = "DIR", requires = "vectors")]

@@ -5,7 +5,7 @@ mod stream;
 use crate::answer::{EXCLUDED, LabelLists, Only, SearchArgs, query_error};
 use crate::answer_file::{Form, Style, Writer};
 use crate::context::Context;
-use crate::data::{InputArgs, NamesArgs, Queries, label_format, read_label_set};
+use crate::data::{InputArgs, InputSettings, NamesArgs, Queries, label_format, read_label_set};
 use crate::error::CliError;
 use crate::model::{OpenArgs, dictionary, is_same, open_error, refuse_inside};
 use crate::output::{self, Output};
@@ -221,7 +221,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         (None, None) => None,
     };
     let input = if from_stdin { stdin::NAME.to_owned() } else { args.input.display().to_string() };
-    let queries = if from_stdin { None } else { Some(Queries::open(&args.input, &args.format, &model)?) };
+    let queries = if from_stdin { None } else { Some(Queries::open(&args.input, &args.format.settings(), &model)?) };
     let style = Style { form, names: names.as_deref().filter(|_| args.names || form.has_names()) };
     let top_k = args.top_k.unwrap_or_else(|| match args.threshold {
         None => 5,
@@ -236,7 +236,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     match queries {
         Some(mut queries) => {
             run.file(&mut queries, writer, context)?;
-            queries.report_unseen(context);
+            queries.report_unseen(&context.fit());
         }
         None => stream::answer(&mut run, writer, context)?,
     }
@@ -291,7 +291,7 @@ impl Args {
         if files().next().is_some() {
             // Of another field of the input only the separator is asked for beside.
             let with_field = self.exclude_field.is_some().then_some(&*self.input);
-            input.of_any_format().refuse_idle_of_labels(files().chain(with_field), context)?;
+            input.of_any_format().refuse_idle_of_labels(files().chain(with_field))?;
         } else {
             let why = "--candidates or --exclude is expected with it: labels of the input are ignored";
             context.options.refuse(&["label-field", "svmlight-label-base"], why)?;
@@ -300,8 +300,8 @@ impl Args {
             }
         }
         if !from_stdin {
-            input.refuse_idle_of_instances([&*self.input], context)?;
-            input.refuse_idle(std::iter::once(&*self.input).chain(files()), context)?;
+            input.refuse_idle_of_instances([&*self.input])?;
+            input.refuse_idle(std::iter::once(&*self.input).chain(files()))?;
         } else if model.describe().takes != InputKind::Text {
             context.options.refuse(&["text-fields"], "a model of text is expected with it")?;
         }
@@ -319,7 +319,7 @@ impl Args {
 }
 
 /// Refuses to leave out the labels of the instances themselves, unless that is said to be wanted.
-fn refuse_true_labels(args: &Args, model: &Model, input: &InputArgs) -> Result<(), CliError> {
+fn refuse_true_labels(args: &Args, model: &Model, input: &InputSettings) -> Result<(), CliError> {
     let usual = Fields::default().labels;
     let own = model.input().label_field.as_ref().unwrap_or(&usual);
     if args.exclude_field.is_some() && args.input == Path::new("-") {

@@ -25,7 +25,7 @@ const WRITTEN: usize = 64;
 pub(super) fn answer(run: &mut Run<'_>, mut writer: Writer<'_>, context: &Context) -> Result<(), CliError> {
     let about = run.model.describe();
     let mut read = run.args.format.or(run.model.input()).options();
-    run.args.format.expect(&mut read, about.n_features);
+    run.args.format.settings().expect(&mut read, about.n_features);
     let unseen = read.unseen.clone();
     let (name, label_names) = (NAME.to_owned(), run.names.map(Arc::clone));
     let mut responder = Responder::new(run.model, RequestOptions { name, strict: false, label_names, read })?;
@@ -62,7 +62,7 @@ pub(super) fn answer(run: &mut Run<'_>, mut writer: Writer<'_>, context: &Contex
     if !crate::interrupt::stopped() {
         run.lists().try_for_each(|lists| lists.check(before, true))?;
     }
-    report_unseen(NAME, unseen.as_deref(), context);
+    report_unseen(NAME, unseen.as_deref(), &context.fit());
     if failed > 0 {
         context.warn(format_args!("{NAME}: {failed} of {before} lines have no answer"));
     }

@@ -1,20 +1,15 @@
 //! `xc train astra`: a network whose steps score the hardest labels, and uniform ones.
 
-use super::astra_args::AstraArgs;
-use super::dense::loss_for;
-use super::explain::{Origin, Plan};
-use super::inputs::PlaceArgs;
-use super::instances::{FileArgs, Instances, Source};
-use super::lns::{few_or_long, of_data_or_preset, show_default_of_data};
-use super::network::{self, Session, Shape, System};
-use super::network_args::{LOSSES, NetworkArgs};
-use crate::context::Context;
-use crate::data::add_label_rows;
-use crate::error::{CliError, chain};
-use crate::settings::names;
-use std::path::{Path, PathBuf};
-use xc_train::classifier::{ClassifierParams, InputKind, Preset, preset};
-use xc_train::model::HoldOut;
+use super::astra_args::OfAstra;
+use super::inputs::{DataArgs, FileArgs};
+use super::lns::show_default_of_data;
+use super::network_args::{LOSSES, OfNetwork};
+use super::{Kind, joined};
+use crate::settings::{Chosen, names};
+use std::path::PathBuf;
+use xc_train::classifier::preset;
+use xc_train::fit::Files;
+use xc_train::settings::Choices;
 
 /// Train a network with hard and uniform negatives (ASTRA)
 ///
@@ -50,88 +45,25 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     label_features: Option<PathBuf>,
     #[command(flatten)]
-    head: AstraArgs,
+    head: Chosen<OfAstra>,
     #[command(flatten)]
-    pub(super) network: NetworkArgs,
+    pub(super) network: Chosen<OfNetwork>,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
 }
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    network::run(args, args, &args.network, context)
-}
+impl Kind for Args {
+    const KIND: &'static str = "astra";
 
-impl Source for Args {
-    fn place(&self) -> &PlaceArgs {
-        self.data.place()
+    fn data(&self) -> &DataArgs {
+        &self.data.data
     }
 
-    fn input(&self) -> InputKind {
-        self.data.input()
+    fn files(&self) -> Files {
+        Files { label_features: self.label_features.clone(), ..self.data.files() }
     }
 
-    fn refit(&self) -> Option<&Path> {
-        self.data.refit()
-    }
-
-    fn has_validation(&self) -> bool {
-        self.data.has_validation()
-    }
-
-    fn check(&self) -> Result<(), CliError> {
-        self.data.check()?;
-        let has_texts = self.label_features.is_some();
-        if has_texts && self.input() == InputKind::Dense {
-            return Err(CliError::usage(
-                "--label-features: instances are vectors; sparse features or text are expected",
-            ));
-        }
-        self.head.check_texts(has_texts)?;
-        let Some(path) = &self.label_features else { return Ok(()) };
-        let opened = std::fs::File::open(path);
-        opened.map(drop).map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), chain(&e))))
-    }
-
-    fn read(&self, hold_out: Option<HoldOut>, context: &Context) -> Result<Instances, CliError> {
-        self.data.data.refuse_idle(self.data.features(), self.label_features.as_deref(), context)?;
-        let mut instances = Instances::Files(self.data.read_files(hold_out, context)?);
-        if let (Some(path), Instances::Files(sets)) = (&self.label_features, &mut instances) {
-            let input = &self.data.data.input;
-            sets.label_texts = Some(add_label_rows(&mut sets.train, path, input, context)?);
-        }
-        Ok(instances)
-    }
-}
-
-impl System for Args {
-    fn preset(&self) -> Preset {
-        preset::astra()
-    }
-
-    fn preset_for(&self, shape: &Shape) -> Preset {
-        shape.sparse_data().map_or_else(preset::astra, preset::astra_for)
-    }
-
-    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
-        let mut params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
-        if !self.network.has_loss() && shape.most_labels < 2 {
-            params.loss = loss_for(shape);
-        }
-        self.head.apply(shape, &mut params)?;
-        Ok(params)
-    }
-
-    fn announce(&self, session: &Session<'_>) -> Result<(), CliError> {
-        self.head.announce(session);
-        Ok(())
-    }
-
-    fn origin(&self, option: &str, shape: &Shape) -> Origin {
-        of_data_or_preset(option, shape, None)
-    }
-
-    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
-        plan.lines.push(few_or_long(&session.shape));
-        self.head.explain(session, plan);
+    fn choices(&self) -> Choices {
+        joined([&self.head.choices, &self.network.choices, &self.data.data.choices()])
     }
 }

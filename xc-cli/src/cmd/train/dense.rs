@@ -1,14 +1,12 @@
 //! `xc train dense`: a network with one output per label.
 
-use super::explain::Origin;
-use super::instances::FileArgs;
-use super::network::{self, Shape, System, params_error};
-use super::network_args::{LOSSES, NetworkArgs, show_default};
-use crate::context::Context;
-use crate::error::CliError;
-use crate::settings::names;
-use xc_nn::Loss;
-use xc_train::classifier::{ClassifierParams, Preset, preset};
+use super::inputs::{DataArgs, FileArgs};
+use super::network_args::{LOSSES, OfNetwork, show_default};
+use super::{Kind, joined};
+use crate::settings::{Chosen, names};
+use xc_train::classifier::preset;
+use xc_train::fit::Files;
+use xc_train::settings::Choices;
 
 /// Train a network with one output per label
 ///
@@ -33,36 +31,23 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(super) network: NetworkArgs,
+    pub(super) network: Chosen<OfNetwork>,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
 }
 
-/// What the output layer is.
-pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    network::run(args, &args.data, &args.network, context)
-}
+impl Kind for Args {
+    const KIND: &'static str = "dense";
 
-impl System for Args {
-    fn preset(&self) -> Preset {
-        preset::dense()
+    fn data(&self) -> &DataArgs {
+        &self.data.data
     }
 
-    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
-        let mut params = self.network.apply(&self.preset(), shape.input, seed)?;
-        if !self.network.has_loss() {
-            params.loss = loss_for(shape);
-        }
-        params.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
-        Ok(params)
+    fn files(&self) -> Files {
+        self.data.files()
     }
 
-    fn origin(&self, option: &str, _: &Shape) -> Origin {
-        if option == "loss" { Origin::Data } else { Origin::Default }
+    fn choices(&self) -> Choices {
+        joined([&self.network.choices, &self.data.data.choices()])
     }
-}
-
-/// The loss for instances unless one was asked for: softmax where one label is right.
-pub(super) fn loss_for(shape: &Shape) -> Loss {
-    if shape.most_labels <= 1 { Loss::Softmax } else { Loss::Bce }
 }

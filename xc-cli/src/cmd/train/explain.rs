@@ -3,113 +3,54 @@
 
 use crate::bytes::format_bytes;
 use crate::context::Context;
-pub(super) use crate::counted::counted;
 use crate::data::sizes_of_preset;
 use crate::error::CliError;
 use crate::options::Source;
 use crate::output;
-use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
-use std::fmt::{Display, Write};
-use xc_sparse::LabelRows;
+use serde_json::{Value, json};
+use std::fmt::Write;
 use xc_sparse::io::Fields;
+use xc_train::fit::plan::{Origin, Plan};
 
-/// Why an option that nobody gave has its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// It has it whatever the data are.
-    Default,
-    /// Of a preset that was chosen by name.
-    Preset(String),
-    /// It follows from the training instances.
-    Data,
-    /// It follows from another option.
-    Follows(&'static str),
-}
-
-impl Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Default => f.write_str("default"),
-            Self::Preset(name) => write!(f, "preset {name}"),
-            Self::Data => f.write_str("data"),
-            Self::Follows(option) => write!(f, "follows from --{option}"),
-        }
-    }
-}
-
-/// Values that options have in this training, where the command line alone does not say them.
-#[derive(Debug, Default)]
-pub(super) struct Resolved(BTreeMap<&'static str, (String, Origin)>);
-
-impl Resolved {
-    /// An option's value, and where it comes from unless the option was given.
-    pub(super) fn set(&mut self, option: &'static str, value: impl Display, origin: Origin) {
-        self.0.insert(option, (value.to_string(), origin));
-    }
-
-    /// The same of a value that may be none.
-    pub(super) fn set_some(
-        &mut self,
-        option: &'static str,
-        value: Option<impl Display>,
-        none: &'static str,
-        origin: Origin,
-    ) {
-        match value {
-            Some(value) => self.set(option, value, origin),
-            None => self.set(option, none, origin),
-        }
-    }
-}
-
-/// A training run, resolved.
-pub(super) struct Plan {
-    pub(super) kind: &'static str,
-    /// What a line is about, and what it says.
-    pub(super) lines: Vec<(&'static str, String)>,
-    pub(super) resolved: Resolved,
-    /// Of the training instances.
-    pub(super) data: Map<String, Value>,
-    /// Parameters of the model, as it keeps them.
-    pub(super) parameters: Value,
-    /// Bytes that will be resident at most.
-    pub(super) memory: u64,
+/// A training run, as it is shown.
+struct Shown {
+    plan: Plan,
 }
 
 /// What an option that has no value shows.
 const NONE: &str = "none";
 
-impl Plan {
-    /// Prints the plan to stdout.
-    pub(super) fn print(mut self, context: &Context) -> Result<(), CliError> {
-        let seed = context.seed;
-        self.lines.push(("threads", format!("{}; seed {seed} gives the same model at any number", context.threads)));
-        self.lines.push(("memory", format!("about {}, the data included", format_bytes(self.memory))));
-        self.resolved.set("threads", context.threads, Origin::Default);
-        self.resolved.set("format", "as the file says", Origin::Default);
-        let fields = Fields::default();
-        self.resolved.set("text-fields", fields.text.join(","), Origin::Default);
-        self.resolved.set("label-field", fields.labels, Origin::Default);
-        self.resolve_text_preset(context);
-        self.resolved.set_some("max-memory", context.max_memory.map(format_bytes), "what is free", Origin::Default);
-        output::print(&if context.json { self.as_json(context).to_string() } else { self.as_text(context) })
-    }
+/// Prints a plan to stdout.
+pub(super) fn print(plan: Plan, context: &Context) -> Result<(), CliError> {
+    let seed = context.seed;
+    let mut shown = Shown { plan };
+    shown.plan.lines.push(("threads", format!("{}; seed {seed} gives the same model at any number", context.threads)));
+    shown.plan.lines.push(("memory", format!("about {}, the data included", format_bytes(shown.plan.memory))));
+    shown.plan.resolved.set("threads", context.threads, Origin::Default);
+    shown.plan.resolved.set("format", "as the file says", Origin::Default);
+    let fields = Fields::default();
+    shown.plan.resolved.set("text-fields", fields.text.join(","), Origin::Default);
+    shown.plan.resolved.set("label-field", fields.labels, Origin::Default);
+    shown.resolve_text_preset(context);
+    shown.plan.resolved.set_some("max-memory", context.max_memory.map(format_bytes), "what is free", Origin::Default);
+    output::print(&if context.json { shown.as_json(context).to_string() } else { shown.as_text(context) })
+}
 
+impl Shown {
     /// The sizes that a preset of the text options stands for.
     fn resolve_text_preset(&mut self, context: &Context) {
         let preset = context.options.iter().find(|option| option.name == "text.preset");
         let Some(name) = preset.and_then(|option| option.value.as_deref()) else { return };
         for (option, value) in sizes_of_preset(name) {
-            self.resolved.set(option, value, Origin::Preset(name.to_owned()));
+            self.plan.resolved.set(option, value, Origin::Preset(name.to_owned()));
         }
     }
 
     /// Every option by heading: its name, its value, where that comes from.
     fn options<'a>(&'a self, context: &'a Context) -> impl Iterator<Item = (&'a str, [String; 3])> {
         context.options.iter().map(move |option| {
-            let resolved = self.resolved.0.get(&*option.name);
-            let resolved_value = resolved.map(|(value, _)| value.clone());
+            let resolved = self.plan.resolved.get(&option.name);
+            let resolved_value = resolved.map(|(value, _)| value.to_owned());
             let value = match option.source {
                 Source::Nobody => resolved_value.or_else(|| option.value.clone()),
                 Source::Typed | Source::File => option.value.clone().or(resolved_value),
@@ -127,21 +68,21 @@ impl Plan {
     fn as_json(&self, context: &Context) -> Value {
         let options = self.options(context);
         let options = options.map(|(_, [name, value, from])| json!({"option": name, "value": value, "from": from}));
-        let lines = self.lines.iter().map(|(what, text)| json!({"about": what, "says": text}));
+        let lines = self.plan.lines.iter().map(|(what, text)| json!({"about": what, "says": text}));
         json!({
-            "kind": self.kind,
-            "data": self.data,
+            "kind": self.plan.kind,
+            "data": self.plan.data,
             "options": options.collect::<Vec<_>>(),
             "plan": lines.collect::<Vec<_>>(),
-            "parameters": self.parameters,
+            "parameters": self.plan.parameters,
             "threads": context.threads,
-            "memory_bytes": self.memory,
+            "memory_bytes": self.plan.memory,
         })
     }
 
     fn as_text(&self, context: &Context) -> String {
         let mut out = String::new();
-        for (what, text) in &self.lines {
+        for (what, text) in &self.plan.lines {
             // Writing to a String cannot fail.
             let _ = writeln!(out, "{what:<12} {text}");
         }
@@ -167,10 +108,3 @@ impl Plan {
 
 /// Characters of a value that widen its column, at most: paths may be longer.
 const WIDEST: usize = 30;
-
-/// Labels with at least one instance.
-pub(super) fn seen_labels(labels: &LabelRows) -> usize {
-    let mut seen = vec![false; labels.n_labels()];
-    labels.labels().iter().for_each(|&l| seen[l as usize] = true);
-    seen.iter().filter(|&&s| s).count()
-}

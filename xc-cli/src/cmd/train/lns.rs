@@ -1,16 +1,14 @@
 //! `xc train lns`: a network whose steps score some labels.
 
-use super::candidate_args::CandidateArgs;
-use super::dense::loss_for;
-use super::explain::{Origin, Plan};
-use super::instances::FileArgs;
-use super::network::{self, Session, Shape, System};
-use super::network_args::{NetworkArgs, show_defaults};
-use super::network_explain::resolve_candidates;
-use crate::context::Context;
-use crate::error::CliError;
-use xc_train::classifier::preset::{DataShape, FEW, LONG, MANY};
-use xc_train::classifier::{ClassifierParams, Preset, preset};
+use super::candidate_args::OfCandidates;
+use super::inputs::{DataArgs, FileArgs};
+use super::network_args::{OfNetwork, show_defaults};
+use super::{Kind, joined};
+use crate::settings::Chosen;
+use xc_train::classifier::preset::DataShape;
+use xc_train::classifier::{Preset, preset};
+use xc_train::fit::Files;
+use xc_train::settings::Choices;
 
 /// Train a network with negative sampling
 ///
@@ -42,9 +40,9 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 ))]
 pub(crate) struct Args {
     #[command(flatten)]
-    head: CandidateArgs,
+    head: Chosen<OfCandidates>,
     #[command(flatten)]
-    pub(super) network: NetworkArgs,
+    pub(super) network: Chosen<OfNetwork>,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
 }
@@ -60,81 +58,18 @@ pub(super) fn show_default_of_data(of: &dyn Fn(DataShape) -> Preset, arg: clap::
     show_defaults(&of(usize::MAX, 0, 0), &others, arg)
 }
 
-/// Where a value comes from that follows from the data, or from a preset that was chosen.
-pub(super) fn of_data_or_preset(option: &str, shape: &Shape, preset: Option<&str>) -> Origin {
-    let of_data = [
-        "network.widths",
-        "network.init",
-        "network.activation",
-        "network.dropout",
-        "network.input-dropout",
-        "loss",
-        "epochs",
-        "optimizer.rate",
-    ]
-    .contains(&option);
-    match preset {
-        Some(name) if of_data || option == "batch" => Origin::Preset(name.to_owned()),
-        None if of_data && shape.sparse_data().is_some() => Origin::Data,
-        None if option == "loss" => Origin::Data,
-        _ => Origin::Default,
-    }
-}
+impl Kind for Args {
+    const KIND: &'static str = "lns";
 
-/// What width, initial embeddings, dropout, loss, rate and epochs follow from.
-pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
-    let said = match shape.sparse_data() {
-        Some(data) => {
-            let number = if data.has_few_instances() { "fewer than" } else { "at least" };
-            let length = if data.has_long_instances() { "at least" } else { "fewer than" };
-            let labels = if data.has_many_labels() { "at least" } else { "fewer than" };
-            format!(
-                "{number} {FEW} instances, of {length} {LONG} features on average, {labels} {MANY} labels: width, initial \
-                 embeddings, dropout, loss, rate and epochs follow from this; few instances come before long ones, long \
-                 ones before many labels"
-            )
-        }
-        None => "vectors: defaults do not depend on their number".to_owned(),
-    };
-    ("sizes", said)
-}
-
-pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    network::run(args, &args.data, &args.network, context)
-}
-
-impl System for Args {
-    fn preset(&self) -> Preset {
-        self.head.preset().as_deref().and_then(preset::lns_of).unwrap_or_else(preset::lns)
+    fn data(&self) -> &DataArgs {
+        &self.data.data
     }
 
-    fn preset_for(&self, shape: &Shape) -> Preset {
-        match (self.head.preset(), shape.sparse_data()) {
-            (None, Some(data)) => preset::lns_for(data),
-            _ => self.preset(),
-        }
+    fn files(&self) -> Files {
+        self.data.files()
     }
 
-    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
-        let mut params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
-        if !self.network.has_loss() && self.head.preset().is_none() && shape.most_labels < 2 {
-            params.loss = loss_for(shape);
-        }
-        self.head.apply(shape, &mut params)?;
-        Ok(params)
-    }
-
-    fn origin(&self, option: &str, shape: &Shape) -> Origin {
-        of_data_or_preset(option, shape, self.head.preset().as_deref())
-    }
-
-    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
-        plan.lines.extend(self.head.preset().is_none().then(|| few_or_long(&session.shape)));
-        resolve_candidates(&self.head, session, &mut plan.resolved);
-    }
-
-    fn announce(&self, session: &Session<'_>) -> Result<(), CliError> {
-        self.head.announce(session);
-        Ok(())
+    fn choices(&self) -> Choices {
+        joined([&self.head.choices, &self.network.choices, &self.data.data.choices()])
     }
 }

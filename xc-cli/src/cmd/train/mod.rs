@@ -1,52 +1,39 @@
-//! `xc train`: one file a kind of model.
+//! `xc train`: what is typed for each kind of model, and what is said of a run.
 
 pub(super) mod astra;
 mod astra_args;
 mod candidate_args;
-mod corpus;
-mod cost;
-#[cfg(test)]
-mod defaults;
+mod curve;
 pub(super) mod dense;
 mod explain;
 pub(super) mod inputs;
-mod instances;
 pub(super) mod lns;
-mod log;
 pub(super) mod mach;
-mod memory;
-mod network;
-mod network_announce;
 mod network_args;
-mod network_explain;
-mod network_watch;
 mod record;
-mod refit;
-pub(super) mod report;
+mod report;
 mod skipgram;
 pub(super) mod tree;
-pub(super) mod tree_args;
-mod tree_explain;
-mod tree_judge;
-mod tree_memory;
-pub(super) mod trial;
 pub(super) mod uniform;
-mod watch;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::measure::Meter;
+use inputs::DataArgs;
+use xc_train::fit::{Files, Training};
+use xc_train::settings::Choices;
 
 /// Train a model
 #[derive(clap::Args, Debug)]
 #[command(subcommand_value_name = "KIND")]
 pub(crate) struct Args {
     #[command(subcommand)]
-    kind: Kind,
+    kind: KindArgs,
 }
 
 #[derive(clap::Subcommand, Debug)]
-enum Kind {
-    Tree(Box<tree_args::Args>),
+enum KindArgs {
+    Tree(Box<tree::Args>),
     Mach(Box<mach::Args>),
     Dense(Box<dense::Args>),
     Uniform(Box<uniform::Args>),
@@ -55,14 +42,71 @@ enum Kind {
     Skipgram(Box<skipgram::Args>),
 }
 
+/// A kind of model that learns from instances with labels.
+pub(super) trait Kind {
+    /// As `xc train` calls it.
+    const KIND: &'static str;
+
+    /// Files, and where the model goes.
+    fn data(&self) -> &DataArgs;
+
+    /// The files that are learned from.
+    fn files(&self) -> Files;
+
+    /// What was typed of its settings.
+    fn choices(&self) -> Choices;
+
+    /// The training run.
+    fn training(&self) -> Result<Training, CliError> {
+        let place = &self.data().place;
+        let mut training = Training::new(Self::KIND, self.files(), &place.model)?;
+        training.place = place.place();
+        training.choices = self.choices();
+        training.refit = self.data().refit.clone();
+        Ok(training)
+    }
+}
+
+/// Choices of several tables as one.
+fn joined<'a>(parts: impl IntoIterator<Item = &'a Choices>) -> Choices {
+    let mut out = Choices::default();
+    parts.into_iter().for_each(|part| out.extend(part));
+    out
+}
+
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     match &args.kind {
-        Kind::Tree(args) => tree::run(args, context),
-        Kind::Mach(args) => mach::run(args, context),
-        Kind::Dense(args) => dense::run(args, context),
-        Kind::Uniform(args) => uniform::run(args, context),
-        Kind::Lns(args) => lns::run(args, context),
-        Kind::Astra(args) => astra::run(args, context),
-        Kind::Skipgram(args) => skipgram::run(args, context),
+        KindArgs::Tree(args) => run_kind(&**args, context),
+        KindArgs::Mach(args) => run_kind(&**args, context),
+        KindArgs::Dense(args) => run_kind(&**args, context),
+        KindArgs::Uniform(args) => run_kind(&**args, context),
+        KindArgs::Lns(args) => run_kind(&**args, context),
+        KindArgs::Astra(args) => run_kind(&**args, context),
+        KindArgs::Skipgram(args) => skipgram::run(args, context),
     }
+}
+
+fn run_kind(args: &impl Kind, context: &Context) -> Result<(), CliError> {
+    finish(&args.training()?, args.data().place.explain, context)
+}
+
+/// Trains, or explains, and says what came of it.
+fn finish(training: &Training, explain: bool, context: &Context) -> Result<(), CliError> {
+    let fit = context.fit();
+    if explain {
+        training.second(&fit)?;
+        return explain::print(context.on_threads(|| training.explain(&fit))?, context);
+    }
+    let refit = training.second(&fit)?;
+    if !refit.as_ref().is_some_and(|refit| refit.is_under_way) {
+        train_once(training, context)?;
+    }
+    refit.map_or(Ok(()), |refit| train_once(&refit.training(training)?, context))
+}
+
+/// One run: trains, saves, and says how good the model is.
+pub(super) fn train_once(training: &Training, context: &Context) -> Result<(), CliError> {
+    let meter = Meter::start();
+    let report = context.on_threads(|| training.train(&context.fit()))?;
+    report::finish(&report, &meter.usage(), &training.source, context)
 }

@@ -3,10 +3,9 @@
 
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
-use xc_train::model::TrainingRows;
 
 /// The record of this run, with what it was trained on where that is known.
-pub(super) fn record(rows: Option<&TrainingRows>) -> Value {
+pub(super) fn record(data: Option<u64>) -> Value {
     let commit = Some(env!("XC_COMMIT")).filter(|commit| !commit.is_empty());
     let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -14,7 +13,7 @@ pub(super) fn record(rows: Option<&TrainingRows>) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "commit": commit,
         "command": command,
-        "data": rows.map(|rows| format!("{:016x}", rows.fingerprint())),
+        "data": data.map(|data| format!("{data:016x}")),
         "date": date(seconds),
     })
 }

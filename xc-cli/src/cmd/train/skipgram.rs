@@ -1,25 +1,18 @@
 //! `xc train skipgram`: vectors of the words of a text.
 
-use super::candidate_args::CandidateArgs;
-use super::corpus::{WordArgs, WordText};
-use super::explain::{Origin, Plan};
+use super::candidate_args::OfCandidates;
 use super::inputs::PlaceArgs;
-use super::instances::{Instances, Source};
-use super::network::{self, Learned, Session, Shape, System, Trained};
-use super::network_args::{NetworkArgs, show_default};
-use super::network_explain::resolve_candidates;
+use super::network_args::{OfNetwork, show_default};
+use super::{finish, joined};
 use crate::context::Context;
+use crate::data::OfTokens;
 use crate::error::CliError;
-use crate::model::{self, Extras, beside};
-use crate::output;
-use crate::settings::names;
+use crate::settings::{Chosen, OfTable, names};
 use std::path::PathBuf;
-use xc_hash::text::Featurizer;
-use xc_sparse::atomic::write_file;
-use xc_sparse::store::to_parameter;
-use xc_train::classifier::{ClassifierParams, LearningParams, Preset, preset};
-use xc_train::model::HoldOut;
-use xc_train::skipgram::SkipgramModel;
+use xc_train::classifier::preset;
+use xc_train::fit::{Files, Place, Training};
+use xc_train::settings::words::{self, WordSettings};
+use xc_train::settings::{Setting, Table, serialised};
 
 /// Train word vectors on a text
 ///
@@ -44,7 +37,7 @@ use xc_train::skipgram::SkipgramModel;
 #[command(verbatim_doc_comment)]
 #[command(mut_args(|arg| show_default(&preset::skipgram(), arg)))]
 #[command(mut_arg("train", |arg| arg.help("The text, one passage per line, or JSONL (field \"text\") by its file name")))]
-#[command(mut_arg("min_chars", |arg| arg.default_value("1")))]
+#[command(mut_arg("text.min-chars", |arg| arg.help("Shortest word, in characters [default: 1]")))]
 #[command(mut_arg("preset", |arg| arg
     .value_parser(names(["text8"]))
     .help("Settings that a paper used for a text: batch, rate, tables; other options override them")
@@ -68,102 +61,32 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     vectors: Option<PathBuf>,
     #[command(flatten)]
-    head: CandidateArgs,
+    head: Chosen<OfCandidates>,
     #[command(flatten)]
-    network: NetworkArgs,
+    network: Chosen<OfNetwork>,
     #[command(flatten)]
-    words: WordArgs,
+    words: Chosen<OfWords>,
+    #[command(flatten)]
+    tokens: Chosen<OfTokens>,
+}
+
+/// Which words have vectors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfWords;
+
+impl OfTable for OfWords {
+    const TABLE: Table = words::TABLE;
+
+    fn usual(row: &Setting) -> Option<String> {
+        row.shown(&serialised(&WordSettings::default()))
+    }
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    network::run(args, args, &args.network, context)
-}
-
-impl Args {
-    fn vectors(&self) -> PathBuf {
-        self.vectors.clone().unwrap_or_else(|| beside(&self.place.model, "vectors.txt"))
-    }
-}
-
-impl Source for Args {
-    fn place(&self) -> &PlaceArgs {
-        &self.place
-    }
-
-    fn check(&self) -> Result<(), CliError> {
-        let vectors = self.vectors();
-        if vectors.is_dir() {
-            return Err(CliError::usage(format_args!("{}: a folder; a file is expected there", vectors.display())));
-        }
-        output::check(&vectors)?;
-        self.words.check()
-    }
-
-    fn read(&self, _: Option<HoldOut>, context: &Context) -> Result<Instances, CliError> {
-        self.words.read(&self.place.train, context).map(Instances::Words)
-    }
-}
-
-impl System for Args {
-    fn preset(&self) -> Preset {
-        self.head.preset().as_deref().and_then(preset::skipgram_of).unwrap_or_else(preset::skipgram)
-    }
-
-    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
-        let mut params = self.network.apply(&self.preset(), shape.input, seed)?;
-        if self.network.has_init() {
-            return Err(CliError::usage("--network.init: vectors of words begin at random"));
-        }
-        if self.network.has_activation() {
-            return Err(CliError::usage("--network.activation: vectors of words stay as they are"));
-        }
-        if let [_, _, ..] = params.encoder.widths() {
-            return Err(CliError::usage("--network.widths: one width is expected, that of the vectors"));
-        }
-        self.head.apply(shape, &mut params)?;
-        Ok(params)
-    }
-
-    fn origin(&self, option: &str, _: &Shape) -> Origin {
-        match &self.head.preset() {
-            Some(name) if ["batch", "optimizer.rate"].contains(&option) => Origin::Preset(name.clone()),
-            _ => Origin::Default,
-        }
-    }
-
-    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
-        resolve_candidates(&self.head, session, &mut plan.resolved);
-        plan.resolved.set("vectors", self.vectors().display(), Origin::Follows("model"));
-        plan.resolved.set_some("vocabulary", None::<usize>, "all", Origin::Default);
-    }
-
-    fn announce(&self, session: &Session<'_>) -> Result<(), CliError> {
-        self.head.announce(session);
-        Ok(())
-    }
-
-    fn train<'t>(&'t self, session: &'t Session<'t>) -> Result<Trained<'t>, CliError> {
-        let Instances::Words(WordText { words, .. }) = &session.instances else {
-            unreachable!("words were read");
-        };
-        let Learned { classifier, what, figures } = session.learn(preset::LNS)?;
-        let found = SkipgramModel::of_classifier(&classifier, words);
-        Ok(Trained {
-            save: Box::new(move |extras| {
-                let maker = Featurizer::Text(words.pipeline().clone());
-                let extras = Extras { maker: Some(&maker), names: Some(words.names()), ..extras };
-                model::save_with(&self.place.model, SkipgramModel::KIND, extras, |writer| {
-                    writer.set_parameter("skipgram", self.words.settings());
-                    writer.set_parameter("classifier", to_parameter(&session.params));
-                    writer.set_parameter(LearningParams::NAME, to_parameter(&session.params.learning));
-                    found.write(writer)
-                })?;
-                write_file(&self.vectors(), |out| found.write_text(words.names(), out))
-                    .map_err(|e| CliError::unwritable(&e))
-            }),
-            answer: None,
-            what,
-            figures,
-        })
-    }
+    let files = Files { train: args.place.train.clone(), ..Files::default() };
+    let mut training = Training::new("skipgram", files, &args.place.model)?;
+    training.place = Place { vectors: args.vectors.clone(), ..args.place.place() };
+    let chosen = [&args.head.choices, &args.network.choices, &args.words.choices, &args.tokens.choices];
+    training.choices = joined(chosen);
+    finish(&training, args.place.explain, context)
 }

@@ -1,22 +1,18 @@
 //! `xc tune`: which options of a kind of model are best for some data, by trials on held-out rows.
 
 mod budget;
-mod free;
-mod kinds;
 mod outcome;
-mod rungs;
-mod session;
-mod spaces;
-mod stored;
 mod typed;
 
-use crate::cmd::train::{astra, dense, lns, mach, tree_args, uniform};
+use crate::cmd::train::{self, astra, dense, lns, mach, tree, uniform};
 use crate::context::Context;
 use crate::error::CliError;
-use kinds::Tuned;
+use crate::output;
+use std::path::Path;
 use std::time::Duration;
 use typed::Typed;
 use xc_metrics::Metric;
+use xc_train::fit::tune::{Found, SearchPlan, Tuning};
 
 /// Tune the options of a kind of model for a data set
 #[derive(clap::Args, Debug)]
@@ -27,7 +23,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Kind {
-    Tree(Box<Typed<tree_args::Args>>),
+    Tree(Box<Typed<tree::Args>>),
     Mach(Box<Typed<mach::Args>>),
     Dense(Box<Typed<dense::Args>>),
     Uniform(Box<Typed<uniform::Args>>),
@@ -55,8 +51,7 @@ pub(crate) struct TuneArgs {
     no_model: bool,
 }
 
-/// Options of `xc train` that have no use in a search: trials are trained as the final model is, without
-/// instances that choose an epoch.
+/// Options of `xc train` that a search has no use for: they are not listed.
 const NOT_TUNED: [&str; 7] =
     ["checkpoint", "refit", "monitor", "keep", "patience", "patience-from", "repetitions-range"];
 
@@ -95,13 +90,82 @@ Examples:
     )
 }
 
+/// A kind of model with options to choose.
+trait Tuned: train::Kind + clap::Args {
+    /// One line about the command.
+    const ABOUT: &'static str;
+}
+
+impl Tuned for tree::Args {
+    const ABOUT: &'static str = "Tune the options of a label tree for a data set";
+}
+
+impl Tuned for mach::Args {
+    const ABOUT: &'static str = "Tune the options of MACH for a data set";
+}
+
+impl Tuned for dense::Args {
+    const ABOUT: &'static str = "Tune the options of a network with one output per label for a data set";
+}
+
+impl Tuned for uniform::Args {
+    const ABOUT: &'static str = "Tune the options of a network with a sparse output layer for a data set";
+}
+
+impl Tuned for lns::Args {
+    const ABOUT: &'static str = "Tune the options of a network with negative sampling for a data set";
+}
+
+impl Tuned for astra::Args {
+    const ABOUT: &'static str = "Tune the options of a network with hard and uniform negatives (ASTRA) for a data set";
+}
+
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     match &args.kind {
-        Kind::Tree(typed) => session::run(typed, context),
-        Kind::Mach(typed) => session::run(typed, context),
-        Kind::Dense(typed) => session::run(typed, context),
-        Kind::Uniform(typed) => session::run(typed, context),
-        Kind::Lns(typed) => session::run(typed, context),
-        Kind::Astra(typed) => session::run(typed, context),
+        Kind::Tree(typed) => search(typed, context),
+        Kind::Mach(typed) => search(typed, context),
+        Kind::Dense(typed) => search(typed, context),
+        Kind::Uniform(typed) => search(typed, context),
+        Kind::Lns(typed) => search(typed, context),
+        Kind::Astra(typed) => search(typed, context),
     }
+}
+
+fn search<A: Tuned>(typed: &Typed<A>, context: &Context) -> Result<(), CliError> {
+    let Typed { tune, args } = typed;
+    let tuning = Tuning {
+        budget: tune.budget,
+        trials: tune.trials,
+        metric: tune.metric,
+        train_model: !tune.no_model,
+        ..Tuning::new(args.training()?)
+    };
+    output::check(Path::new("-"))?;
+    if args.data().place.explain {
+        return output::print(&explain(&tuning.plan(context.seed)?));
+    }
+    let found: Found = context.on_threads(|| tuning.run(&context.fit()))?;
+    let folder = &args.data().place.model;
+    outcome::draw(&found, folder)?;
+    if tuning.train_model {
+        let context = Context { json: false, ..context.clone() };
+        train::train_once(&tuning.best(&found)?, &context)?;
+    }
+    outcome::print(&found, folder, context)
+}
+
+fn explain(plan: &SearchPlan) -> String {
+    let SearchPlan { space, why, rungs } = plan;
+    let mut text = String::from("options that are searched, the default marked *\n");
+    for (choice, why) in space.choices().iter().zip(why) {
+        let value =
+            |(at, value): (usize, &String)| format!("{value}{}", if at == choice.default_value() { "*" } else { "" });
+        let values: Vec<String> = choice.values().iter().enumerate().map(value).collect();
+        text += &format!("  --{:<24} {}\n  {:26} {why}\n", choice.name(), values.join(" "), "");
+    }
+    text += "rungs\n";
+    for rung in rungs {
+        text += &format!("  {}: {:.2} of the rows are learned from\n", rung.name, rung.work);
+    }
+    text
 }

@@ -1,0 +1,176 @@
+//! Options that say what files hold, and how text becomes features: the rows of their settings.
+
+use crate::error::CliError;
+use crate::settings::{Chosen, OfTable};
+use clap::Arg;
+use std::path::{Path, PathBuf};
+use xc_sparse::io::{LabelNames, ReadOptions};
+use xc_train::fit::data::NamesFile;
+use xc_train::model::InputForm;
+use xc_train::settings::input::{self, InputSettings};
+use xc_train::settings::text::{self, TextSettings, TokenSettings};
+use xc_train::settings::{Setting, Table, data, serialised};
+
+/// Options about the form of input files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfInput;
+
+impl OfTable for OfInput {
+    const TABLE: Table = input::TABLE;
+
+    fn usual(row: &Setting) -> Option<String> {
+        (row.name == "unseen").then(|| "ignore".to_owned())
+    }
+
+    fn adapted(option: Arg) -> Arg {
+        let may_be_a_sign = ["label-separator", "delimiter"].contains(&option.get_id().as_str());
+        option.allow_hyphen_values(may_be_a_sign)
+    }
+}
+
+/// Options about the form of input files. What a model was trained with is kept in it; what is given wins.
+pub(crate) type InputArgs = Chosen<OfInput>;
+
+impl InputArgs {
+    /// What they say.
+    pub(crate) fn settings(&self) -> InputSettings {
+        InputSettings::new(&self.choices)
+    }
+
+    /// The same, and where they say nothing what a model was trained with.
+    pub(crate) fn or(&self, kept: &InputForm) -> InputSettings {
+        self.settings().or(kept)
+    }
+
+    /// The readers' options that these say.
+    pub(crate) fn options(&self) -> ReadOptions {
+        self.settings().options()
+    }
+
+    /// What the options are called.
+    pub(crate) const NAMES: [&str; 7] =
+        ["format", "text-fields", "label-field", "label-separator", "id-field", "svmlight-base", "svmlight-label-base"];
+}
+
+/// Options about the form of sparse rows without labels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfRows;
+
+impl OfTable for OfRows {
+    const TABLE: Table = input::ROWS;
+
+    fn usual(_: &Setting) -> Option<String> {
+        None
+    }
+}
+
+/// The same.
+pub(crate) type RowArgs = Chosen<OfRows>;
+
+impl RowArgs {
+    /// What they are called.
+    pub(crate) const NAMES: [&str; 2] = ["format", "svmlight-base"];
+
+    /// The readers' options that these say.
+    pub(crate) fn options(&self) -> ReadOptions {
+        InputSettings::new(&self.choices).options()
+    }
+}
+
+/// How text becomes features.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfText;
+
+impl OfTable for OfText {
+    const TABLE: Table = text::TABLE;
+
+    fn usual(row: &Setting) -> Option<String> {
+        row.shown(&serialised(&TextSettings::default()))
+    }
+}
+
+/// What a word is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfTokens;
+
+impl OfTable for OfTokens {
+    const TABLE: Table = text::TOKENS;
+
+    fn usual(row: &Setting) -> Option<String> {
+        row.shown(&serialised(&TokenSettings::default())).filter(|value| value != "false")
+    }
+}
+
+/// Options of the text pipeline; they have no effect on inputs that are features already.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct TextArgs {
+    #[command(flatten)]
+    pub(crate) terms: Chosen<OfText>,
+    #[command(flatten)]
+    pub(crate) tokens: Chosen<OfTokens>,
+}
+
+impl TextArgs {
+    /// The pipeline that these say.
+    pub(crate) fn params(&self) -> Result<xc_hash::text::PipelineParams, CliError> {
+        let mut choices = self.terms.choices.clone();
+        choices.extend(&self.tokens.choices);
+        Ok(text::params(&choices)?)
+    }
+}
+
+/// How rows of features are weighted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfData;
+
+impl OfTable for OfData {
+    const TABLE: Table = data::TABLE;
+
+    fn usual(_: &Setting) -> Option<String> {
+        None
+    }
+
+    fn adapted(option: Arg) -> Arg {
+        match option.get_id().as_str() {
+            "normalise" => option.num_args(0..=1).default_missing_value("true"),
+            _ => option,
+        }
+    }
+}
+
+/// Names of labels, given by the user.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct NamesArgs {
+    /// Names of the labels, one per line in the order of their ids, such as labels.txt of a model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) label_names: Option<PathBuf>,
+    /// Column of --label-names that holds the names, from 1; columns are separated by tabs
+    #[arg(long, value_name = "N", default_value = "1", requires = "label_names", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) label_names_column: u32,
+    /// Field of --label-names that holds the names, if the file has a JSON object per line
+    #[arg(long, value_name = "NAME", conflicts_with = "label_names_column", requires = "label_names")]
+    pub(crate) label_names_field: Option<String>,
+}
+
+impl NamesArgs {
+    /// Where the names are.
+    pub(crate) fn file(&self) -> NamesFile {
+        let (path, field) = (self.label_names.clone(), self.label_names_field.clone());
+        NamesFile { path, column: self.label_names_column as usize - 1, field }
+    }
+
+    /// The file, where one is given.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.label_names.as_deref()
+    }
+
+    /// Reads the names, where a file is given.
+    pub(crate) fn read(&self) -> Result<Option<LabelNames>, CliError> {
+        Ok(self.file().read()?)
+    }
+
+    /// Refuses names that are fewer or more than the labels.
+    pub(crate) fn check(&self, names: Option<&LabelNames>, n_labels: usize) -> Result<(), CliError> {
+        Ok(self.file().check(names, n_labels)?)
+    }
+}

@@ -1,0 +1,151 @@
+//! Models that are fitted on rows which they were not trained on: blends, and calibrated models.
+
+use super::held_out::{HeldOut, Validation};
+use super::{Context, Extras, FitError, save_with};
+use crate::Model;
+use crate::blend::fit::{FitError as BlendError, FitParams, Fitted as Rule, fit as fit_blend};
+use crate::blend::{DEPTH, KIND};
+use crate::calibrate::fit::{CalibrateParams, FitError as CurveError, Fitted as Curve, fit as fit_curve};
+use crate::message::chain;
+use crate::model::{InputForm, QueryOptions, ScoreOptions, TrainingRows, write_blend};
+use serde_json::json;
+use std::path::Path;
+use xc_nn::trainer::TrainError;
+use xc_sparse::io::{Format, LabelNames};
+use xc_sparse::store::ContainerWriter;
+
+/// What was fitted, and to how many rows.
+#[derive(Debug)]
+pub struct FittedTo<T> {
+    /// What was fitted.
+    pub fitted: T,
+    /// Rows that took part.
+    pub instances: usize,
+    /// Rows that were left out, since a model was trained on them.
+    pub left_out: usize,
+}
+
+/// Blends models into one and saves it in the folder `output`. `refits` are models trained again on all rows, which
+/// take the places of the members, in the same order.
+///
+/// # Errors
+/// Models that do not go together, rows that members were trained on, rows that nothing can be fitted to, a folder that
+/// cannot be written, or an observer that cancels.
+pub fn blend(
+    members: &[Model],
+    refits: Option<&[Model]>,
+    rows: &HeldOut,
+    params: &FitParams,
+    output: impl AsRef<Path>,
+    context: &Context<'_>,
+) -> Result<FittedTo<Rule>, FitError> {
+    let output = output.as_ref();
+    params.check().map_err(|e| FitError::usage(chain(&e)))?;
+    ContainerWriter::check(output)?;
+    let first = members.first().ok_or_else(|| FitError::usage("a blend: at least two members are expected"))?;
+    context.on_threads(|| {
+        let refused = |e: crate::model::MembersError| FitError::usage(chain(&e));
+        Model::check_members(members).map_err(refused)?;
+        refits.map_or(Ok(()), |refits| Model::check_refits(members, refits)).map_err(refused)?;
+        let seen = rows.training_rows(members, context)?;
+        let names = first.label_names().map_err(|e| FitError::usage(chain(&e)))?;
+        let validation = rows.read(members, &seen, dictionary(first)?, context)?;
+        let n_labels = first.describe().n_labels;
+        let validation = Validation { labels: validation.labels.within(n_labels), ..validation };
+        let n = validation.labels.len();
+        let numbers = members.len() * 4 + 2;
+        let needed = (n * DEPTH * members.len() * (4 * numbers + 40)) as u64;
+        context.budget.check("xc blend", needed, |_| None)?;
+        context.note(format_args!(
+            "blend: {} members, {n} validation instances{}",
+            members.len(),
+            if validation.n_left_out == 0 { String::new() } else { format!("; {} left out", validation.n_left_out) }
+        ));
+        let answers = validation.ask(rows, members, &QueryOptions::top(DEPTH), context)?;
+        // Of the members that know it, the first: all of them learned from about the same rows.
+        let counts = seen.iter().flatten().map(TrainingRows::label_counts).next().unwrap_or_default();
+        let mut counts = counts.to_vec();
+        counts.resize(n_labels, 0);
+        let cancel = super::Unwatched(context.observer);
+        let fitted = fit_blend(&answers, &validation.labels, &counts, params, &cancel);
+        let fitted = fitted.map_err(|e| blend_error(&e, rows.source.name()))?;
+        context.check_interrupt()?;
+        let training = json!({
+            "fit": params,
+            "instances": n,
+            "candidates": fitted.n_candidates,
+            "true_candidates": fitted.n_true,
+            "rules": fitted.judged,
+        });
+        let form = rows.input.or(first.input()).form(Format::Jsonl);
+        let form = InputForm { format: first.input().format.clone(), ..form };
+        let (names, training) = (names.as_deref(), Some(training));
+        let extras = Extras { names, input: Some(&form), training, ..Extras::default() };
+        let (inside, fitted_with) = match refits {
+            Some(refits) => (refits, Some(members)),
+            None => (members, None),
+        };
+        save_with(output, KIND, extras, |writer| write_blend(writer, &fitted, inside, fitted_with))?;
+        Ok(FittedTo { fitted, instances: n, left_out: validation.n_left_out })
+    })
+}
+
+/// Fits probabilities and thresholds of a model's scores, and saves the model with them in the folder `output`, which
+/// may be its own.
+///
+/// # Errors
+/// Rows that the model was trained on, rows that nothing can be fitted to, a folder that cannot be written, or an
+/// observer that cancels.
+pub fn calibrate(
+    model: &Model,
+    rows: &HeldOut,
+    params: &CalibrateParams,
+    output: impl AsRef<Path>,
+    context: &Context<'_>,
+) -> Result<FittedTo<Curve>, FitError> {
+    /// Bytes at work for an answer in each fold.
+    const PAIR_BYTES: u64 = 24;
+    if params.top_k == 0 {
+        return Err(FitError::usage("--top-k 0: at least 1 is expected"));
+    }
+    let output = output.as_ref();
+    ContainerWriter::check(output)?;
+    let models = std::slice::from_ref(model);
+    context.on_threads(|| {
+        let seen = rows.training_rows(models, context)?;
+        let validation = rows.read(models, &seen, dictionary(model)?, context)?;
+        let (n, n_labels) = (validation.labels.len(), model.describe().n_labels);
+        let n_pairs = n as u64 * params.top_k.min(n_labels) as u64;
+        let needed = n_pairs * PAIR_BYTES * params.folds.min(n) as u64;
+        context.budget.check("xc calibrate", needed, |_| None)?;
+        let scores = ScoreOptions { raw: true, threshold: None };
+        let options = QueryOptions { scores, ..QueryOptions::top(params.top_k) };
+        let answers = validation.ask(rows, models, &options, context)?;
+        let fitted = fit_curve(&answers[0], &validation.labels, n_labels, params);
+        let fitted = fitted.map_err(|e| match &e {
+            CurveError::Setting { .. } => FitError::usage(chain(&e)),
+            _ => FitError::input(rows.source.name(), &e),
+        })?;
+        context.check_interrupt()?;
+        model.save_calibrated(&fitted.calibration, output)?;
+        Ok(FittedTo { fitted, instances: n, left_out: validation.n_left_out })
+    })
+}
+
+/// The names of a model's labels.
+fn dictionary(model: &Model) -> Result<Option<LabelNames>, FitError> {
+    let path = model.folder().join("labels.txt");
+    let names = model.label_names().map_err(|e| FitError::usage(chain(&e)))?;
+    let of_file = |names: LabelNames| names.of_file(&path.display().to_string());
+    let names = names.map(|names| LabelNames::try_new(names).map(of_file)).transpose();
+    names.map_err(|e| FitError::input(&path, &e))
+}
+
+fn blend_error(error: &BlendError, rows: &Path) -> FitError {
+    match error {
+        BlendError::Train { source: TrainError::Cancelled { .. }, .. } => FitError::interrupted(),
+        BlendError::Train { .. } => FitError::failed(chain(error)),
+        BlendError::Setting { .. } | BlendError::TooLarge { .. } => FitError::usage(chain(error)),
+        _ => FitError::input(rows, error),
+    }
+}

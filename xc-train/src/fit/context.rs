@@ -1,0 +1,173 @@
+//! What every training run is given beside data and settings: threads, a seed, memory, and who watches.
+
+use super::{Budget, FitError};
+use std::path::Path;
+use xc_nn::trainer;
+use xc_sparse::Cancel;
+use xc_sparse::parallel::in_pool;
+
+/// Follows a training run, and may cancel it ([`Cancel`]). Every method has a default that says nothing.
+pub trait Observer: Cancel {
+    /// Something that a person may want to know.
+    fn note(&self, line: &str) {
+        let _ = line;
+    }
+
+    /// Something that may surprise.
+    fn warn(&self, line: &str) {
+        let _ = line;
+    }
+
+    /// Who follows the training of trees.
+    fn of_trees(&self) -> Box<dyn xc_tree::Observer + '_>;
+
+    /// Who follows the training of a network.
+    ///
+    /// # Errors
+    /// A log that cannot be begun.
+    fn of_network<'o>(&'o self, run: &NetworkRun<'_>) -> Result<Box<dyn trainer::Observer + 'o>, FitError>;
+
+    /// Work whose end is not known has begun: what it is called, and a call for each part that is done.
+    fn task(&self, what: &str) -> Box<dyn FnMut(u64) + '_> {
+        let _ = what;
+        Box::new(|_| ())
+    }
+
+    /// Finished parts of the training are kept in this folder.
+    fn resumable(&self, checkpoint: &Path) {
+        let _ = checkpoint;
+    }
+
+    /// Finished trials of a search are kept in this folder.
+    fn resumable_search(&self, trials: &Path) {
+        let _ = trials;
+    }
+
+    /// Much memory was freed: an allocator may give it back to the system.
+    fn released(&self) {}
+}
+
+/// A network about to be trained.
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkRun<'a> {
+    /// What it is called in a line: nothing, or `repetition 3: `.
+    pub what: &'a str,
+    /// What its outputs stand for: `labels`, `buckets`.
+    pub outputs: &'static str,
+    /// The folder of its log, beside the model; nothing where only the checkpoint is looked at.
+    pub log: Option<&'a Path>,
+    /// Steps between two lines of a log.
+    pub log_every: u64,
+    /// What is to improve.
+    pub monitor: trainer::Monitor,
+    /// Whether the validation chooses the epoch whose parameters it has at the end.
+    pub selects: bool,
+}
+
+/// Follows nothing, and passes on whether the run is cancelled.
+#[derive(Clone, Copy, Debug)]
+pub struct Unwatched<'a, C: ?Sized>(pub &'a C);
+
+impl<C: Cancel + ?Sized> Cancel for Unwatched<'_, C> {
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
+}
+
+impl<C: Cancel + ?Sized> xc_tree::Observer for Unwatched<'_, C> {
+    fn event(&self, _: xc_tree::Event) {}
+}
+
+impl<C: Cancel + ?Sized> trainer::Observer for Unwatched<'_, C> {
+    fn event(&self, _: trainer::Event<'_>) {}
+}
+
+/// An observer that nobody listens to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Cancel for Silent {}
+
+impl Observer for Silent {
+    fn of_trees(&self) -> Box<dyn xc_tree::Observer + '_> {
+        Box::new(Unwatched(self))
+    }
+
+    fn of_network<'o>(&'o self, _: &NetworkRun<'_>) -> Result<Box<dyn trainer::Observer + 'o>, FitError> {
+        Ok(Box::new(Unwatched(self)))
+    }
+}
+
+/// Threads, seed, memory and observer of a training run.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// Threads that are foreseen; the work is done by the pool that it is in.
+    pub threads: usize,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// Bytes that may be resident, where a limit was given.
+    pub max_memory: Option<u64>,
+    /// The same, or what is free.
+    pub budget: Budget,
+    /// Who watches.
+    pub observer: &'a dyn Observer,
+}
+
+impl std::fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { threads, seed, max_memory, budget, .. } = self;
+        let mut out = f.debug_struct("Context");
+        out.field("threads", threads).field("seed", seed).field("max_memory", max_memory).field("budget", budget);
+        out.finish_non_exhaustive()
+    }
+}
+
+impl<'a> Context<'a> {
+    /// Seed 0, memory as far as it is free, and the threads of the pool that the caller is in, else those of the
+    /// machine that the process may use.
+    pub fn new(observer: &'a dyn Observer) -> Self {
+        let threads = match in_pool() {
+            true => rayon::current_num_threads(),
+            false => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        Self { threads, seed: 0, max_memory: None, budget: Budget::new(None), observer }
+    }
+
+    /// With another seed.
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// With another number of threads.
+    pub fn with_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// With a limit on resident memory, in bytes.
+    pub fn with_max_memory(self, bytes: u64) -> Self {
+        Self { max_memory: Some(bytes), budget: Budget::new(Some(bytes)), ..self }
+    }
+
+    pub(super) fn note(&self, line: impl std::fmt::Display) {
+        self.observer.note(&line.to_string());
+    }
+
+    pub(super) fn warn(&self, line: impl std::fmt::Display) {
+        self.observer.warn(&line.to_string());
+    }
+
+    /// A safe point: a run that was cancelled ends here.
+    pub(super) fn check_interrupt(&self) -> Result<(), FitError> {
+        if self.observer.cancelled() { Err(FitError::interrupted()) } else { Ok(()) }
+    }
+
+    /// Does work in the pool that the caller is in, else in one of its own.
+    pub(super) fn on_threads<T: Send>(&self, work: impl FnOnce() -> Result<T, FitError> + Send) -> Result<T, FitError> {
+        if in_pool() {
+            return work();
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
+        let pool = pool.map_err(|e| FitError::failed(format_args!("cannot start {} threads: {e}", self.threads)))?;
+        pool.install(work)
+    }
+}

@@ -1,0 +1,189 @@
+//! Instances with labels in memory, whatever they were read from.
+
+use crate::fit::FitError;
+use crate::model::{HoldOut, InputForm, TrainingRows};
+use std::path::Path;
+use xc_hash::text::Featurizer;
+use xc_nn::Features;
+use xc_sparse::DenseRows;
+use xc_sparse::io::Vectors;
+use xc_sparse::rank::RankedBatch;
+use xc_sparse::{CsrMatrix, LabelRows};
+
+/// Features of all instances of a file.
+pub enum FeatureRows {
+    /// Weighted features.
+    Sparse(CsrMatrix),
+    /// Vectors, mapped where the file allows it.
+    Vectors(Vectors),
+}
+
+/// Instances of a file with their labels.
+pub struct Dataset {
+    /// What is known of the instances.
+    pub features: FeatureRows,
+    /// Labels of each.
+    pub labels: LabelRows,
+    /// Name of each label where labels have names.
+    pub names: Option<Vec<String>>,
+    /// How the features were made, when they were not simply read.
+    pub maker: Option<Featurizer>,
+    /// Whether the instances are texts: those without a known word, which are rows without a feature, have no
+    /// answer.
+    pub of_texts: bool,
+    /// What each instance is known by, whatever is made of it.
+    pub hashes: Vec<u64>,
+    /// What the file looks like.
+    pub form: InputForm,
+}
+
+/// What is learned from, and what else is watched.
+pub struct Datasets {
+    /// All instances of the training file.
+    pub train: Dataset,
+    /// Instances that judge.
+    pub validation: Option<Dataset>,
+    /// The training instance that is the text of label 0, those of the others behind it, where texts of
+    /// labels are learned from.
+    pub label_texts: Option<usize>,
+    /// Which instances of the training file are held out, where some are.
+    pub split: Option<Split>,
+}
+
+/// Instances of one file in two parts, by number.
+pub struct Split {
+    /// Those that are learned from.
+    pub kept: Vec<u32>,
+    /// The others.
+    pub held_out: Vec<u32>,
+}
+
+impl Split {
+    /// Parts the instances of the training file at `path`.
+    ///
+    /// # Errors
+    /// A part without an instance.
+    pub fn new(path: &Path, train: &Dataset, hold_out: HoldOut) -> Result<Self, FitError> {
+        let (kept, held_out) = hold_out.split(&train.hashes);
+        if kept.is_empty() || held_out.is_empty() {
+            let (share, name, all) = (hold_out.share, path.display(), train.len());
+            let which = if kept.is_empty() { "all" } else { "none" };
+            return Err(FitError::usage(format_args!(
+                "--validation-fraction {share}: {which} of the {all} instances of {name} would be held out; a share \
+                 that parts them is expected"
+            )));
+        }
+        Ok(Self { kept, held_out })
+    }
+}
+
+impl Dataset {
+    /// Number of instances.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Number of features of an instance, or values of its vector.
+    pub fn width(&self) -> usize {
+        self.features().width()
+    }
+
+    /// As a network takes them.
+    pub fn features(&self) -> Features<'_> {
+        match &self.features {
+            FeatureRows::Sparse(matrix) => Features::Sparse(matrix.view()),
+            FeatureRows::Vectors(vectors) => Features::Dense(DenseRows::new(vectors.values(), vectors.columns())),
+        }
+    }
+
+    /// The features of a file that was read as sparse ones.
+    ///
+    /// # Panics
+    /// If they are vectors.
+    pub fn sparse(&self) -> &CsrMatrix {
+        match &self.features {
+            FeatureRows::Sparse(matrix) => matrix,
+            FeatureRows::Vectors(_) => panic!("vectors, where sparse features were read"),
+        }
+    }
+
+    /// The features alone.
+    ///
+    /// # Panics
+    /// If they are vectors.
+    pub fn into_sparse(self) -> CsrMatrix {
+        match self.features {
+            FeatureRows::Sparse(matrix) => matrix,
+            FeatureRows::Vectors(_) => panic!("vectors, where sparse features were read"),
+        }
+    }
+
+    /// The instances with these numbers.
+    pub fn select(&self, rows: &[u32]) -> Self {
+        Self {
+            features: match &self.features {
+                FeatureRows::Sparse(matrix) => FeatureRows::Sparse(matrix.view().select(rows)),
+                FeatureRows::Vectors(vectors) => FeatureRows::Vectors(vectors.select(rows)),
+            },
+            labels: self.labels.select(rows),
+            names: self.names.clone(),
+            maker: self.maker.clone(),
+            of_texts: self.of_texts,
+            hashes: rows.iter().map(|&row| self.hashes[row as usize]).collect(),
+            form: self.form.clone(),
+        }
+    }
+
+    /// Answers of a model to these instances, as it gives them to whoever asks: to texts without a known word none.
+    pub fn answered(&self, answers: RankedBatch) -> RankedBatch {
+        let FeatureRows::Sparse(features) = &self.features else { return answers };
+        let rows = features.view();
+        let is_known = |row: usize| !self.of_texts || !rows.row(row).indices().is_empty();
+        if (0..rows.rows()).all(is_known) {
+            return answers;
+        }
+        let mut given = RankedBatch::new();
+        answers.iter().enumerate().for_each(|(row, best)| given.push_row(if is_known(row) { best } else { &[] }));
+        given
+    }
+
+    /// Bytes of features and labels in memory.
+    pub fn n_bytes(&self) -> u64 {
+        let features = match &self.features {
+            FeatureRows::Sparse(matrix) => 8 * matrix.nnz() + 8 * matrix.rows(),
+            FeatureRows::Vectors(vectors) if vectors.is_mapped() => 0,
+            FeatureRows::Vectors(vectors) => 4 * vectors.values().len(),
+        };
+        (features + 4 * self.labels.nnz() + 8 * self.labels.len()) as u64
+    }
+
+    /// Bytes that stay in a file until they are looked at.
+    pub fn mapped_bytes(&self) -> u64 {
+        match &self.features {
+            FeatureRows::Vectors(vectors) if vectors.is_mapped() => 4 * vectors.values().len() as u64,
+            _ => 0,
+        }
+    }
+}
+
+impl Datasets {
+    /// What the model keeps of the instances that it learns from.
+    pub fn training_rows(&self) -> TrainingRows {
+        let (all, none) = ((0..self.train.hashes.len() as u32).collect(), Vec::new());
+        let whole = Split { kept: all, held_out: none };
+        let Split { kept, held_out } = self.split.as_ref().unwrap_or(&whole);
+        TrainingRows::new(&self.train.hashes, &self.train.labels, kept, held_out.clone())
+    }
+
+    /// The instances to learn from alone; those held out judge them unless others do.
+    pub fn parted(self) -> Self {
+        let Some(Split { kept, held_out }) = &self.split else { return self };
+        let validation = self.validation.unwrap_or_else(|| self.train.select(held_out));
+        Self { train: self.train.select(kept), validation: Some(validation), split: None, label_texts: None }
+    }
+
+    /// Bytes of features and labels in memory.
+    pub fn n_bytes(&self) -> u64 {
+        self.train.n_bytes() + self.validation.as_ref().map_or(0, Dataset::n_bytes)
+    }
+}

@@ -1,0 +1,25 @@
+//! From files or arrays to rows and labels in memory.
+
+mod dataset;
+mod idle;
+mod label_rows;
+mod labels;
+mod queries;
+mod read;
+mod require;
+mod side;
+mod text_advice;
+mod texts;
+mod vectors;
+
+pub(crate) use read::no_labels;
+
+pub use dataset::{Dataset, Datasets, FeatureRows, Split};
+pub use label_rows::add_label_rows;
+pub use labels::{NamesFile, label_format, label_of, read_label_set, read_numbers, read_rows, strings_for};
+pub use queries::{Queries, QueryRows};
+pub use read::{LabelsFrom, Making, of_features, read_labelled, read_training, with_names};
+pub use require::{report_unseen, require_labels};
+pub use side::{read_side_file, without_mark};
+pub use texts::{TextSource, read_texts};
+pub use vectors::{KnownLabels, VectorSource, is_vectors, of_vectors, read_vectors, vector_source};

@@ -1,0 +1,159 @@
+//! Texts as features, wherever they come from.
+
+use super::read::{Making, count_empty};
+use super::{Dataset, FeatureRows, text_advice};
+use crate::fit::{Context, FitError};
+use crate::model::training_rows::hash_text;
+use std::path::Path;
+use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline};
+use xc_sparse::CsrMatrix;
+use xc_sparse::io::{LabelCollector, ReadError, ReadOptions, TextInstance, TextRows, open_text};
+
+/// Texts of a block in memory.
+const BLOCK: usize = 4096;
+
+/// Where texts come from. They are gone through twice, rather than kept.
+#[derive(Clone, Copy, Debug)]
+pub enum TextSource<'a> {
+    /// A file, with its labels where these are read.
+    File {
+        /// The file.
+        path: &'a Path,
+        /// What it holds.
+        options: &'a ReadOptions,
+    },
+    /// Memory, without labels.
+    Memory {
+        /// What messages call them.
+        name: &'a Path,
+        /// The texts.
+        texts: &'a [String],
+    },
+}
+
+impl TextSource<'_> {
+    /// What messages call it.
+    pub fn name(&self) -> &Path {
+        match self {
+            Self::File { path, .. } => path,
+            Self::Memory { name, .. } => name,
+        }
+    }
+
+    fn options(&self) -> ReadOptions {
+        match self {
+            Self::File { options, .. } => (*options).clone(),
+            Self::Memory { .. } => ReadOptions::default(),
+        }
+    }
+
+    /// The texts block by block, in order.
+    pub(super) fn blocks(&self) -> Result<Box<dyn Iterator<Item = Result<TextRows, ReadError>> + '_>, ReadError> {
+        Ok(match self {
+            Self::File { path, options } => Box::new(open_text(path, options)?),
+            Self::Memory { texts, .. } => {
+                Box::new((0..).step_by(BLOCK).zip(texts.chunks(BLOCK)).map(|(first, texts)| {
+                    let instance = |text: &String| TextInstance { text: text.clone(), ..TextInstance::default() };
+                    let instances: Vec<_> = texts.iter().map(instance).collect();
+                    let lines = (first..).take(instances.len()).collect();
+                    Ok(TextRows { instances, lines })
+                }))
+            }
+        })
+    }
+}
+
+/// Text is read once to learn the pipeline and once to apply it, rather than kept.
+///
+/// # Errors
+/// Text that cannot be read, or that no feature can be made of; features where a model of features is applied.
+pub fn read_texts(
+    source: &TextSource<'_>,
+    with_labels: bool,
+    making: Making<'_>,
+    context: &Context,
+) -> Result<Dataset, FitError> {
+    let path = source.name();
+    let fitted;
+    let pipeline = match making {
+        Making::Fit { text, hold_out, .. } => {
+            // What is set aside may be twice what the terms fill, and twice that while threads'
+            // counts are added up.
+            let term_bytes = context.max_memory.map_or(usize::MAX, |limit| (limit / 4) as usize);
+            let mut n_texts = 0;
+            let fit = Pipeline::fit_stream_within(text.clone(), term_bytes, |sink| -> Result<(), ReadError> {
+                for block in source.blocks()? {
+                    let block = block?;
+                    n_texts += block.instances.len();
+                    let texts = block.instances.into_iter().map(|i| i.text);
+                    let learned = |text: &String| hold_out.is_none_or(|hold_out| !hold_out.takes(hash_text(text)));
+                    let texts: Vec<String> = texts.filter(learned).collect();
+                    sink.add(&texts);
+                }
+                Ok(())
+            });
+            fitted = fit.map_err(|e| match e {
+                FitStreamError::Source(e) => FitError::from(e),
+                FitStreamError::Fit(_) if n_texts == 0 => {
+                    FitError::usage(format_args!("{}: no instance; at least one is expected", path.display()))
+                }
+                FitStreamError::Fit(e @ FitPipelineError::TermBytes { .. }) => {
+                    FitError::missing(format_args!("{}: {e}; --max-memory is too small", path.display()))
+                }
+                FitStreamError::Fit(e @ FitPipelineError::NoFeatures { .. }) => {
+                    let more = text_advice::remedy(source, text, hold_out);
+                    FitError::usage(format_args!("{}: {e}{more}", path.display()))
+                }
+                FitStreamError::Fit(e) => FitError::input(path, &e),
+            })?;
+            &fitted
+        }
+        Making::Apply { maker: Some(Featurizer::Text(pipeline)), .. } => pipeline,
+        Making::Apply { .. } => {
+            let name = path.display();
+            return Err(FitError::usage(format_args!(
+                "{name}: holds text; features are expected, since the model was trained on features"
+            )));
+        }
+    };
+    let mut labels = LabelCollector::of(&source.options());
+    let (mut indptr, mut indices, mut values) = (vec![0usize], Vec::new(), Vec::new());
+    let mut hashes = Vec::new();
+    for block in source.blocks()? {
+        context.check_interrupt()?;
+        let block = block?;
+        let texts: Vec<&str> = block.instances.iter().map(|i| &*i.text).collect();
+        let rows = pipeline.transform_batch(&texts);
+        hashes.extend(texts.iter().map(|text| hash_text(text)));
+        let base = indices.len();
+        indptr.extend(rows.indptr[1..].iter().map(|end| base + end));
+        indices.extend_from_slice(&rows.indices);
+        values.extend_from_slice(&rows.values);
+        for (instance, &line) in block.instances.iter().zip(&block.lines) {
+            let list = if with_labels { &*instance.labels } else { &[] };
+            labels.push(list).map_err(|kind| ReadError::line(&path.display().to_string(), line, kind))?;
+        }
+    }
+    let n_instances = indptr.len() - 1;
+    if let Making::Fit { text, hold_out, .. } = making {
+        let kept = (pipeline.n_features(), n_instances, count_empty(&indptr));
+        if let Some(line) = text_advice::warning(source, text, hold_out, kept) {
+            context.warn(line);
+        }
+    }
+    let features = CsrMatrix::from_checked((n_instances, pipeline.n_features()), indptr, indices, values);
+    let found = labels.finish();
+    let maker = match making {
+        Making::Fit { .. } => Some(Featurizer::Text(pipeline.clone())),
+        Making::Apply { .. } => None,
+    };
+    Ok(Dataset {
+        features: FeatureRows::Sparse(features),
+        labels: found.labels,
+        names: found.names,
+        maker,
+        of_texts: true,
+        hashes,
+        form: Default::default(),
+    })
+}

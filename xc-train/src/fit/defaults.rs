@@ -1,0 +1,75 @@
+//! The defaults of a training run are those of the parts that it is made of.
+
+use super::network::{Shape, system};
+use super::{Place, Training};
+use crate::classifier::preset::{self, DataShape};
+use crate::classifier::{ClassifierParams, InputKind, Preset};
+use crate::settings::{Choices, text};
+use std::path::Path;
+use xc_hash::text::PipelineParams;
+use xc_nn::{Optimizer, TrainParams};
+use xc_tree::TreeParams;
+
+/// Sets of all shapes that usual values tell apart.
+fn shapes() -> Vec<DataShape> {
+    let mut out = Vec::new();
+    for n_instances in [200, 30_000] {
+        for length in [20, 300] {
+            for n_labels in [60, 2010, 2011, 30_000, 60_000, 700_000] {
+                out.push(DataShape { n_instances, n_entries: n_instances * length, n_labels });
+            }
+        }
+    }
+    out
+}
+
+fn same(kind: &str, data: DataShape, expected: &ClassifierParams) {
+    let shape =
+        Shape { input: InputKind::Sparse, n_features: 5000, n_labels: data.n_labels, most_labels: 7, data: Some(data) };
+    let system = system(kind, &Choices::default(), &Place::default()).unwrap();
+    assert_eq!(&system.params(&shape, 0).unwrap(), expected, "{kind}, {data:?}");
+}
+
+#[test]
+fn a_run_without_settings_has_those_of_the_library() {
+    for (name, expected) in [
+        ("default", TreeParams::default()),
+        ("parabel", TreeParams::parabel()),
+        ("bonsai", TreeParams::bonsai()),
+        ("xr-linear", TreeParams::xr_linear()),
+    ] {
+        let mut training = Training::new("tree", Path::new("t"), "m").unwrap();
+        training.set("preset", name).unwrap();
+        // Rows are scaled where features are made.
+        assert_eq!(training.reading().unwrap().normalises(), expected.normalise_rows, "{name}");
+        assert_eq!(
+            super::tree::params(&training, 0).unwrap(),
+            TreeParams { normalise_rows: false, ..expected },
+            "{name}"
+        );
+    }
+    for data in shapes() {
+        same("dense", data, &preset::dense().params);
+        same("uniform", data, &preset::uniform_for(data).params);
+        same("lns", data, &preset::lns_for(data).params);
+        same("astra", data, &preset::astra_for(data).params);
+        same("mach", data, &crate::mach::preset().params);
+        if data.n_labels > 2010 {
+            same("skipgram", data, &preset::skipgram().params);
+        }
+        let trained: [(&str, Preset); 4] = [
+            ("dense", preset::dense()),
+            ("uniform", preset::uniform_for(data)),
+            ("lns", preset::lns_for(data)),
+            ("astra", preset::astra_for(data)),
+        ];
+        for (kind, preset) in trained {
+            let system = system(kind, &Choices::default(), &Place::default()).unwrap();
+            let training = system.network().train_params(&preset, 0, true).unwrap();
+            assert_eq!(training, TrainParams { seed: 0, ..preset.training }, "{kind}, {data:?}");
+            assert_eq!(system.network().optimizer().unwrap(), Optimizer::default(), "{kind}");
+        }
+    }
+    // Presets that follow from no data are those of the library as well.
+    assert_eq!(text::params(&Choices::default()).unwrap(), PipelineParams::default());
+}

@@ -1,0 +1,265 @@
+//! Training of every kind of model, from files or from memory, to a model folder.
+//!
+//! ```
+//! use xc_sparse::{CsrMatrix, LabelRows};
+//! use xc_train::fit::Silent;
+//!
+//! let folder = tempfile::tempdir()?;
+//! let texts = ["audio library", "sound library", "mail reader", "mail client"].map(str::to_owned).to_vec();
+//! let labels = LabelRows::from_lists([[0], [0], [1], [1]], 2)?;
+//! let settings = [("epochs", "5"), ("text.min-df", "1")];
+//! let report = xc_train::fit("lns", (texts, labels), &settings, folder.path().join("my.model"), &Silent)?;
+//! assert_eq!(report.kind, "lns");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A [`Training`] says what is learned from ([`Source`]), with which settings ([`Choices`]; the rows of
+//! [`tables`]), and where the model goes ([`Place`]). What is done is what `xc train` does: values that nobody gave
+//! follow from the data, instances can be held out, work that does not fit into memory is refused before it begins,
+//! and a run that was interrupted goes on from its checkpoint. An [`Observer`] is told what happens, and cancels.
+//!
+//! Work is done in the rayon pool that the caller is in, else in one that the call makes. Nothing is printed.
+
+mod combine;
+mod context;
+pub mod data;
+#[cfg(test)]
+mod defaults;
+mod error;
+mod held_out;
+pub mod memory;
+mod network;
+mod place;
+pub mod plan;
+mod reading;
+mod refit;
+mod report;
+mod save;
+mod source;
+mod tree;
+pub mod tune;
+
+pub use combine::{FittedTo, blend, calibrate};
+pub use context::{Context, NetworkRun, Observer, Silent, Unwatched};
+pub use error::{FitError, FitErrorKind};
+pub use held_out::{HeldOut, query_error};
+pub use memory::Budget;
+pub use network::Costs;
+pub use place::{Place, check_file, check_in_folder};
+pub use refit::Refit;
+pub use report::{Judging, Report};
+pub use save::{Extras, beside, save_created, save_with};
+pub use source::{Arrays, Files, Labelled, Rows, Source};
+
+use crate::model::HoldOut;
+use crate::settings::{self, Choices, SettingError, Table};
+use network::{Judges, System};
+use plan::Plan;
+use reading::Reading;
+use std::path::{Path, PathBuf};
+
+/// Kinds of models that can be trained.
+pub const KINDS: [&str; 7] = ["tree", "mach", "dense", "uniform", "lns", "astra", "skipgram"];
+
+/// The settings of a kind, table by table; none for a kind that is not known.
+pub fn tables(kind: &str) -> Vec<Table> {
+    use settings::{astra, candidates, data, input, mach, network, text, tree, uniform, words};
+    let own = match kind {
+        "tree" => vec![tree::OWN, tree::TABLE],
+        "mach" => vec![mach::TABLE, network::TABLE],
+        "dense" => vec![network::TABLE],
+        "uniform" => vec![uniform::TABLE, network::TABLE],
+        "lns" => vec![candidates::TABLE, network::TABLE],
+        "astra" => vec![astra::TABLE, network::TABLE],
+        "skipgram" => return vec![candidates::TABLE, network::TABLE, words::TABLE, text::TOKENS],
+        _ => return Vec::new(),
+    };
+    own.into_iter().chain([text::TABLE, text::TOKENS, data::TABLE, input::TABLE]).collect()
+}
+
+/// Trains a model of a kind and saves it in the folder `model`, with settings by their names and values as they are
+/// typed. One call for what [`Training`] says in parts.
+///
+/// # Errors
+/// A kind or setting that is not known, a value that it cannot have, data that nothing can be learned from, too
+/// little memory, or an observer that cancels.
+pub fn fit(
+    kind: &str,
+    source: impl Into<Source>,
+    settings: &[(&str, &str)],
+    model: impl AsRef<Path>,
+    observer: &dyn Observer,
+) -> Result<Report, FitError> {
+    let mut training = Training::new(kind, source, model)?;
+    for (name, value) in settings {
+        training.set(name, value)?;
+    }
+    training.run(&Context::new(observer))
+}
+
+/// A training run.
+#[derive(Clone, Debug)]
+pub struct Training {
+    kind: String,
+    /// What is learned from.
+    pub source: Source,
+    /// With which settings.
+    pub choices: Choices,
+    /// Where the model goes.
+    pub place: Place,
+    /// Folder for a second model, of all instances, where some are held out.
+    pub refit: Option<PathBuf>,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It was only to be explained.
+    Planned(Plan),
+    /// A model was saved.
+    Trained(Box<Report>),
+}
+
+impl Training {
+    /// A run with the usual settings, whose model goes into the folder `model`.
+    ///
+    /// # Errors
+    /// A kind that is not known.
+    pub fn new(kind: &str, source: impl Into<Source>, model: impl AsRef<Path>) -> Result<Self, FitError> {
+        if !KINDS.contains(&kind) {
+            let kinds = KINDS.join(", ");
+            return Err(FitError::usage(format_args!("no kind of model is called {kind:?}; expected one of {kinds}")));
+        }
+        let (kind, source, place) = (kind.to_owned(), source.into(), Place::new(model));
+        Ok(Self { kind, source, choices: Choices::default(), place, refit: None })
+    }
+
+    /// The kind of model.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Chooses a setting by its name and the text of its value.
+    ///
+    /// # Errors
+    /// The kind has no such setting, or the setting no such value.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), FitError> {
+        let row = tables(&self.kind).iter().find_map(|table| table.row(name));
+        let what = format_args!("models of kind {} have no such setting", self.kind);
+        let row = row.ok_or_else(|| SettingError::of(name, what))?;
+        Ok(self.choices.set(row, value)?)
+    }
+
+    /// Trains, saves and judges; where a second model was asked for, that one too: its report is given then.
+    ///
+    /// # Errors
+    /// As [`fit`].
+    pub fn run(&self, context: &Context<'_>) -> Result<Report, FitError> {
+        let refit = self.second(context)?;
+        let first = match &refit {
+            Some(refit) if refit.is_under_way => None,
+            _ => Some(self.train(context)?),
+        };
+        match (refit, first) {
+            (Some(refit), _) => refit.training(self)?.train(context),
+            (None, Some(report)) => Ok(report),
+            (None, None) => unreachable!("a run without a second one is done"),
+        }
+    }
+
+    /// The second run, on all instances, where one was asked for.
+    ///
+    /// # Errors
+    /// It cannot be: no instance is held out, or its folder cannot be written.
+    pub fn second(&self, context: &Context<'_>) -> Result<Option<Refit>, FitError> {
+        let hold_out = self.hold_out(context.seed)?;
+        let is_judged = self.source.has_validation() || hold_out.is_some();
+        if !is_judged && self.kind != xc_tree::KIND {
+            let why = "held-out instances are expected with it (--validation or --validation-fraction)";
+            self.choices.refuse_if(|name| name == "keep", why)?;
+        }
+        self.refit.as_ref().map(|folder| Refit::plan(folder, &self.place, hold_out)).transpose()
+    }
+
+    /// The first run alone.
+    ///
+    /// # Errors
+    /// As [`fit`].
+    pub fn train(&self, context: &Context<'_>) -> Result<Report, FitError> {
+        self.trained(self.hold_out(context.seed)?, &Judging::default(), true, context)
+    }
+
+    /// The same with instances that are held out as it is said, and judged so; `choose_epoch`: whether they choose the
+    /// epoch whose parameters a network keeps, or judge the finished network alone.
+    ///
+    /// # Errors
+    /// As [`fit`].
+    pub fn trained(
+        &self,
+        hold_out: Option<HoldOut>,
+        judging: &Judging,
+        choose_epoch: bool,
+        context: &Context<'_>,
+    ) -> Result<Report, FitError> {
+        match self.go(false, hold_out, judging, choose_epoch, context)? {
+            Outcome::Trained(report) => Ok(*report),
+            Outcome::Planned(_) => unreachable!("a run that is to train"),
+        }
+    }
+
+    /// Reads the data and says what would be done.
+    ///
+    /// # Errors
+    /// As [`fit`], but for memory and the folder.
+    pub fn explain(&self, context: &Context<'_>) -> Result<Plan, FitError> {
+        match self.go(true, self.hold_out(context.seed)?, &Judging::default(), true, context)? {
+            Outcome::Planned(plan) => Ok(plan),
+            Outcome::Trained(_) => unreachable!("a run that is only explained"),
+        }
+    }
+
+    /// Refuses settings that cannot be or do not go together, before any data are read.
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn check(&self, seed: u64) -> Result<(), FitError> {
+        match self.system() {
+            Some(system) => network::check(&*system, self, false, seed),
+            None => tree::check(self, seed),
+        }
+    }
+
+    fn go(
+        &self,
+        explain: bool,
+        hold_out: Option<HoldOut>,
+        judging: &Judging,
+        choose_epoch: bool,
+        context: &Context<'_>,
+    ) -> Result<Outcome, FitError> {
+        context.on_threads(|| match self.system() {
+            Some(system) => {
+                network::train(&*system, self, explain, &Judges { hold_out, judging, choose_epoch }, context)
+            }
+            None => tree::train(self, explain, hold_out, judging, context),
+        })
+    }
+
+    fn system(&self) -> Option<Box<dyn System>> {
+        network::system(&self.kind, &self.choices, &self.place)
+    }
+
+    fn reading(&self) -> Result<Reading<'_>, SettingError> {
+        Reading::new(&self.source, &self.choices)
+    }
+
+    /// The share of the training instances that was asked to be held out.
+    pub fn validation_fraction(&self) -> Option<f64> {
+        self.choices.value("validation-fraction")
+    }
+
+    /// Which instances are held out.
+    fn hold_out(&self, seed: u64) -> Result<Option<HoldOut>, FitError> {
+        place::hold_out(self.validation_fraction(), seed)
+    }
+}

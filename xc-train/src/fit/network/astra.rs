@@ -1,0 +1,224 @@
+//! A network whose steps score the hardest labels, and uniform ones.
+
+use super::choices::NetworkChoices;
+use super::dense::loss_for;
+use super::instances::Instances;
+use super::lns::{few_or_long, of_data_or_preset};
+use super::{Session, Shape, System};
+use crate::astra::{AstraParams, Retrieval, Strategy};
+use crate::classifier::{ClassifierParams, InputKind, Preset, preset};
+use crate::fit::plan::{Origin, Plan, Resolved};
+use crate::fit::{Context, FitError, Training};
+use crate::model::HoldOut;
+use crate::settings::Choices;
+use crate::settings::astra::AstraSettings;
+use xc_nn::Loss;
+use xc_nn::sampler::{Lists, Weighting};
+
+pub(in crate::fit) struct Astra {
+    network: NetworkChoices,
+    head: AstraChoices,
+}
+
+impl Astra {
+    pub(super) fn new(choices: &Choices) -> Self {
+        Self { network: NetworkChoices::new(choices), head: AstraChoices { choices: choices.clone() } }
+    }
+}
+
+/// Negatives of a step.
+struct AstraChoices {
+    choices: Choices,
+}
+
+impl System for Astra {
+    fn network(&self) -> &NetworkChoices {
+        &self.network
+    }
+
+    fn check(&self, of: &Training) -> Result<(), FitError> {
+        let has_texts = of.source.has_label_features();
+        if has_texts && of.source.input() == InputKind::Dense {
+            return Err(FitError::usage(
+                "--label-features: instances are vectors; sparse features or text are expected",
+            ));
+        }
+        self.head.check_texts(has_texts)
+    }
+
+    fn read(&self, of: &Training, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Instances, FitError> {
+        let reading = of.reading()?;
+        reading.refuse_idle()?;
+        let mut sets = reading.read(hold_out, context)?;
+        reading.add_label_rows(&mut sets, context)?;
+        Ok(Instances::Files(sets))
+    }
+
+    fn preset(&self) -> Preset {
+        preset::astra()
+    }
+
+    fn preset_for(&self, shape: &Shape) -> Preset {
+        shape.sparse_data().map_or_else(preset::astra, preset::astra_for)
+    }
+
+    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
+        let mut params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
+        if !self.network.has_loss() && shape.most_labels < 2 {
+            params.loss = loss_for(shape);
+        }
+        self.head.apply(shape, &mut params)?;
+        Ok(params)
+    }
+
+    fn announce(&self, session: &Session<'_>) -> Result<(), FitError> {
+        self.head.announce(session);
+        Ok(())
+    }
+
+    fn origin(&self, option: &str, shape: &Shape) -> Origin {
+        of_data_or_preset(option, shape, None)
+    }
+
+    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
+        plan.lines.push(few_or_long(&session.shape));
+        self.head.explain(session, plan);
+    }
+}
+
+impl AstraChoices {
+    fn settings(&self) -> Result<AstraSettings, FitError> {
+        Ok(AstraSettings::new(&self.choices)?)
+    }
+
+    /// Gives the classifier this head, and refuses one that is impossible for instances of a shape.
+    fn apply(&self, shape: &Shape, params: &mut ClassifierParams) -> Result<(), FitError> {
+        Ok(self.settings()?.put(shape.n_features, shape.n_labels, params)?)
+    }
+
+    /// Refuses labels that are compared by texts where there are none.
+    fn check_texts(&self, has_texts: bool) -> Result<(), FitError> {
+        if self.settings()?.negatives == Strategy::LabelText && !has_texts {
+            return Err(FitError::usage(
+                "--sampler label-text: texts of the labels are expected (--label-features FILE)",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Says where all labels would do.
+    fn announce(&self, session: &Session<'_>) {
+        let (all, n_labels) = (self.settings().unwrap_or_default(), session.shape.n_labels);
+        if all.negatives != Strategy::All && n_labels < SOME_LABELS {
+            session
+                .context
+                .note(format_args!("{n_labels} labels: steps over all of them take little more time (--sampler all)"));
+        }
+    }
+
+    /// What training would do, and why.
+    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
+        let (all, n_labels) = (self.settings().unwrap_or_default(), session.shape.n_labels);
+        let mut out = Vec::new();
+        let decay = match session.params.loss {
+            Loss::Softmax => "one label is right",
+            _ => "multi-label loss",
+        };
+        out.push(("loss", format!("{decay}; biases are initialised from the frequency of each label")));
+        let of = all.params(n_labels).unwrap_or_default();
+        let uniform = of.n_uniform(n_labels).min(n_labels);
+        let hard_labels = of.hard.per_instance.min(n_labels);
+        let hard = match (all.negatives, all.retrieval) {
+            (Strategy::All, _) => "all labels: nothing is left out".to_owned(),
+            (Strategy::Random, _) => format!("{uniform} uniform labels per list"),
+            (Strategy::InBatch, _) => format!("true labels of the batch, {uniform} uniform ones"),
+            (_, Retrieval::InStep) if of.hard.is_exact(n_labels) => format!(
+                "{} hard labels per instance by comparing all (cheaper up to {} labels), {uniform} uniform ones per list",
+                hard_labels, of.hard.exact_below
+            ),
+            (_, Retrieval::InStep) => format!(
+                "{} hard labels per instance by an index of recall {}, repaired {}, {uniform} uniform ones per list",
+                hard_labels,
+                of.hard.recall,
+                repairs(of.hard.every)
+            ),
+            (_, Retrieval::Exact) => {
+                format!("{} hard labels per instance by comparing all, {uniform} uniform ones per list", hard_labels)
+            }
+            (_, Retrieval::Schedule) => format!(
+                "{} hard labels per instance, found every {} epochs in parallel with training, {uniform} uniform ones per \
+                 list",
+                hard_labels, of.every_epochs
+            ),
+        };
+        out.push(("negatives", hard));
+        let weight = match of.weighting {
+            Weighting::Inverse { cap: Some(cap) } => {
+                format!(
+                    "as many labels as it stands for, at most {cap}: larger weights dominate the optimiser's moments"
+                )
+            }
+            Weighting::Inverse { cap: None } => "as many labels as it stands for: sums are unbiased".to_owned(),
+            _ => "1".to_owned(),
+        };
+        out.push(("weights", format!("a uniform label counts {weight}")));
+        let advice = match n_labels {
+            0..SOME_LABELS if all.negatives != Strategy::All => {
+                "--sampler all: on a CPU sampling saves little below 30,000 labels; training on all labels needs a \
+                 lower rate"
+            }
+            0..SOME_LABELS => "all labels, as asked",
+            _ => "lists: a step over all labels would take several times as long",
+        };
+        out.push(("advice", advice.to_owned()));
+        plan.lines.extend(out);
+        resolve(&all, &of, n_labels, &mut plan.resolved);
+    }
+}
+
+/// The values of options that were not given.
+fn resolve(all: &AstraSettings, of: &AstraParams, n_labels: usize, out: &mut Resolved) {
+    let strategy = || Origin::Follows("sampler");
+    let has_hard = matches!(all.negatives, Strategy::Weights | Strategy::LabelText);
+    let hard = has_hard.then_some(of.hard.per_instance.min(n_labels));
+    out.set_some("negatives.hard", hard, "none", if has_hard { Origin::Default } else { strategy() });
+    let uniform = (all.negatives != Strategy::All).then(|| of.n_uniform(n_labels).min(n_labels));
+    let by_labels = has_hard || all.negatives == Strategy::Random;
+    out.set_some("negatives.uniform", uniform, "none: all labels", if by_labels { Origin::Data } else { strategy() });
+    let lists = (all.negatives != Strategy::All).then_some(of.lists == Lists::Shared);
+    out.set_some("negatives.shared", lists, "none: all labels", Origin::Default);
+    let has_uniform = all.negatives != Strategy::All && of.n_uniform(n_labels) > 0;
+    let weighting = all.weighting.as_deref().unwrap_or("capped");
+    out.set_some("weighting", has_uniform.then_some(weighting), "none", strategy());
+    let cap = match of.weighting {
+        Weighting::Inverse { cap } => cap.filter(|_| has_uniform),
+        _ => None,
+    };
+    out.set_some("weight-cap", cap, "none", Origin::Follows("weighting"));
+    let schedule = has_hard && all.retrieval == Retrieval::Schedule;
+    out.set_some("retrieval.every", schedule.then_some(of.every_epochs), "none", Origin::Default);
+    let first = of.negatives(n_labels).from_epoch + 1;
+    out.set_some("hard-from-epoch", has_hard.then_some(first), "none", Origin::Follows("retrieval"));
+    let follows = has_hard && all.retrieval == Retrieval::InStep;
+    let every = follows.then_some(of.hard.every);
+    out.set_some(
+        "index.every",
+        every.map(|every| if every == 0 { repairs(0) } else { every.to_string() }),
+        "none",
+        Origin::Default,
+    );
+    out.set_some("index.exact-below", follows.then_some(of.hard.exact_below), "none", Origin::Default);
+    let recall = (has_hard && all.retrieval != Retrieval::Exact).then_some(of.hard.recall);
+    out.set_some("index.recall", recall, "none", Origin::Default);
+}
+
+/// Labels below which sampling saves little.
+const SOME_LABELS: usize = 30_000;
+
+/// When the index is repaired.
+fn repairs(every: u64) -> String {
+    match every {
+        0 => "when the steps have doubled and once an epoch, if enough labels have changed".to_owned(),
+        every => format!("every {every} steps and once an epoch"),
+    }
+}

@@ -1,0 +1,187 @@
+//! What was chosen of the settings that networks share. Values that were not come from the [`Preset`] of the kind.
+
+use crate::classifier::{ClassifierParams, InputKind, Preset, preset};
+use crate::fit::FitError;
+use crate::fit::place::hold_out;
+use crate::model::HoldOut;
+use crate::settings::network::{self, NetworkSettings, OptimizerName, ScheduleName};
+use crate::settings::{Choices, refuse_idle};
+use xc_nn::schedule::{Constant, HalveOnPlateau, WarmupCosine};
+use xc_nn::trainer::Monitor;
+use xc_nn::{Optimizer, Schedule, TrainParams};
+
+/// How a network looks and learns.
+#[derive(Clone, Debug)]
+pub(in crate::fit) struct NetworkChoices {
+    choices: Choices,
+}
+
+impl NetworkChoices {
+    pub(super) fn new(choices: &Choices) -> Self {
+        Self { choices: choices.of(&network::TABLE) }
+    }
+
+    /// What they come to for instances of a kind.
+    fn settings(&self, preset: &Preset, input: InputKind) -> Result<NetworkSettings, FitError> {
+        Ok(NetworkSettings::new(preset, input, &self.choices)?)
+    }
+
+    /// The same of what no preset says; options that cannot be are refused when a preset is known.
+    fn alone(&self) -> NetworkSettings {
+        let preset = preset::dense();
+        let made = NetworkSettings::new(&preset, InputKind::Sparse, &self.choices);
+        made.unwrap_or_else(|_| NetworkSettings::of_preset(&preset, InputKind::Sparse))
+    }
+
+    fn is_given(&self, option: &str) -> bool {
+        self.choices.get(option).is_some()
+    }
+
+    /// The preset with what was asked for, for instances of a kind.
+    pub(super) fn apply(&self, preset: &Preset, input: InputKind, seed: u64) -> Result<ClassifierParams, FitError> {
+        let mut params = preset.params.clone();
+        params.learning.seed = seed;
+        self.settings(preset, input)?.put(&mut params);
+        Ok(params)
+    }
+
+    /// Refuses options of layers that a network does not have.
+    pub(super) fn refuse_idle(&self, preset: &Preset, params: &ClassifierParams) -> Result<(), FitError> {
+        let encoder = &params.encoder;
+        let embeddings = usize::from(encoder.input() == InputKind::Sparse);
+        let of_preset = &preset.params.learning;
+        let is_of_input = !self.is_given("network.input-dropout") && of_preset.input_dropout == of_preset.dropout;
+        let is_idle = self.is_given("network.dropout") && encoder.widths().len() <= embeddings && !is_of_input;
+        Ok(refuse_idle(&[("network.dropout", is_idle, "a hidden layer above the input (--network.widths)")])?)
+    }
+
+    /// Whether initial embeddings were asked for.
+    pub(super) fn has_init(&self) -> bool {
+        self.is_given("network.init")
+    }
+
+    /// Whether another activation of their sums was asked for.
+    pub(super) fn has_activation(&self) -> bool {
+        self.is_given("network.activation")
+    }
+
+    /// Whether the preset's learning rate is that of the optimiser.
+    pub(super) fn has_usual_rate(&self) -> bool {
+        matches!(self.alone().optimizer, OptimizerName::Adam | OptimizerName::Adamw)
+    }
+
+    /// Whether one rate of dropout was asked for, which may be that of all layers.
+    pub(super) fn has_dropout_alone(&self) -> bool {
+        self.is_given("network.dropout") && !self.is_given("network.input-dropout")
+    }
+
+    /// Share of the steps in which the learning rate rises.
+    pub(super) fn warmup(&self) -> Option<f64> {
+        let all = self.alone();
+        (all.schedule == ScheduleName::Cosine).then_some(all.warmup)
+    }
+
+    /// Share of the learning rate below which it is not halved.
+    pub(super) fn lowest(&self) -> Option<f64> {
+        let all = self.alone();
+        (all.schedule == ScheduleName::Plateau).then_some(all.lowest)
+    }
+
+    /// Whether the loss was asked for.
+    pub(super) fn has_loss(&self) -> bool {
+        self.is_given("loss")
+    }
+
+    /// Steps between checkpoints.
+    pub(super) fn checkpoint_every(&self) -> Option<u64> {
+        self.alone().checkpoint_every
+    }
+
+    /// Steps between lines of the training log.
+    pub(super) fn log_every(&self) -> u64 {
+        self.alone().log_every
+    }
+
+    /// Instances of a step.
+    pub(super) fn batch_size(&self, preset: &Preset) -> usize {
+        self.choices.value("batch").unwrap_or(preset.training.batch_size)
+    }
+
+    /// Settings of the training under a seed; `has_file`: whether there is a validation file.
+    pub(in crate::fit) fn train_params(
+        &self,
+        preset: &Preset,
+        seed: u64,
+        has_file: bool,
+    ) -> Result<TrainParams, FitError> {
+        let settings = self.settings(preset, preset.params.encoder.input())?;
+        self.hold_out(seed)?;
+        Ok(settings.train_params(seed, self.monitor(&settings, has_file)?)?)
+    }
+
+    fn monitor(&self, settings: &NetworkSettings, has_file: bool) -> Result<Monitor, FitError> {
+        let is_held_out = has_file || self.held_out().is_some();
+        match settings.monitor {
+            Some(monitor) if monitor != Monitor::Loss && !is_held_out => Err(FitError::usage(format_args!(
+                "--monitor {monitor}: held-out instances are expected (--validation or --validation-fraction)"
+            ))),
+            Some(monitor) => Ok(monitor),
+            None if is_held_out => Ok(Monitor::default()),
+            None => Ok(Monitor::Loss),
+        }
+    }
+
+    /// The share of held-out instances that was asked for.
+    pub(super) fn validation_fraction(&self) -> Option<f64> {
+        self.choices.value("validation-fraction")
+    }
+
+    /// Share of the training instances that is held out.
+    pub(super) fn held_out(&self) -> Option<f64> {
+        self.validation_fraction().filter(|&share| share > 0.0)
+    }
+
+    /// Which instances are held out.
+    pub(super) fn hold_out(&self, seed: u64) -> Result<Option<HoldOut>, FitError> {
+        hold_out(self.validation_fraction(), seed)
+    }
+
+    /// The optimiser.
+    pub(in crate::fit) fn optimizer(&self) -> Result<Optimizer, FitError> {
+        Ok(self.settings(&preset::dense(), InputKind::Sparse)?.optimizer())
+    }
+
+    /// The schedule in a word, for the model's own record.
+    pub(super) fn schedule_name(&self) -> String {
+        let all = self.alone();
+        match all.schedule {
+            ScheduleName::Constant => "constant".to_owned(),
+            ScheduleName::Cosine => format!("cosine, warm-up {}", all.warmup),
+            ScheduleName::Plateau if !self.is_given("schedule.lowest") => "plateau".to_owned(),
+            ScheduleName::Plateau => format!("plateau, lowest {}", all.lowest),
+        }
+    }
+
+    /// Learning rates over `steps` steps.
+    pub(super) fn schedule(&self, steps: u64) -> Box<dyn Schedule> {
+        let all = self.alone();
+        match all.schedule {
+            ScheduleName::Constant => Box::new(Constant),
+            ScheduleName::Cosine => {
+                let warmup = (steps as f64 * all.warmup).round() as u64;
+                Box::new(WarmupCosine { warmup, total: steps, floor: 0.0 })
+            }
+            ScheduleName::Plateau => Box::new(HalveOnPlateau::new(1).down_to(all.lowest)),
+        }
+    }
+}
+
+/// Choices for a run on all instances: none is held out to judge epochs, so there are as many as asked.
+pub(in crate::fit) fn for_all(choices: &Choices, epochs: Option<u32>) -> Choices {
+    let mut all = choices.clone();
+    ["validation-fraction", "patience", "patience-from", "monitor"].into_iter().for_each(|name| all.remove(name));
+    if let (Some(epochs), Some(row)) = (epochs, network::TABLE.row("epochs")) {
+        all.push(row, epochs.into());
+    }
+    all
+}

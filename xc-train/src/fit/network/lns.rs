@@ -1,0 +1,138 @@
+//! A network whose steps score some labels.
+
+use super::choices::NetworkChoices;
+use super::dense::loss_for;
+use super::explain::resolve_candidates;
+use super::{Session, Shape, System};
+use crate::classifier::preset::{FEW, LONG, MANY};
+use crate::classifier::{ClassifierParams, Preset, preset};
+use crate::fit::FitError;
+use crate::fit::plan::{Origin, Plan};
+use crate::settings::Choices;
+use crate::settings::candidates::CandidateSettings;
+
+pub(in crate::fit) struct Lns {
+    network: NetworkChoices,
+    head: CandidateChoices,
+}
+
+impl Lns {
+    pub(super) fn new(choices: &Choices) -> Self {
+        Self { network: NetworkChoices::new(choices), head: CandidateChoices { choices: choices.clone() } }
+    }
+}
+
+/// Which labels a step scores.
+pub(in crate::fit) struct CandidateChoices {
+    pub(super) choices: Choices,
+}
+
+impl CandidateChoices {
+    fn settings(&self) -> Result<CandidateSettings, FitError> {
+        Ok(CandidateSettings::new(&self.choices)?)
+    }
+
+    /// The paper's settings that were asked for.
+    pub(super) fn preset(&self) -> Option<String> {
+        self.choices.value("preset")
+    }
+
+    /// Gives the classifier this head, and refuses one that is impossible for instances of a shape.
+    pub(super) fn apply(&self, shape: &Shape, params: &mut ClassifierParams) -> Result<(), FitError> {
+        Ok(self.settings()?.put(shape.n_features, shape.n_labels, params)?)
+    }
+
+    /// Whether labels are so few that what a list is to hold by default would be all of them.
+    pub(super) fn scores_all(&self, n_labels: usize) -> bool {
+        self.settings().is_ok_and(|settings| settings.scores_all(n_labels))
+    }
+
+    /// Says where few labels change what a step does.
+    pub(super) fn announce(&self, session: &Session<'_>) {
+        let n_labels = session.shape.n_labels;
+        if self.scores_all(n_labels) {
+            session
+                .context
+                .note(format_args!("{n_labels} labels are no more than a step would choose: it scores all of them"));
+        }
+    }
+}
+
+/// Where a value comes from that follows from the data, or from a preset that was chosen.
+pub(super) fn of_data_or_preset(option: &str, shape: &Shape, preset: Option<&str>) -> Origin {
+    let of_data = [
+        "network.widths",
+        "network.init",
+        "network.activation",
+        "network.dropout",
+        "network.input-dropout",
+        "loss",
+        "epochs",
+        "optimizer.rate",
+    ]
+    .contains(&option);
+    match preset {
+        Some(name) if of_data || option == "batch" => Origin::Preset(name.to_owned()),
+        None if of_data && shape.sparse_data().is_some() => Origin::Data,
+        None if option == "loss" => Origin::Data,
+        _ => Origin::Default,
+    }
+}
+
+/// What width, initial embeddings, dropout, loss, rate and epochs follow from.
+pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
+    let said = match shape.sparse_data() {
+        Some(data) => {
+            let number = if data.has_few_instances() { "fewer than" } else { "at least" };
+            let length = if data.has_long_instances() { "at least" } else { "fewer than" };
+            let labels = if data.has_many_labels() { "at least" } else { "fewer than" };
+            format!(
+                "{number} {FEW} instances, of {length} {LONG} features on average, {labels} {MANY} labels: width, initial \
+                 embeddings, dropout, loss, rate and epochs follow from this; few instances come before long ones, long \
+                 ones before many labels"
+            )
+        }
+        None => "vectors: defaults do not depend on their number".to_owned(),
+    };
+    ("sizes", said)
+}
+
+impl System for Lns {
+    fn network(&self) -> &NetworkChoices {
+        &self.network
+    }
+
+    fn preset(&self) -> Preset {
+        self.head.preset().as_deref().and_then(preset::lns_of).unwrap_or_else(preset::lns)
+    }
+
+    fn preset_for(&self, shape: &Shape) -> Preset {
+        match (self.head.preset(), shape.sparse_data()) {
+            (None, Some(data)) => preset::lns_for(data),
+            _ => self.preset(),
+        }
+    }
+
+    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
+        let mut params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
+        if !self.network.has_loss() && self.head.preset().is_none() && shape.most_labels < 2 {
+            params.loss = loss_for(shape);
+        }
+        self.head.apply(shape, &mut params)?;
+        Ok(params)
+    }
+
+    fn origin(&self, option: &str, shape: &Shape) -> Origin {
+        of_data_or_preset(option, shape, self.head.preset().as_deref())
+    }
+
+    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
+        plan.lines.extend(self.head.preset().is_none().then(|| few_or_long(&session.shape)));
+        resolve_candidates(&self.head, session, &mut plan.resolved);
+    }
+
+    fn announce(&self, session: &Session<'_>) -> Result<(), FitError> {
+        self.head.announce(session);
+        Ok(())
+    }
+}

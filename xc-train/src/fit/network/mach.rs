@@ -1,0 +1,267 @@
+//! MACH: repetitions one after the other, each kept when it is finished, then put together.
+
+use super::choices::NetworkChoices;
+use super::dense::loss_for;
+use super::{Keep, Session, Shape, System, Trained, Watched, params_error};
+use crate::classifier::{ClassifierParams, Preset};
+use crate::fit::FitError;
+use crate::fit::plan::{Origin, Plan};
+use crate::fit::save::{self, beside};
+use crate::mach::{
+    self, Asking, CHECKPOINT, KIND, MachContainer, MachParams, Repetition, bucket_rows, repetition_seed,
+};
+use crate::message::{chain, counted};
+use crate::settings::Choices;
+use crate::settings::mach::MachSettings;
+use serde_json::{Value, json};
+use xc_mach::Sizing;
+use xc_sparse::store::{ContainerWriter, Layout, OpenMode, to_parameter};
+
+pub(in crate::fit) struct Mach {
+    network: NetworkChoices,
+    choices: Choices,
+}
+
+impl Mach {
+    pub(super) fn new(choices: &Choices) -> Self {
+        Self { network: NetworkChoices::new(choices), choices: choices.clone() }
+    }
+
+    fn own(&self) -> MachSettings {
+        // Those that cannot be are refused by `params`, which comes first.
+        MachSettings::new(&self.choices).unwrap_or_default()
+    }
+
+    /// Numbers of the repetitions to train, for so many labels.
+    fn numbers(&self, n_labels: usize) -> Vec<u32> {
+        self.own().numbers(n_labels)
+    }
+
+    /// Buckets of a repetition.
+    fn buckets(&self, n_labels: usize) -> u32 {
+        self.own().buckets(n_labels)
+    }
+
+    /// The model over so many labels whose repetitions are such classifiers.
+    fn mach_params(&self, n_labels: usize, classifier: &ClassifierParams) -> MachParams {
+        self.own().params(n_labels, classifier)
+    }
+}
+
+impl System for Mach {
+    fn network(&self) -> &NetworkChoices {
+        &self.network
+    }
+
+    fn preset(&self) -> Preset {
+        mach::preset()
+    }
+
+    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
+        MachSettings::new(&self.choices)?;
+        let mut params = self.network.apply(&self.preset(), shape.input, seed)?;
+        if !self.network.has_loss() {
+            params.loss = loss_for(shape);
+        }
+        params.check(shape.n_features, self.n_outputs(shape)).map_err(|e| params_error(&e))?;
+        Ok(params)
+    }
+
+    fn n_outputs(&self, shape: &Shape) -> usize {
+        self.buckets(shape.n_labels) as usize
+    }
+
+    fn origin(&self, option: &str, _: &Shape) -> Origin {
+        if option == "loss" { Origin::Data } else { Origin::Default }
+    }
+
+    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
+        let n_labels = session.shape.n_labels;
+        let params = self.mach_params(n_labels, &session.params);
+        let numbers = self.numbers(n_labels);
+        if let Ok(sizing) = params.sizing(n_labels, numbers.len()) {
+            plan.lines.push((
+                "sizes",
+                format!(
+                    "{} of {} buckets: {:.1} labels share a bucket; {:.3} times the output weights of one output per \
+                     label",
+                    counted(numbers.len(), "repetition"),
+                    params.n_buckets,
+                    sizing.labels_per_bucket(),
+                    1.0 / sizing.reduction()
+                ),
+            ));
+        }
+        let out = &mut plan.resolved;
+        let by_range = self.own().repetitions_range.is_some();
+        let of_number = if by_range { Origin::Follows("repetitions-range") } else { Origin::Data };
+        out.set("repetitions", numbers.len(), of_number);
+        let range = format!("{}..{}", numbers[0], numbers[0] as usize + numbers.len());
+        out.set("repetitions-range", range, Origin::Follows("repetitions"));
+        out.set("buckets", params.n_buckets, Origin::Data);
+        out.set("hash.family", params.family, Origin::Data);
+        plan.parameters["mach"] = to_parameter(&params);
+    }
+
+    /// What a user should know before the long work.
+    fn announce(&self, session: &Session<'_>) -> Result<(), FitError> {
+        let (context, n_labels) = (session.context, session.shape.n_labels);
+        let sizing = self.sizing(session)?;
+        context.note(format_args!(
+            "{} of {} buckets; {} output weights, {:.3} times those of one output per label; {:.1} labels share a bucket",
+            counted(self.numbers(n_labels).len(), "repetition"),
+            self.buckets(n_labels),
+            sizing.output_parameters(),
+            1.0 / sizing.reduction(),
+            sizing.labels_per_bucket()
+        ));
+        // Some of a range are not all: whether labels are told apart shows when they are merged.
+        let risk = sizing.indistinguishable_probability();
+        if self.own().repetitions_range.is_none() && risk > 0.5 {
+            context.warn(format_args!(
+                "so few repetitions of so few buckets leave labels that share all their buckets; {} repetitions would \
+                 tell all labels apart with probability 0.99",
+                xc_mach::repetitions_needed(n_labels, self.n_outputs(&session.shape), 0.01).unwrap_or(0)
+            ));
+        }
+        let unseen = session.n_unseen();
+        if unseen > 0 {
+            context.warn(format_args!(
+                "{unseen} of {n_labels} labels have no training instance: they score by the buckets that they share \
+                 with others"
+            ));
+        }
+        Ok(())
+    }
+
+    fn targets(&self, session: &Session<'_>) -> u64 {
+        let sets = std::iter::once(session.labels()).chain(session.judged());
+        sets.map(|labels| 8 * (labels.len() as u64 + 1) + 4 * labels.nnz() as u64).sum()
+    }
+
+    fn answering(&self, shape: &Shape, params: &ClassifierParams) -> u64 {
+        let values = params.n_values(shape.n_features, self.n_outputs(shape));
+        values.saturating_mul(4).saturating_mul(self.numbers(shape.n_labels).len() as u64)
+    }
+
+    fn checkpoint(&self) -> Layout {
+        CHECKPOINT
+    }
+
+    fn describe(&self, session: &Session<'_>) -> Value {
+        json!([self.mach_params(session.shape.n_labels, &session.params), session.params.learning])
+    }
+
+    fn train<'t>(&'t self, session: &'t Session<'t>) -> Result<Trained<'t>, FitError> {
+        let Shape { n_features, n_labels, .. } = session.shape;
+        let repetitions = Repetitions { session, params: self.mach_params(n_labels, &session.params) };
+        let (numbers, sizing) = (self.numbers(n_labels), self.sizing(session)?);
+        let mut steps = 0;
+        for &number in &numbers {
+            steps += repetitions.train(number)?;
+        }
+        let n_values = numbers.len() as u64 * session.params.n_values(n_features, self.n_outputs(&session.shape));
+        let figures = [
+            ("repetitions", json!(numbers)),
+            ("buckets", json!(repetitions.params.n_buckets)),
+            ("parameters", json!(n_values)),
+            ("output_parameters", json!(sizing.output_parameters())),
+            ("dense_output_parameters", json!(sizing.dense_parameters())),
+            ("steps", json!(steps)),
+        ];
+        let (what, model) =
+            (format!("{}, {n_values} parameters", counted(numbers.len(), "repetition")), &session.of.place.model);
+        Ok(Trained {
+            save: Box::new(move |extras| {
+                let create = || repetitions.params.create(model, n_features, n_labels, &numbers);
+                save::save_created(create, extras, |writer| {
+                    for &number in &numbers {
+                        let finished = repetitions.open_finished(number)?;
+                        let repetition = finished.repetition(number).map_err(|e| FitError::usage(chain(&e)))?;
+                        repetition.write(writer)?;
+                    }
+                    Ok(())
+                })
+            }),
+            answer: Some(Box::new(move |features| {
+                let container = MachContainer::open(model, OpenMode::Map);
+                let (mach, _) = container.and_then(|c| c.model(None)).map_err(|e| FitError::failed(chain(&e)))?;
+                let answers = mach.predict_batch(features, &Asking::top(5));
+                answers.map(|a| a.ranked).map_err(|e| FitError::failed(format_args!("validation: {}", chain(&e))))
+            })),
+            what,
+            figures: figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        })
+    }
+}
+
+impl Mach {
+    fn sizing(&self, session: &Session<'_>) -> Result<Sizing, FitError> {
+        let n_labels = session.shape.n_labels;
+        let (params, numbers) = (self.mach_params(n_labels, &session.params), self.numbers(n_labels));
+        params
+            .sizing(n_labels, numbers.len())
+            .and_then(|sizing| params.assignment(n_labels, &numbers).map(|_| sizing))
+            .map_err(|e| FitError::usage(format_args!("{}: {}", session.of.source.name().display(), chain(&e))))
+    }
+}
+
+/// Trains repetitions and keeps what is finished.
+struct Repetitions<'a> {
+    session: &'a Session<'a>,
+    params: MachParams,
+}
+
+impl Repetitions<'_> {
+    fn finished(number: u32) -> String {
+        format!("finished-{number:04}")
+    }
+
+    /// A finished repetition, if the checkpoint has it; its hashes hold.
+    fn find_finished(&self, number: u32) -> Result<Option<MachContainer>, FitError> {
+        let part = self.session.checkpoint().part(&Self::finished(number))?;
+        part.map(MachContainer::of).transpose().map_err(|e| FitError::usage(chain(&e)))
+    }
+
+    fn open_finished(&self, number: u32) -> Result<MachContainer, FitError> {
+        let gone = || FitError::failed(format_args!("repetition {number} is gone from the checkpoint"));
+        self.find_finished(number)?.ok_or_else(gone)
+    }
+
+    /// Trains one repetition, unless the checkpoint has it; gives the steps of this run.
+    fn train(&self, number: u32) -> Result<u64, FitError> {
+        let Self { session, params } = self;
+        let Shape { n_features, n_labels, .. } = session.shape;
+        if self.find_finished(number)?.is_some() {
+            session.context.note(format_args!("repetition {number}: from the checkpoint"));
+            return Ok(0);
+        }
+        let assignment = params.assignment(n_labels, &[number]).map_err(|e| FitError::usage(chain(&e)))?;
+        let targets = bucket_rows(&assignment, 0, session.labels());
+        let judged = session.judged().map(|labels| bucket_rows(&assignment, 0, labels));
+        let mut repetition = Repetition::new(params, n_features, number).map_err(|e| FitError::usage(chain(&e)))?;
+        let part = format!("running-{number:04}");
+        let log = beside(&session.of.place.model, "log").join(format!("repetition-{number:04}"));
+        let keep = Some(Keep { part: part.clone(), log });
+        let what = format!("repetition {number}: ");
+        let watched = Watched { what: &what, outputs: "buckets" };
+        let seed = repetition_seed(params.seed, number);
+        let summary = session.with_trainer(
+            seed,
+            (&targets).into(),
+            judged.as_ref(),
+            (watched, keep, None),
+            |trainer, train, others| {
+                repetition.initialise(train, trainer.observer).map_err(|e| session.error(&e))?;
+                repetition.train(trainer, train, others).map_err(|e| session.error(&e))
+            },
+        )?;
+        let write = |writer: &mut ContainerWriter| {
+            params.describe(writer, n_features, n_labels, &[number]);
+            repetition.write(writer)
+        };
+        session.checkpoint().save(&Self::finished(number), KIND, write)?;
+        session.checkpoint().remove(&part)?;
+        Ok(summary.steps)
+    }
+}

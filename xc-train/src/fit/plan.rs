@@ -1,0 +1,78 @@
+//! A training run before it begins: the value of every setting, where it comes from, and what follows for the data.
+
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use xc_sparse::LabelRows;
+
+/// Why an option that nobody gave has its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It has it whatever the data are.
+    Default,
+    /// Of a preset that was chosen by name.
+    Preset(String),
+    /// It follows from the training instances.
+    Data,
+    /// It follows from another option.
+    Follows(&'static str),
+}
+
+impl Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Preset(name) => write!(f, "preset {name}"),
+            Self::Data => f.write_str("data"),
+            Self::Follows(option) => write!(f, "follows from --{option}"),
+        }
+    }
+}
+
+/// Values that options have in this training, where the command line alone does not say them.
+#[derive(Debug, Default)]
+pub struct Resolved(BTreeMap<&'static str, (String, Origin)>);
+
+impl Resolved {
+    /// The value of a setting, and where it comes from unless it was given.
+    pub fn get(&self, setting: &str) -> Option<(&str, &Origin)> {
+        self.0.get(setting).map(|(value, origin)| (&**value, origin))
+    }
+
+    /// An option's value, and where it comes from unless the option was given.
+    pub fn set(&mut self, option: &'static str, value: impl Display, origin: Origin) {
+        self.0.insert(option, (value.to_string(), origin));
+    }
+
+    /// The same of a value that may be none.
+    pub fn set_some(&mut self, option: &'static str, value: Option<impl Display>, none: &'static str, origin: Origin) {
+        match value {
+            Some(value) => self.set(option, value, origin),
+            None => self.set(option, none, origin),
+        }
+    }
+}
+
+/// A training run, resolved.
+#[derive(Debug)]
+pub struct Plan {
+    /// The kind of model.
+    pub kind: &'static str,
+    /// What a line is about, and what it says.
+    pub lines: Vec<(&'static str, String)>,
+    /// Values that settings have, where what was given does not say them.
+    pub resolved: Resolved,
+    /// Of the training instances.
+    pub data: Map<String, Value>,
+    /// Parameters of the model, as it keeps them.
+    pub parameters: Value,
+    /// Bytes that will be resident at most.
+    pub memory: u64,
+}
+
+/// Labels with at least one instance.
+pub(super) fn seen_labels(labels: &LabelRows) -> usize {
+    let mut seen = vec![false; labels.n_labels()];
+    labels.labels().iter().for_each(|&l| seen[l as usize] = true);
+    seen.iter().filter(|&&s| s).count()
+}

@@ -1,0 +1,408 @@
+//! From a source to rows and labels in memory, as settings say.
+
+use super::data::no_labels;
+use super::data::{
+    Dataset, Datasets, KnownLabels, LabelsFrom, Making, Split, TextSource, VectorSource, add_label_rows, is_vectors,
+    of_features, of_vectors, read_labelled, read_numbers, read_texts, read_training, read_vectors, vector_source,
+    with_names,
+};
+use super::source::{Arrays, Files, Labelled, MEMORY, MEMORY_LABELS, MEMORY_VALIDATION, Rows, Source};
+use super::{Context, FitError};
+use crate::classifier::InputKind;
+use crate::message::chain;
+use crate::model::HoldOut;
+use crate::settings::input::InputSettings;
+use crate::settings::{Choices, SettingError, data, text};
+use std::path::{Path, PathBuf};
+use xc_hash::text::PipelineParams;
+use xc_sparse::io::{LabelNames, UnknownLabels, Vectors};
+use xc_sparse::{CsrMatrix, DenseMatrix};
+
+/// A source with the settings that say how it is read.
+pub(super) struct Reading<'a> {
+    source: &'a Source,
+    choices: &'a Choices,
+    pub(super) input: InputSettings,
+    pub(super) text: PipelineParams,
+    /// Whether vectors are taken as rows of features, without those that are 0.
+    vectors_as_rows: bool,
+}
+
+impl<'a> Reading<'a> {
+    /// # Errors
+    /// Settings that cannot be.
+    pub(super) fn new(source: &'a Source, choices: &'a Choices) -> Result<Self, SettingError> {
+        choices.refuse_conflicts()?;
+        if choices.get("tfidf").is_some() && source.input() == InputKind::Dense {
+            return Err(SettingError::of("tfidf", "vectors are used as they are"));
+        }
+        Ok(Self {
+            source,
+            choices,
+            input: InputSettings::new(choices),
+            text: text::params(choices)?,
+            vectors_as_rows: false,
+        })
+    }
+
+    /// With vectors as rows of features, without those that are 0.
+    pub(super) fn with_vectors_as_rows(self) -> Self {
+        Self { vectors_as_rows: true, ..self }
+    }
+
+    /// Refuses settings about forms of files that none of them has.
+    pub(super) fn refuse_idle(&self) -> Result<(), FitError> {
+        let choices = self.choices;
+        match self.source {
+            Source::Files(files) => {
+                let further = files.label_features.as_deref();
+                let labels = [&files.train_labels, &files.validation, &files.validation_labels];
+                let all = std::iter::once(&*files.train);
+                let all = all.chain(labels.into_iter().flatten().map(PathBuf::as_path)).chain(further);
+                self.input.refuse_idle(all)?;
+                let is_dense = files.features.is_some() || is_vectors(&files.train, self.input.format);
+                self.input.refuse_idle_of_text(&files.train, is_dense, further, choices)?;
+                if files.features.is_some() {
+                    choices.refuse_if(|name| name == "normalise", "vectors are used as they are")?;
+                }
+            }
+            Source::Memory(arrays) => {
+                let of_files = self.input.choices.iter().map(|(row, _)| row.name).next();
+                if let Some(name) = of_files {
+                    return Err(SettingError::idle(name, "a file").into());
+                }
+                let has_text = |rows: &Rows| matches!(rows, Rows::Texts(_));
+                let (of_train, of_labels) =
+                    (has_text(&arrays.train.rows), arrays.label_features.as_ref().is_some_and(has_text));
+                if !of_train && !of_labels {
+                    choices.refuse_if(|name| name.starts_with("text."), "text is expected with it")?;
+                }
+                if !matches!(arrays.train.rows, Rows::Sparse(_)) {
+                    let is_weighting = |name: &str| ["tfidf", "normalise"].contains(&name);
+                    choices.refuse_if(is_weighting, "sparse rows are expected with it")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether rows are scaled to length 1.
+    pub(super) fn normalises(&self) -> bool {
+        data::normalises(self.choices, self.source.is_vectors(&self.input))
+    }
+
+    fn fitting(&self, hold_out: Option<HoldOut>) -> Making<'_> {
+        let weighting = data::weighting(self.choices, self.source.is_vectors(&self.input));
+        Making::Fit { text: &self.text, weighting, hold_out }
+    }
+
+    /// Reads everything, and says which instances are held out.
+    pub(super) fn read(&self, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Datasets, FitError> {
+        let (train, validation) = match self.source {
+            Source::Files(files) => self.read_files(files, hold_out, context)?,
+            Source::Memory(arrays) => self.take_arrays(arrays, hold_out, context)?,
+        };
+        let split = hold_out.map(|hold_out| Split::new(self.source.name(), &train, hold_out)).transpose()?;
+        Ok(Datasets { train, validation, split, label_texts: None })
+    }
+
+    fn take_arrays(
+        &self,
+        arrays: &Arrays,
+        hold_out: Option<HoldOut>,
+        context: &Context<'_>,
+    ) -> Result<(Dataset, Option<Dataset>), FitError> {
+        let Arrays { train, validation, names, .. } = arrays;
+        let known = names.clone().map(LabelNames::try_new).transpose();
+        let known = known.map_err(|e| FitError::usage(format_args!("label names: {}", chain(&e))))?;
+        let name = Path::new(MEMORY);
+        let mut data = self.dataset(name, train, self.fitting(hold_out), context)?;
+        if data.labels.nnz() == 0 {
+            return Err(FitError::usage(format_args!(
+                "{MEMORY}: no instance has a label; at least one label is expected"
+            )));
+        }
+        (data.labels, data.names) = with_names(name, data.labels, None, known.as_ref(), UnknownLabels::Refuse)?;
+        let validation = validation.as_ref().map(|set| {
+            let making = Making::Apply { maker: data.maker.as_ref(), n_features: data.width() };
+            let set = self.dataset(Path::new(MEMORY_VALIDATION), set, making, context)?;
+            let (got, expected) = (set.width(), data.width());
+            if got != expected {
+                return Err(FitError::usage(format_args!(
+                    "{MEMORY_VALIDATION}: rows of {got} features; those of the training data have {expected}"
+                )));
+            }
+            Ok(set)
+        });
+        let validation = validation.transpose()?;
+        Ok((data, validation))
+    }
+
+    /// Instances in memory as they are learned from.
+    fn dataset(
+        &self,
+        name: &Path,
+        of: &Labelled,
+        making: Making<'_>,
+        context: &Context<'_>,
+    ) -> Result<Dataset, FitError> {
+        let (got, expected) = (of.labels.len(), of.rows.len());
+        if got != expected || got == 0 {
+            return Err(FitError::usage(format_args!(
+                "{}: {expected} instances and {got} rows of labels; at least one and as many are expected",
+                name.display()
+            )));
+        }
+        let data = self.features(name, &of.rows, making, context)?;
+        Ok(Dataset { labels: of.labels.clone(), ..data })
+    }
+
+    fn features(
+        &self,
+        name: &Path,
+        rows: &Rows,
+        making: Making<'_>,
+        context: &Context<'_>,
+    ) -> Result<Dataset, FitError> {
+        match rows {
+            Rows::Sparse(rows) => of_features(name, rows.clone(), no_labels(rows.rows()), making, true, context),
+            Rows::Vectors(rows) if self.vectors_as_rows => {
+                let rows = without_zeros(rows);
+                let labels = no_labels(rows.rows());
+                of_features(name, rows, labels, making, false, context)
+            }
+            Rows::Vectors(rows) => of_vectors(Vectors::in_memory(&name.display().to_string(), rows.clone())),
+            Rows::Texts(texts) => read_texts(&TextSource::Memory { name, texts }, false, making, context),
+        }
+    }
+
+    /// Appends texts or features of labels, where there are some, as instances of these labels.
+    pub(super) fn add_label_rows(&self, sets: &mut Datasets, context: &Context<'_>) -> Result<(), FitError> {
+        if !self.source.has_label_features() {
+            return Ok(());
+        }
+        let making = Making::Apply { maker: sets.train.maker.as_ref(), n_features: sets.train.width() };
+        let (rows, name) = self.label_rows(making, context)?;
+        sets.label_texts = Some(add_label_rows(&mut sets.train, &rows, &name)?);
+        Ok(())
+    }
+
+    /// Texts or features of labels made into features of their own, where there are some.
+    pub(super) fn label_features(&self, n_labels: usize, context: &Context<'_>) -> Result<Option<CsrMatrix>, FitError> {
+        if !self.source.has_label_features() {
+            return Ok(None);
+        }
+        let making = Making::Fit { text: &self.text, weighting: None, hold_out: None };
+        let (rows, name) = self.label_rows(making, context)?;
+        let got = rows.rows();
+        if got != n_labels {
+            return Err(FitError::usage(format_args!(
+                "{}: {got} rows; one for each of the {n_labels} labels is expected",
+                name.display()
+            )));
+        }
+        Ok(Some(rows))
+    }
+
+    fn label_rows(&self, making: Making<'_>, context: &Context<'_>) -> Result<(CsrMatrix, PathBuf), FitError> {
+        match self.source {
+            Source::Files(files) => {
+                let path = files.label_features.clone().unwrap_or_default();
+                let input = self.input.of_any_format();
+                let (from, unknown) = (LabelsFrom::Nowhere, UnknownLabels::Drop);
+                let rows = read_labelled(&path, from, None, unknown, &input, making, context)?.into_sparse();
+                Ok((rows, path))
+            }
+            Source::Memory(arrays) => {
+                let name = Path::new(MEMORY_LABELS);
+                let Some(rows) = &arrays.label_features else {
+                    return Err(FitError::usage(format_args!("{MEMORY_LABELS}: expected")));
+                };
+                if matches!(rows, Rows::Vectors(_)) {
+                    return Err(FitError::usage(format_args!(
+                        "{MEMORY_LABELS}: vectors; sparse rows or texts are expected"
+                    )));
+                }
+                Ok((self.features(name, rows, making, context)?.into_sparse(), name.to_owned()))
+            }
+        }
+    }
+
+    /// Weights of the instances and costs of the labels, where they were given: one for each of `n_instances` and
+    /// `n_labels`.
+    pub(super) fn numbers(&self, n_instances: usize, n_labels: usize) -> Result<[Option<Vec<f32>>; 2], FitError> {
+        let is_weight = |weight: f32| weight.is_finite() && weight >= 0.0;
+        let is_cost = |cost: f32| cost.is_finite() && cost > 0.0;
+        let (weights, costs, names) = match self.source {
+            Source::Files(files) => {
+                let weights = files.instance_weights.as_deref();
+                let weights = weights.map(|path| read_numbers(path, "of 0 or more", is_weight)).transpose()?;
+                let costs = files.label_costs.as_deref();
+                let costs = costs.map(|path| read_numbers(path, "above 0", is_cost)).transpose()?;
+                let shown =
+                    |path: &Option<PathBuf>| path.as_ref().map_or_else(String::new, |p| p.display().to_string());
+                (weights, costs, [shown(&files.instance_weights), shown(&files.label_costs)])
+            }
+            Source::Memory(arrays) => {
+                let Arrays { instance_weights, label_costs, .. } = &**arrays;
+                let names = ["instance weights".to_owned(), "label costs".to_owned()];
+                let is_wrong = |numbers: &Option<Vec<f32>>, fits: &dyn Fn(f32) -> bool| {
+                    numbers.iter().flatten().position(|&number| !fits(number))
+                };
+                for (at, name, which) in [
+                    (is_wrong(instance_weights, &is_weight), &names[0], "of 0 or more"),
+                    (is_wrong(label_costs, &is_cost), &names[1], "above 0"),
+                ] {
+                    if let Some(at) = at {
+                        return Err(FitError::usage(format_args!("{name}: number {at}: expected one number {which}")));
+                    }
+                }
+                (instance_weights.clone(), label_costs.clone(), names)
+            }
+        };
+        for (numbers, name, expected, what) in
+            [(&weights, &names[0], n_instances, "instances"), (&costs, &names[1], n_labels, "labels")]
+        {
+            if let Some(numbers) = numbers.as_ref().filter(|numbers| numbers.len() != expected) {
+                return Err(FitError::usage(format_args!(
+                    "{name}: {} numbers; one for each of the {expected} {what} is expected",
+                    numbers.len()
+                )));
+            }
+        }
+        Ok([weights, costs])
+    }
+
+    /// Reads everything that is named. Vectors and sparse features do not go together.
+    fn read_files(
+        &self,
+        files: &Files,
+        hold_out: Option<HoldOut>,
+        context: &Context<'_>,
+    ) -> Result<(Dataset, Option<Dataset>), FitError> {
+        let format = self.input.format;
+        let (labels, features) = (files.train_labels.as_deref(), files.features.as_deref());
+        if self.vectors_as_rows {
+            self.open_all(files)?;
+            return self.read_row_files(files, hold_out, context);
+        }
+        let train = vector_source(&files.train, labels, features, format, "train")?;
+        let validation = match &files.validation {
+            Some(main) => {
+                let (labels, features) = (files.validation_labels.as_deref(), files.validation_features.as_deref());
+                vector_source(main, labels, features, format, "validation")?
+            }
+            None => None,
+        };
+        self.open_all(files)?;
+        match train {
+            Some(train) => self.read_vector_files(files, train, validation, context),
+            None => {
+                if let Some(source) = validation {
+                    return Err(FitError::usage(format_args!(
+                        "{}: vectors, but the training instances of {} are sparse features; both are expected in one form",
+                        source.vectors.display(),
+                        files.train.display()
+                    )));
+                }
+                self.read_row_files(files, hold_out, context)
+            }
+        }
+    }
+
+    /// Files are looked at first: a wrong name should not cost the reading of a large one.
+    fn open_all(&self, files: &Files) -> Result<(), FitError> {
+        files.all().try_for_each(|path| std::fs::File::open(path).map(drop).map_err(|e| FitError::input(path, &e)))
+    }
+
+    fn read_row_files(
+        &self,
+        files: &Files,
+        hold_out: Option<HoldOut>,
+        context: &Context<'_>,
+    ) -> Result<(Dataset, Option<Dataset>), FitError> {
+        let (labels, making) = (files.train_labels.as_deref(), self.fitting(hold_out));
+        let train = read_training(&files.train, labels, &files.names, &self.input, making, context)?;
+        let validation = files.validation.as_ref().map(|path| {
+            let (names, labels) = (known_names(&train), files.validation_labels.as_deref());
+            let making = Making::Apply { maker: train.maker.as_ref(), n_features: train.width() };
+            let unknown = UnknownLabels::Append;
+            let set = read_labelled(path, labels.into(), names.as_ref(), unknown, &self.input, making, context)?;
+            if set.len() == 0 {
+                return Err(FitError::usage(format_args!("{}: no instance; at least one is expected", path.display())));
+            }
+            Ok(set)
+        });
+        let validation = validation.transpose()?;
+        Ok((train, validation))
+    }
+
+    fn read_vector_files(
+        &self,
+        files: &Files,
+        train: VectorSource<'_>,
+        validation: Option<VectorSource<'_>>,
+        context: &Context<'_>,
+    ) -> Result<(Dataset, Option<Dataset>), FitError> {
+        for (name, is_given) in [
+            ("tfidf", self.choices.get("tfidf").is_some()),
+            ("normalise", self.choices.value("normalise") == Some(true)),
+        ] {
+            if is_given {
+                return Err(SettingError::of(name, "vectors are used as they are").into());
+            }
+        }
+        let names = files.names.read()?;
+        let known = KnownLabels { names: names.as_ref(), unknown: UnknownLabels::Refuse };
+        let learned = read_vectors(&train, &known, &self.input, context)?;
+        if learned.labels.nnz() == 0 {
+            return Err(FitError::usage(format_args!(
+                "{}: no instance has a label; at least one label is expected",
+                train.labels.display()
+            )));
+        }
+        let validation = match (validation, &files.validation) {
+            (Some(source), _) => {
+                let names = known_names(&learned);
+                let known = KnownLabels { names: names.as_ref(), unknown: UnknownLabels::Append };
+                let held_out = read_vectors(&source, &known, &self.input, context)?;
+                let (got, expected) = (held_out.width(), learned.width());
+                if got != expected {
+                    return Err(FitError::usage(format_args!(
+                        "{}: vectors of {got} values; those of {} have {expected}",
+                        source.vectors.display(),
+                        train.vectors.display()
+                    )));
+                }
+                Some(held_out)
+            }
+            (None, Some(main)) => {
+                return Err(FitError::usage(format_args!(
+                    "{}: no vectors; --validation-features FILE.npy is expected, since the training instances are vectors",
+                    main.display()
+                )));
+            }
+            (None, None) => None,
+        };
+        Ok((learned, validation))
+    }
+}
+
+/// Vectors as rows of features, without those that are 0.
+fn without_zeros(vectors: &DenseMatrix) -> CsrMatrix {
+    let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+    for row in vectors.view().iter() {
+        let kept = (0..).zip(row).filter(|(_, value)| **value != 0.0);
+        kept.for_each(|(id, &value)| {
+            indices.push(id);
+            values.push(value);
+        });
+        indptr.push(indices.len());
+    }
+    CsrMatrix::from_checked((vectors.rows, vectors.columns), indptr, indices, values)
+}
+
+/// The names of a training set, which came out of a dictionary that has each once.
+fn known_names(train: &Dataset) -> Option<LabelNames> {
+    train.names.clone().and_then(|names| LabelNames::try_new(names).ok())
+}

@@ -1,0 +1,60 @@
+//! The same training again, on all instances, once those held out have done their part.
+
+use super::network::for_all;
+use super::place::Place;
+use super::save::open_container;
+use super::{FitError, Training};
+use crate::model::HoldOut;
+use std::path::Path;
+
+/// The second of two training runs.
+#[derive(Clone, Debug)]
+pub struct Refit {
+    /// Where it leaves its model.
+    place: Place,
+    /// Whether an interrupted run had finished the first one: it is not done again.
+    pub is_under_way: bool,
+}
+
+impl Refit {
+    /// What a folder for a model of all instances asks for.
+    ///
+    /// # Errors
+    /// No instance is held out; the folder is that of the first model or cannot be written.
+    pub(super) fn plan(folder: &Path, place: &Place, hold_out: Option<HoldOut>) -> Result<Self, FitError> {
+        let shown = folder.display();
+        if hold_out.is_none() {
+            return Err(FitError::usage(format_args!(
+                "--refit {shown}: no instance is held out, so the model learns from all; --validation-fraction is expected"
+            )));
+        }
+        if place.checkpoint.is_some() {
+            return Err(FitError::usage(format_args!(
+                "--refit {shown}: two training runs cannot share one --checkpoint; expected without it"
+            )));
+        }
+        if folder.components().eq(place.model.components()) {
+            return Err(FitError::usage(format_args!("--refit {shown}: is --model; another folder is expected")));
+        }
+        let mut again = Place { model: folder.to_owned(), ..place.clone() };
+        again.check_model()?;
+        let is_under_way = place.resume && again.checkpoint().is_dir();
+        again.resume = is_under_way;
+        Ok(Self { place: again, is_under_way })
+    }
+    /// The second run, once the first is done: networks are trained for as many epochs as `first` came to.
+    ///
+    /// # Errors
+    /// The model of the first run cannot be opened.
+    pub fn training(&self, first: &Training) -> Result<Training, FitError> {
+        let choices = for_all(&first.choices, epochs_of(&first.place.model)?);
+        Ok(Training { choices, place: self.place.clone(), refit: None, ..first.clone() })
+    }
+}
+
+/// Epochs that a model was trained for, where its folder says so.
+fn epochs_of(folder: &Path) -> Result<Option<u32>, FitError> {
+    let container = open_container(folder)?;
+    let epochs = container.parameters().get("training").and_then(|training| training.get("epochs"));
+    Ok(epochs.and_then(serde_json::Value::as_u64).and_then(|epochs| u32::try_from(epochs).ok()))
+}

@@ -1,0 +1,95 @@
+//! Saving a model with what belongs to it, and opening it again.
+
+use super::FitError;
+use crate::message::chain;
+use crate::model::{self, InputForm, TrainingRows, write_pipeline};
+use std::path::{Path, PathBuf};
+use xc_hash::text::Featurizer;
+use xc_sparse::store::{Container, ContainerWriter, OpenMode, WriteError};
+use xc_tree::TreeModel;
+
+/// Opens a tree model that this process has just saved: without reading all of it.
+#[allow(unsafe_code, reason = "what was written a moment ago is not checked")]
+pub(super) fn open_just_saved(container: &Container) -> Result<TreeModel, FitError> {
+    // SAFETY: this process wrote the arrays from rows that it checked, and folders of models are
+    // replaced whole, never written in place.
+    unsafe { xc_tree::trusted::open(container) }.map_err(|e| FitError::failed(chain(&e)))
+}
+
+/// Maps the files of a folder, all of which have to be sound.
+pub(super) fn open_container(folder: &Path) -> Result<Container, FitError> {
+    let container = model::open_container(folder, OpenMode::Map).map_err(|e| FitError::usage(chain(&e)))?;
+    if let Some((_, first)) = container.lost().next() {
+        return Err(FitError::usage(chain(first)));
+    }
+    Ok(container)
+}
+
+/// What a model is saved with.
+#[derive(Clone, Debug, Default)]
+pub struct Extras<'a> {
+    /// What makes its features.
+    pub maker: Option<&'a Featurizer>,
+    /// Names of its labels.
+    pub names: Option<&'a [String]>,
+    /// What the training files look like.
+    pub input: Option<&'a InputForm>,
+    /// How it was trained, for a person and for `inspect`.
+    pub training: Option<serde_json::Value>,
+    /// The rows that it was trained on, where they are known.
+    pub rows: Option<&'a TrainingRows>,
+}
+
+/// Saves what `write` adds to a model of some kind, in one step: the folder is the old one or the
+/// new one, never a part.
+///
+/// # Errors
+/// The folder cannot be written.
+pub fn save_with(
+    folder: &Path,
+    kind: &str,
+    extras: Extras<'_>,
+    write: impl FnOnce(&mut ContainerWriter) -> Result<(), WriteError>,
+) -> Result<(), FitError> {
+    let create = || ContainerWriter::create(folder, kind);
+    save_created(create, extras, |writer| write(writer).map_err(FitError::from))
+}
+
+/// Saves what `write` adds to what `create` began.
+///
+/// # Errors
+/// The folder cannot be written, or what `write` says.
+pub fn save_created<E: From<FitError>>(
+    create: impl FnOnce() -> Result<ContainerWriter, WriteError>,
+    extras: Extras<'_>,
+    write: impl FnOnce(&mut ContainerWriter) -> Result<(), E>,
+) -> Result<(), E> {
+    let failed = |e: WriteError| FitError::from(e);
+    let mut writer = create().map_err(failed)?;
+    if let Some(training) = extras.training {
+        writer.set_parameter("training", training);
+    }
+    if let Some(input) = extras.input {
+        input.write(&mut writer);
+    }
+    if let Some(maker) = extras.maker {
+        write_pipeline(&mut writer, maker.to_parts()).map_err(failed)?;
+    }
+    if let Some(names) = extras.names {
+        writer.labels(names).map_err(failed)?;
+    }
+    if let Some(rows) = extras.rows {
+        rows.write(&mut writer).map_err(failed)?;
+    }
+    write(&mut writer)?;
+    Ok(writer.finish().map_err(failed)?)
+}
+
+/// `MODEL` + `.suffix`, beside the model.
+pub fn beside(model: &Path, suffix: &str) -> PathBuf {
+    // "dir/model/" and "dir/model" name the same folder.
+    let mut name = model.components().as_path().as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    PathBuf::from(name)
+}

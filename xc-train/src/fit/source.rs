@@ -1,0 +1,245 @@
+//! What is learned from: files, or arrays in memory.
+
+use super::data::{NamesFile, is_vectors};
+use crate::classifier::InputKind;
+use crate::settings::input::InputSettings;
+use std::path::{Path, PathBuf};
+use xc_sparse::store::CheckpointKey;
+use xc_sparse::{CsrMatrix, DenseMatrix, LabelRows};
+
+/// Files that are learned from.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    /// Training instances, or their labels alone where `features` has vectors.
+    pub train: PathBuf,
+    /// Labels of the training instances, where `train` has none.
+    pub train_labels: Option<PathBuf>,
+    /// Vectors of the training instances, npy.
+    pub features: Option<PathBuf>,
+    /// Other instances, which judge.
+    pub validation: Option<PathBuf>,
+    /// Their labels, where `validation` has none.
+    pub validation_labels: Option<PathBuf>,
+    /// Their vectors, npy.
+    pub validation_features: Option<PathBuf>,
+    /// Texts or features of the labels, one row a label.
+    pub label_features: Option<PathBuf>,
+    /// Names of the labels.
+    pub names: NamesFile,
+    /// Weight of each training instance in the loss, one number a line (trees).
+    pub instance_weights: Option<PathBuf>,
+    /// Cost factor of each label, one number a line (trees).
+    pub label_costs: Option<PathBuf>,
+}
+
+impl Files {
+    /// All files that are named.
+    pub(super) fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        let Self { train, names, .. } = self;
+        let more = [
+            &self.train_labels,
+            &self.validation,
+            &self.validation_labels,
+            &names.path,
+            &self.features,
+            &self.validation_features,
+            &self.label_features,
+            &self.instance_weights,
+            &self.label_costs,
+        ];
+        more.into_iter().flatten().chain([train])
+    }
+}
+
+/// Instances in memory.
+#[derive(Clone, Debug)]
+pub enum Rows {
+    /// Features with weights, a row an instance.
+    Sparse(CsrMatrix),
+    /// Vectors, a row an instance.
+    Vectors(DenseMatrix),
+    /// Texts.
+    Texts(Vec<String>),
+}
+
+impl Rows {
+    fn hash(&self, key: &mut CheckpointKey) {
+        match self {
+            Self::Sparse(rows) => {
+                key.settings(&(rows.rows(), rows.cols()));
+                rows.indptr().iter().for_each(|end| key.bytes(&end.to_le_bytes()));
+                rows.indices().iter().for_each(|id| key.bytes(&id.to_le_bytes()));
+                rows.data().iter().for_each(|value| key.bytes(&value.to_le_bytes()));
+            }
+            Self::Vectors(rows) => {
+                key.settings(&(rows.rows, rows.columns));
+                rows.values.iter().for_each(|value| key.bytes(&value.to_le_bytes()));
+            }
+            Self::Texts(texts) => texts.iter().for_each(|text| key.text(text)),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Sparse(rows) => rows.rows(),
+            Self::Vectors(rows) => rows.rows,
+            Self::Texts(texts) => texts.len(),
+        }
+    }
+}
+
+/// Instances in memory with their labels.
+#[derive(Clone, Debug)]
+pub struct Labelled {
+    /// The instances.
+    pub rows: Rows,
+    /// Their labels, a row an instance.
+    pub labels: LabelRows,
+}
+
+/// Everything that is learned from, in memory.
+#[derive(Clone, Debug)]
+pub struct Arrays {
+    /// Training instances.
+    pub train: Labelled,
+    /// Other instances, which judge.
+    pub validation: Option<Labelled>,
+    /// Name of each label.
+    pub names: Option<Vec<String>>,
+    /// Texts or features of the labels, one row a label.
+    pub label_features: Option<Rows>,
+    /// Weight of each training instance in the loss (trees).
+    pub instance_weights: Option<Vec<f32>>,
+    /// Cost factor of each label (trees).
+    pub label_costs: Option<Vec<f32>>,
+}
+
+impl Labelled {
+    fn hash(&self, key: &mut CheckpointKey) {
+        self.rows.hash(key);
+        self.labels.iter().for_each(|list| key.settings(&list));
+    }
+}
+
+impl Arrays {
+    /// Everything that a training run depends on.
+    pub(super) fn hash(&self, key: &mut CheckpointKey) {
+        self.train.hash(key);
+        self.validation.iter().for_each(|set| set.hash(key));
+        self.label_features.iter().for_each(|rows| rows.hash(key));
+        key.settings(&(&self.names, &self.instance_weights, &self.label_costs));
+    }
+
+    /// Instances with labels and nothing else.
+    pub fn new(rows: Rows, labels: LabelRows) -> Self {
+        let train = Labelled { rows, labels };
+        Self { train, validation: None, names: None, label_features: None, instance_weights: None, label_costs: None }
+    }
+
+    /// With a name for each label.
+    pub fn with_names(self, names: Vec<String>) -> Self {
+        Self { names: Some(names), ..self }
+    }
+
+    /// With other instances, which judge.
+    pub fn with_validation(self, rows: Rows, labels: LabelRows) -> Self {
+        Self { validation: Some(Labelled { rows, labels }), ..self }
+    }
+}
+
+/// Where the data of a training run are.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Files.
+    Files(Box<Files>),
+    /// Memory.
+    Memory(Box<Arrays>),
+}
+
+impl From<Files> for Source {
+    fn from(files: Files) -> Self {
+        Self::Files(Box::new(files))
+    }
+}
+
+impl From<Arrays> for Source {
+    fn from(arrays: Arrays) -> Self {
+        Self::Memory(Box::new(arrays))
+    }
+}
+
+/// A file, as its path was given.
+impl From<&Path> for Source {
+    fn from(train: &Path) -> Self {
+        Files { train: train.to_owned(), ..Files::default() }.into()
+    }
+}
+
+/// Sparse rows and their labels.
+impl From<(CsrMatrix, LabelRows)> for Source {
+    fn from((rows, labels): (CsrMatrix, LabelRows)) -> Self {
+        Arrays::new(Rows::Sparse(rows), labels).into()
+    }
+}
+
+/// Vectors and their labels.
+impl From<(DenseMatrix, LabelRows)> for Source {
+    fn from((rows, labels): (DenseMatrix, LabelRows)) -> Self {
+        Arrays::new(Rows::Vectors(rows), labels).into()
+    }
+}
+
+/// Texts and their labels.
+impl From<(Vec<String>, LabelRows)> for Source {
+    fn from((texts, labels): (Vec<String>, LabelRows)) -> Self {
+        Arrays::new(Rows::Texts(texts), labels).into()
+    }
+}
+
+/// What messages call instances that are in no file.
+pub(super) const MEMORY: &str = "training data";
+pub(super) const MEMORY_VALIDATION: &str = "validation data";
+pub(super) const MEMORY_LABELS: &str = "label features";
+
+impl Source {
+    /// What messages call the training instances.
+    pub fn name(&self) -> &Path {
+        match self {
+            Self::Files(files) => &files.train,
+            Self::Memory(_) => Path::new(MEMORY),
+        }
+    }
+
+    /// What the instances are, as far as can be said before they are read.
+    pub(super) fn input(&self) -> InputKind {
+        let is_dense = match self {
+            Self::Files(files) => files.features.is_some(),
+            Self::Memory(arrays) => matches!(arrays.train.rows, Rows::Vectors(_)),
+        };
+        if is_dense { InputKind::Dense } else { InputKind::Sparse }
+    }
+
+    /// Whether rows are vectors, which are not scaled.
+    pub fn is_vectors(&self, input: &InputSettings) -> bool {
+        match self {
+            Self::Files(files) => is_vectors(&files.train, input.format),
+            Self::Memory(arrays) => matches!(arrays.train.rows, Rows::Vectors(_)),
+        }
+    }
+
+    /// Whether there are instances of their own to judge by.
+    pub(super) fn has_validation(&self) -> bool {
+        match self {
+            Self::Files(files) => files.validation.is_some(),
+            Self::Memory(arrays) => arrays.validation.is_some(),
+        }
+    }
+
+    /// Whether labels have texts or features.
+    pub(super) fn has_label_features(&self) -> bool {
+        match self {
+            Self::Files(files) => files.label_features.is_some(),
+            Self::Memory(arrays) => arrays.label_features.is_some(),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What the options of trees mean for the data.
+
+use super::{Tree, kept_parameters};
+use crate::fit::data::Dataset;
+use crate::fit::plan::{Origin, Plan, Resolved, seen_labels};
+use crate::message::counted;
+use crate::message::format_bytes;
+use crate::message::name_of;
+use crate::settings::{serialised, tree};
+use serde_json::{Map, json};
+use xc_hash::text::{Featurizer, Idf, Norm, Weighting};
+use xc_sparse::CsrMatrix;
+use xc_sparse::rows::typical_length;
+use xc_tree::{LabelRepresentation, Negatives, TreeParams};
+
+/// One line before the work begins.
+pub(super) fn summary(params: &TreeParams, data: &Dataset, needed: u64) -> String {
+    format!(
+        "train tree: {}, {}, {}; {} of branching {}; about {} of memory",
+        counted(data.len(), "instance"),
+        counted(data.width(), "feature"),
+        counted(data.labels.n_labels(), "label"),
+        if params.n_trees == 1 { "one tree".to_owned() } else { counted(params.n_trees, "tree") },
+        params.cluster.branching,
+        format_bytes(needed)
+    )
+}
+
+/// A training run, resolved.
+pub(super) fn plan(args: &Tree<'_>, params: &TreeParams, data: &Dataset, memory: u64) -> Plan {
+    let rows = data.len();
+    let figures = json!({
+        "instances": rows,
+        "features": data.width(),
+        "features_per_instance": data.sparse().nnz() as f64 / rows as f64,
+        "labels": data.labels.n_labels(),
+        "labels_seen": seen_labels(&data.labels),
+        "labels_per_instance": data.labels.nnz() as f64 / rows as f64,
+    });
+    Plan {
+        kind: "tree",
+        lines: lines(args, params, data),
+        resolved: resolved(args, params),
+        data: figures.as_object().cloned().unwrap_or_else(Map::new),
+        parameters: kept_parameters(params),
+        memory,
+    }
+}
+
+/// The values of all options that a preset has.
+fn resolved(args: &Tree<'_>, params: &TreeParams) -> Resolved {
+    let mut out = Resolved::default();
+    let of_preset = || Origin::Preset(name_of(&args.preset));
+    let (all, usual) = (serialised(params), serialised(&args.preset.params()));
+    for row in tree::TABLE.rows {
+        let value = row.shown(&all);
+        if row.belongs_to.is_some() && value.is_none() {
+            continue;
+        }
+        let origin = match row.follows {
+            Some(other) if value != row.shown(&usual) => Origin::Follows(other),
+            _ => of_preset(),
+        };
+        out.set_some(row.name, value, row.none, origin);
+    }
+    let post = if params.post.is_some() { of_preset() } else { Origin::Follows("linear.loss") };
+    out.set("post-processor", params.post_processor(), post);
+    out.set("normalise", args.normalises(), Origin::Default);
+    out.set("validation-fraction", args.validation_fraction().unwrap_or(0.0), Origin::Default);
+    out.set("checkpoint", args.of.place.checkpoint().display(), Origin::Follows("model"));
+    out
+}
+
+fn lines(args: &Tree<'_>, params: &TreeParams, data: &Dataset) -> Vec<(&'static str, String)> {
+    let mut out = Vec::new();
+    let (rows, n_labels, seen) = (data.len(), data.labels.n_labels(), seen_labels(&data.labels));
+    let mut line = |what, text: String| out.push((what, text));
+    line("data", format!("{}: {}", args.of.source.name().display(), counted(rows, "instance")));
+    let per_instance = |n: usize| n as f64 / rows as f64;
+    let (features, labels) = (counted(data.width(), "feature"), counted(n_labels, "label"));
+    line("", format!("{features}, {:.1} per instance", per_instance(data.sparse().nnz())));
+    line("", format!("{labels}, {:.2} per instance", per_instance(data.labels.nnz())));
+    if seen < n_labels {
+        let fate = match params.unseen {
+            xc_tree::Unseen::Drop => "get no leaf and are never predicted (--cluster.unseen keep changes that)",
+            xc_tree::Unseen::Keep => "are clustered with the others",
+        };
+        line("", format!("{} without an instance: they {fate}", counted(n_labels - seen, "label")));
+    }
+    let empty = count_empty_rows(data.sparse());
+    if empty > 0 {
+        line("", format!("{} without a feature: they teach the bias only", counted(empty, "instance")));
+    }
+    line("features", features_said(args, data));
+    let by = match params.representation {
+        LabelRepresentation::Pifa => "the features of their instances (pifa)",
+        LabelRepresentation::Pii => "the instances they occur in (pii)",
+        LabelRepresentation::LabelFeatures => "the features given for them",
+        LabelRepresentation::PifaAndLabelFeatures => "the features of their instances and those given for them",
+    };
+    line("labels", format!("compared by {by}"));
+    let clustered = if params.unseen == xc_tree::Unseen::Keep { n_labels } else { seen };
+    clusters(params, clustered).into_iter().for_each(|said| line("clusters", said));
+    let negatives = match params.negatives {
+        Negatives::TeacherForced => "the instances of the same parent".to_owned(),
+        Negatives::MatcherAware { beam } => format!("those of the same parent and what a beam of {beam} sends there"),
+    };
+    line("negatives", negatives);
+    out
+}
+
+fn features_said(args: &Tree<'_>, data: &Dataset) -> String {
+    match &data.maker {
+        Some(Featurizer::Text(_)) => {
+            "made from text by the pipeline of the --text options, tf-idf, rows of length 1; kept in the model"
+                .to_owned()
+        }
+        Some(Featurizer::Rows(weights)) => {
+            let Weighting { idf, norm, .. } = weights.weighting();
+            let values = if idf == Idf::None { "as they are" } else { "weighted by tf-idf, since --tfidf is given" };
+            let rows = if norm == Norm::None { "" } else { ", rows scaled to length 1" };
+            format!("{values}{rows}; kept in the model")
+        }
+        Some(_) => "made as the model keeps it".to_owned(),
+        None => {
+            let what = match args.of.choices.get("normalise") {
+                None => "vectors, as they are",
+                Some(_) => "as they are, since --normalise false is given",
+            };
+            let rows = data.sparse().view();
+            let length = typical_length((0..rows.rows()).map(|i| rows.row(i).values()));
+            format!("{what}; all are divided by their typical length, {length}")
+        }
+    }
+}
+
+/// What becomes of so many labels.
+fn clusters(params: &TreeParams, n_labels: usize) -> Vec<String> {
+    let cluster = &params.cluster;
+    let Some(children) = cluster.children(n_labels) else {
+        return vec![format!(
+            "parts as k-means finds them, at most {} of clusters above the labels",
+            counted(cluster.max_depth, "level")
+        )];
+    };
+    let n_clusters: usize = children.iter().product();
+    let parts = if cluster.slack > 0.0 {
+        format!(
+            "a cut may move from the middle by {} of the smaller part, to where a group of labels ends",
+            cluster.slack
+        )
+    } else {
+        "parts of equal size".to_owned()
+    };
+    let most = if cluster.slack > 0.0 { cluster.max_leaf * 3 / 2 } else { n_labels.div_ceil(n_clusters) };
+    let levels = match &children[..] {
+        [] => "one level, that of the labels".to_owned(),
+        some => {
+            let some: Vec<_> = some.iter().map(usize::to_string).collect();
+            format!("{} of clusters ({} children) above the labels", counted(some.len(), "level"), some.join(", "))
+        }
+    };
+    vec![
+        parts,
+        format!(
+            "{levels}; {} for {}, at most {most} in each",
+            counted(n_clusters, "lowest cluster"),
+            counted(n_labels, "label")
+        ),
+    ]
+}
+
+/// Rows without a feature: they are scored by the bias alone, which is worth knowing.
+fn count_empty_rows(features: &CsrMatrix) -> usize {
+    let rows = features.view();
+    (0..rows.rows()).filter(|&i| rows.row(i).nnz() == 0).count()
+}

@@ -1,0 +1,250 @@
+//! Label trees: read, train, save, judge.
+
+mod explain;
+mod judge;
+mod memory;
+
+use super::data::Datasets;
+use super::memory::Standing;
+use super::place::drop_checkpoint;
+use super::reading::Reading;
+use super::report::{Judging, Report};
+use super::save::{self, Extras};
+use super::{Context, FitError, Outcome, Training};
+use crate::message::{chain, counted};
+use crate::model::{HoldOut, TrainingRows};
+use crate::settings::{refuse_idle, tree};
+use judge::judge;
+use memory::Forecast;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::time::Instant;
+use xc_hash::text::Featurizer;
+use xc_sparse::CsrMatrix;
+use xc_sparse::store::{ContainerWriter, to_parameter};
+use xc_tree::{
+    BuildError, CHECKPOINT, KeptError, Preset, TrainError, TrainInput, TreeParams, WeightCounts, checkpoint_key,
+    train_out_of_core,
+};
+
+/// Everything that was named, opened and checked.
+struct Inputs {
+    instances: Datasets,
+    rows: TrainingRows,
+    label_features: Option<CsrMatrix>,
+    instance_weights: Option<Vec<f32>>,
+    label_costs: Option<Vec<f32>>,
+}
+
+impl Inputs {
+    fn train_input(&self) -> TrainInput<'_> {
+        let data = &self.instances.train;
+        TrainInput {
+            label_features: self.label_features.as_ref().map(|m| m.view()),
+            instance_weights: self.instance_weights.as_deref(),
+            label_costs: self.label_costs.as_deref(),
+            ..TrainInput::new(data.sparse().view(), &data.labels)
+        }
+    }
+
+    /// Bytes of the features and labels in memory.
+    fn n_bytes(&self) -> u64 {
+        let label_features = self.label_features.as_ref().map_or(0, |m| 8 * (m.nnz() + m.rows()));
+        self.instances.n_bytes() + label_features as u64
+    }
+}
+
+/// A training run of trees.
+struct Tree<'a> {
+    of: &'a Training,
+    preset: Preset,
+}
+
+impl Tree<'_> {
+    fn validation_fraction(&self) -> Option<f64> {
+        self.of.validation_fraction()
+    }
+
+    /// Whether rows are scaled to length 1.
+    fn normalises(&self) -> bool {
+        self.of.reading().is_ok_and(|reading| reading.normalises())
+    }
+
+    /// The preset with the changes that were asked for.
+    ///
+    /// # Errors
+    /// A value out of range, or one that changes nothing.
+    fn params(&self, seed: u64) -> Result<TreeParams, FitError> {
+        let mut params = tree::params(self.preset, &self.of.choices)?;
+        params.seed = seed;
+        // Rows come scaled: what makes the features, kept in the model, does that (--normalise).
+        params.normalise_rows = false;
+        let (needs, has) = (params.representation.needs_label_features(), self.of.source.has_label_features());
+        if needs && !has {
+            return Err(FitError::usage("--cluster.representation asks for label features; expected --label-features"));
+        }
+        let which = "--cluster.representation label-features or pifa-and-label-features";
+        refuse_idle(&[("label-features", has && !needs, which)])?;
+        Ok(params)
+    }
+}
+
+/// Refuses settings that cannot be, before any data are read.
+pub(super) fn check(of: &Training, seed: u64) -> Result<(), FitError> {
+    of.reading().map(drop)?;
+    params(of, seed).map(drop)
+}
+
+/// The parameters of a run.
+pub(super) fn params(of: &Training, seed: u64) -> Result<TreeParams, FitError> {
+    Tree::new(of).params(seed)
+}
+
+impl<'a> Tree<'a> {
+    fn new(of: &'a Training) -> Self {
+        Self { of, preset: of.choices.value("preset").unwrap_or(Preset::Default) }
+    }
+}
+
+/// What `config.json` keeps of the settings: nothing that depends on the machine or the run.
+fn kept_parameters(params: &TreeParams) -> Value {
+    to_parameter(&TreeParams { max_memory_bytes: None, ..params.clone() })
+}
+
+/// Trains and saves a model, and says how good it is; or what would be done.
+pub(super) fn train(
+    of: &Training,
+    explain: bool,
+    hold_out: Option<HoldOut>,
+    judging: &Judging,
+    context: &Context<'_>,
+) -> Result<Outcome, FitError> {
+    // What can be refused is refused before the long work: settings first, then the output, then the
+    // inputs.
+    let (args, place) = (Tree::new(of), &of.place);
+    let params = args.params(context.seed)?;
+    let reading = of.reading()?.with_vectors_as_rows();
+    let folder = match explain {
+        true => None,
+        false => {
+            place.check_model()?;
+            Some(place.claim_checkpoint(CHECKPOINT, context)?)
+        }
+    };
+    reading.refuse_idle()?;
+    let start = Instant::now();
+    let inputs = read_inputs(&reading, hold_out, context)?;
+    let data = &inputs.instances.train;
+    let read_s = start.elapsed().as_secs_f64();
+
+    context.observer.released();
+    let standing = Standing::now(inputs.n_bytes());
+    let of_text = matches!(data.maker, Some(Featurizer::Text(_)));
+    let input = inputs.train_input();
+    let forecast = Forecast { input, params: &params, threads: context.threads, of_text, standing };
+    let needed = forecast.needed();
+    let Some(folder) = folder else {
+        return Ok(Outcome::Planned(explain::plan(&args, &params, data, needed)));
+    };
+    forecast.check(context)?;
+    context.note(explain::summary(&params, data, needed));
+
+    let start = Instant::now();
+    let watch = context.observer.of_trees();
+    let key = checkpoint_key(&inputs.train_input(), &params);
+    let checkpoint = folder.begin(key)?;
+    let trained = train_out_of_core(&inputs.train_input(), &params, &*watch, &checkpoint);
+    drop(watch);
+    let trees = trained.map_err(|e| training_error(of.source.name(), &e))?;
+    let train_s = start.elapsed().as_secs_f64();
+    context.check_interrupt()?;
+
+    let start = Instant::now();
+    let training = Some(kept_parameters(&params));
+    let rows = Some(&inputs.rows);
+    let extras =
+        Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), input: Some(&data.form), training, rows };
+    let create = || ContainerWriter::create(&place.model, xc_tree::KIND);
+    let (mut counts, n_trees) = (WeightCounts::default(), trees.n_trees());
+    save::save_created(create, extras, |writer| {
+        counts = trees.write(writer).map_err(|e| packing_error(&e))?;
+        Ok::<(), FitError>(())
+    })?;
+    let save_s = start.elapsed().as_secs_f64();
+    drop_checkpoint(checkpoint, context);
+    if counts.is_pruned_away() {
+        context.warn(pruned_away(&counts, &params));
+    }
+
+    let (metrics, curve) = judge(&place.model, &inputs.instances, judging, context)?;
+    Ok(Outcome::Trained(Box::new(Report {
+        kind: xc_tree::KIND,
+        model: place.model.clone(),
+        read_s,
+        train_s,
+        save_s,
+        metrics,
+        curve,
+        what: format!("{}, {} weights", counted(n_trees, "tree"), counts.weights),
+        further: Map::from_iter([("memory".to_owned(), json!({ "total_bytes": needed }))]),
+        logged: Map::from_iter([
+            ("preset".to_owned(), json!(args.preset)),
+            ("parameters".to_owned(), kept_parameters(&params)),
+        ]),
+        data: Some(inputs.rows.fingerprint()),
+    })))
+}
+
+/// What is wrong with a model most of whose rankers have no weight, and which option is to blame.
+fn pruned_away(counts: &WeightCounts, params: &TreeParams) -> String {
+    let WeightCounts { nodes, bare, .. } = counts;
+    let linear = &params.linear;
+    let cause = match linear.max_weights {
+        Some(0) => "--linear.max-weights 0 drops all".to_owned(),
+        _ => format!(
+            "a smaller --linear.prune-below than {} or a larger --linear.cost than {} keeps more",
+            linear.prune_below, linear.cost
+        ),
+    };
+    format!(
+        "{bare} of {nodes} clusters and labels kept no weight: their scores are the same for every instance; {cause}"
+    )
+}
+
+fn read_inputs(reading: &Reading<'_>, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Inputs, FitError> {
+    let instances = reading.read(hold_out, context)?;
+    let rows = instances.training_rows();
+    let (n_read, kept) = (instances.train.len(), instances.split.as_ref().map(|split| split.kept.clone()));
+    let instances = instances.parted();
+    let n_labels = instances.train.labels.n_labels();
+    let label_features = reading.label_features(n_labels, context)?;
+    let [mut instance_weights, label_costs] = reading.numbers(n_read, n_labels)?;
+    if let (Some(weights), Some(kept)) = (&mut instance_weights, &kept) {
+        *weights = kept.iter().map(|&row| weights[row as usize]).collect();
+    }
+    Ok(Inputs { instances, rows, label_features, instance_weights, label_costs })
+}
+
+fn training_error(train: &Path, error: &TrainError) -> FitError {
+    let line = format!("{}: {}", train.display(), chain(error));
+    match error {
+        TrainError::Cancelled => FitError::interrupted(),
+        TrainError::Memory { .. } => FitError::missing(line),
+        TrainError::Build(error) => build_error(error),
+        TrainError::Checkpoint(error) => error.into(),
+        _ => FitError::usage(line),
+    }
+}
+
+fn packing_error(error: &KeptError) -> FitError {
+    match error {
+        KeptError::Checkpoint(error) => error.into(),
+        KeptError::Build(error) => build_error(error),
+        KeptError::Write(error) => error.into(),
+        _ => FitError::failed(chain(error)),
+    }
+}
+
+fn build_error(error: &BuildError) -> FitError {
+    FitError::failed(format_args!("packing the model: {}", chain(error)))
+}

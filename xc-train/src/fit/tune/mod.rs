@@ -1,0 +1,408 @@
+//! The search for good settings of a kind of model: one run after the other, each through the training of
+//! [`Training`], judged on held-out rows.
+
+mod clock;
+mod found;
+mod free;
+mod rungs;
+mod stored;
+
+pub use found::{BEST, Found, PICTURE, Row, options_line};
+pub use rungs::Rung;
+
+use super::context::{Context, NetworkRun, Observer, Unwatched};
+use super::place::{Place, check_in_folder};
+use super::report::Judging;
+use super::{FitError, FitErrorKind, Source, Training};
+use crate::message::{chain, seconds};
+use crate::settings::SettingError;
+use crate::tune::{Job, Search, SearchParams, Space};
+use clock::Clock;
+use free::free;
+use rungs::{DECIDES_FROM, rungs};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use stored::{LAYOUT, Run};
+use xc_metrics::{KeepRows, Metric};
+use xc_nn::trainer;
+use xc_sparse::Cancel;
+use xc_sparse::io::{Format, holds_text};
+use xc_sparse::store::{Checkpoint, CheckpointFolder};
+
+/// Time where neither it nor a number of trials is given.
+const BUDGET: Duration = Duration::from_secs(20 * 60);
+/// Names in the output folder.
+const TRIALS: &str = "trials";
+const TRIAL: &str = "trial";
+const MODEL: &str = "model";
+
+/// Settings that have no use in a search: trials are trained as the final model is, without instances that choose an
+/// epoch.
+const NOT_TUNED: [&str; 5] = ["monitor", "keep", "patience", "patience-from", "repetitions-range"];
+
+/// A search to be made.
+#[derive(Clone, Debug)]
+pub struct Tuning {
+    /// What holds for every trial; its place is the folder of the search, new, empty or of one to go on with.
+    pub training: Training,
+    /// Time for all trials and the final model; 20 minutes where no number of trials is given either.
+    pub budget: Option<Duration>,
+    /// Settings to try, the default ones included.
+    pub trials: Option<usize>,
+    /// What to maximise.
+    pub metric: Metric,
+    /// Whether a model is trained in the end, with the best settings on all instances.
+    pub train_model: bool,
+}
+
+/// What a search would try.
+#[derive(Clone, Debug)]
+pub struct SearchPlan {
+    /// The settings that are searched, with their values.
+    pub space: Space,
+    /// Why each is.
+    pub why: Vec<&'static str>,
+    /// What trials are judged by.
+    pub rungs: Vec<Rung>,
+}
+
+/// Watches a trial: says nothing, and passes on that it is cancelled.
+struct Trial<'a>(&'a dyn Observer);
+
+impl Cancel for Trial<'_> {
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
+}
+
+impl Observer for Trial<'_> {
+    fn of_trees(&self) -> Box<dyn xc_tree::Observer + '_> {
+        Box::new(Unwatched(self))
+    }
+
+    fn of_network<'o>(&'o self, _: &NetworkRun<'_>) -> Result<Box<dyn trainer::Observer + 'o>, FitError> {
+        Ok(Box::new(Unwatched(self)))
+    }
+
+    fn released(&self) {
+        self.0.released();
+    }
+}
+
+/// A search under way.
+struct Session<'a> {
+    tune: &'a Tuning,
+    rungs: Vec<Rung>,
+    search: Search,
+    clock: Clock,
+    runs: Vec<Run>,
+    context: &'a Context<'a>,
+}
+
+impl Tuning {
+    /// A search for settings of a kind of model, whose results go into a folder.
+    pub fn new(training: Training) -> Self {
+        Self { training, budget: None, trials: None, metric: Metric::Precision(1), train_model: true }
+    }
+
+    /// What would be searched.
+    ///
+    /// # Errors
+    /// Settings that cannot be, or a file that cannot be read.
+    pub fn plan(&self, seed: u64) -> Result<SearchPlan, FitError> {
+        let Training { choices, source, place, refit, .. } = &self.training;
+        let given = NOT_TUNED.into_iter().find(|name| choices.get(name).is_some());
+        let given = given.or(place.checkpoint.as_ref().map(|_| "checkpoint")).or(refit.as_ref().map(|_| "refit"));
+        if let Some(name) = given {
+            return Err(SettingError::of(name, "belongs to xc train; a search has none").into());
+        }
+        check(self)?;
+        self.training.check(seed)?;
+        let rungs = rungs(source.has_validation(), self.training.validation_fraction(), seed)?;
+        let (space, why) = free(&self.with(&[], MODEL)?, self.is_text()?, seed);
+        Ok(SearchPlan { space, why, rungs })
+    }
+
+    /// Searches. The folder gets [`BEST`], a table of the trials, and what finished runs came to, so that a search that
+    /// was interrupted goes on. The final model is trained by [`Self::best`].
+    ///
+    /// # Errors
+    /// Settings that cannot be, a folder with something else in it, a default run that fails, too little time for one
+    /// trial, or an observer that cancels.
+    pub fn run(&self, context: &Context<'_>) -> Result<Found, FitError> {
+        let output = &self.training.place.model;
+        check_in_folder(&output.join(BEST))?;
+        let SearchPlan { space, rungs, .. } = self.plan(context.seed)?;
+        let names: Vec<_> = rungs.iter().map(|rung| &*rung.name).collect();
+        let fraction = self.training.validation_fraction();
+        let plan = (&space, context.seed, self.metric.to_string(), names, fraction);
+        let key = stored::key(&self.training, &plan)?;
+        let is_new = !output.exists();
+        let ended = begin(output, &self.training.place, context).and_then(|folder| {
+            let checkpoint = folder.begin(key)?;
+            let params = SearchParams {
+                seed: context.seed,
+                rungs: rungs.len(),
+                decides_from: DECIDES_FROM,
+                ..SearchParams::default()
+            };
+            let limit = self.budget.or(if self.trials.is_some() { None } else { Some(BUDGET) });
+            let mut session = Session {
+                tune: self,
+                clock: Clock::new(limit, self.train_model, &rungs),
+                rungs,
+                search: Search::new(space, params),
+                runs: Vec::new(),
+                context,
+            };
+            session.go_on(stored::read(&checkpoint, session.search.space(), session.rungs.len())?);
+            session.work(&checkpoint)
+        });
+        if ended.is_err() && is_new {
+            // What failed before the first trial was done leaves nothing; a folder with something in it stays.
+            remove_trial(output);
+            let _ = std::fs::remove_dir(output);
+        }
+        ended
+    }
+
+    /// The training of the final model: the settings that were found, on all instances.
+    ///
+    /// # Errors
+    /// Settings that are none of the kind.
+    pub fn best(&self, found: &Found) -> Result<Training, FitError> {
+        let changes: Vec<_> = found.changes.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let mut training = self.with(&changes, MODEL)?;
+        // Nothing is chosen by instances any more.
+        training.choices.remove("validation-fraction");
+        match &mut training.source {
+            Source::Files(files) => {
+                (files.validation, files.validation_labels, files.validation_features) = (None, None, None);
+            }
+            Source::Memory(arrays) => arrays.validation = None,
+        }
+        Ok(training)
+    }
+
+    /// A training run with settings, which leaves its model beneath the folder of the search.
+    fn with(&self, changes: &[(&str, &str)], model: &str) -> Result<Training, FitError> {
+        let mut training = self.training.clone();
+        for (name, value) in changes {
+            training.set(name, value)?;
+        }
+        training.choices.remove("validation-fraction");
+        training.place = Place { restart: true, ..Place::new(self.training.place.model.join(model)) };
+        Ok(training)
+    }
+
+    fn is_text(&self) -> Result<bool, FitError> {
+        let files = match &self.training.source {
+            Source::Memory(arrays) => return Ok(matches!(arrays.train.rows, super::Rows::Texts(_))),
+            Source::Files(files) => files,
+        };
+        std::fs::File::open(&files.train).map_err(|e| FitError::input(&files.train, &e))?;
+        let mut options = self.training.reading()?.input.options();
+        let format = Format::detect(&files.train, &options)?;
+        options.format = Some(format);
+        Ok(holds_text(&files.train, format, &options)?)
+    }
+}
+
+/// Removes the model of the latest trial, and what it had finished of another.
+fn remove_trial(output: &Path) {
+    for suffix in ["", ".log", ".checkpoint"] {
+        // What cannot be removed is only in the way.
+        let _ = std::fs::remove_dir_all(output.join(format!("{TRIAL}{suffix}")));
+    }
+}
+
+/// Refuses options of the search that cannot be.
+fn check(tune: &Tuning) -> Result<(), FitError> {
+    if let Some(got @ 0..=1) = tune.trials {
+        return Err(FitError::usage(format_args!(
+            "--trials {got}: 2 or more are expected, the default options among them"
+        )));
+    }
+    let metric = tune.metric;
+    let is_known = matches!(
+        metric,
+        Metric::Precision(_) | Metric::Ndcg(_) | Metric::Psp(_) | Metric::Psndcg(_) | Metric::Recall(_)
+    );
+    if !is_known || metric.k().is_none_or(|k| !(1..=5).contains(&k)) {
+        return Err(FitError::usage(format_args!(
+            "--metric {metric}: P, nDCG, PSP, PSnDCG or recall @ 1 to 5 is expected"
+        )));
+    }
+    Ok(())
+}
+
+/// Takes the output folder, new, empty or of the search to go on with.
+fn begin(output: &Path, place: &Place, context: &Context<'_>) -> Result<CheckpointFolder, FitError> {
+    let shown = output.display();
+    if output.file_name().is_none() {
+        return Err(FitError::usage(format_args!("--output {shown}: a path that ends in a name is expected")));
+    }
+    make_folder(output)?;
+    let refused = |e: std::io::Error| FitError::usage(format_args!("{shown}: {}", chain(&e)));
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(output).map_err(refused)? {
+        names.push(entry.map_err(refused)?.file_name().to_string_lossy().into_owned());
+    }
+    let is_ours = |name: &String| {
+        let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or_default();
+        [TRIALS, TRIAL, MODEL].contains(&stem) || BEST.starts_with(&format!("{stem}."))
+    };
+    if let Some(other) = names.iter().find(|name| !is_ours(name)) {
+        return Err(FitError::usage(format_args!(
+            "{shown}: holds {other:?}, which is no part of a search; a new or empty folder is expected"
+        )));
+    }
+    if !names.is_empty() && !place.resume && !place.restart {
+        return Err(FitError::usage(format_args!(
+            "{shown}: not empty; --resume goes on with the search in it, --restart removes it"
+        )));
+    }
+    let trials = output.join(TRIALS);
+    let folder = CheckpointFolder::claim(&trials, LAYOUT)?;
+    if place.restart {
+        folder.clear()?;
+        found::remove(output)?;
+    } else if place.resume && !folder.has_parts()? {
+        context.warn(format_args!("{shown}: no finished trial; the search begins anew"));
+    }
+    context.observer.resumable_search(&trials);
+    Ok(folder)
+}
+
+/// Makes an output folder, and its parents, unless it is there.
+fn make_folder(path: &Path) -> Result<(), FitError> {
+    std::fs::create_dir_all(path).map_err(|e| FitError::unwritable_at(path, e))
+}
+
+impl Session<'_> {
+    /// Takes up what an earlier session did.
+    fn go_on(&mut self, runs: Vec<Run>) {
+        runs.into_iter().for_each(|run| self.take(run));
+        if !self.runs.is_empty() {
+            let (n, trials) = (self.runs.len(), self.search.n_trials());
+            self.context
+                .note(format_args!("tune: {n} runs of {trials} trials are there, {}", seconds(self.clock.spent())));
+        }
+    }
+
+    fn take(&mut self, run: Run) {
+        self.search.record(&run.settings, run.rung, run.scores.clone().ok());
+        let trial = self.search.trial_of(&run.settings);
+        self.clock.add(trial.unwrap_or_default(), run.rung, run.wall_s);
+        self.runs.push(run);
+    }
+
+    fn work(&mut self, checkpoint: &Checkpoint) -> Result<Found, FitError> {
+        while let Some(job) = self.next_job() {
+            self.context.check_interrupt()?;
+            let run = self.run_job(&job)?;
+            stored::save(checkpoint, self.runs.len(), &run)?;
+            self.take(run);
+            self.say(&job);
+            self.found().write_table(self.output())?;
+            if self.runs.len() == 1
+                && let Some(needed) = self.clock.too_short()
+            {
+                return Err(self.too_short(needed));
+            }
+        }
+        // Where the first part of the rows shows that every trial is worse, none goes on, and nothing is left to do.
+        if self.runs.iter().all(|run| run.rung < DECIDES_FROM) && self.search.next(false).is_some() {
+            let needed = self.clock.too_short().unwrap_or_default();
+            return Err(self.too_short(needed));
+        }
+        remove_trial(self.output());
+        let found = self.found();
+        found.write(self.output())?;
+        Ok(found)
+    }
+
+    fn too_short(&self, needed: f64) -> FitError {
+        FitError::usage(format_args!(
+            "--budget {}: too short for one trial beside the default options; {} or more are expected (--resume \
+             keeps what is done)",
+            seconds(self.clock.limit().unwrap_or_default()),
+            seconds(needed.ceil())
+        ))
+    }
+
+    fn next_job(&self) -> Option<Job> {
+        let has_trials = self.tune.trials.is_none_or(|most| self.search.n_trials() < most);
+        let job = self.search.next(has_trials && self.clock.is_open());
+        // With all promotions done there may be time for more.
+        let job = job.or_else(|| if has_trials { self.search.next(true) } else { None });
+        job.filter(|job| self.clock.has_time_for(job.trial, job.rung))
+    }
+
+    /// The folder of the search.
+    fn output(&self) -> &Path {
+        &self.tune.training.place.model
+    }
+
+    /// Trains and judges a trial on a rung. A trial that fails is recorded as such, unless it is that
+    /// of the default options.
+    fn run_job(&self, job: &Job) -> Result<Run, FitError> {
+        let start = Instant::now();
+        let scores = self.scores(job);
+        let scores = match scores {
+            Err(e) if job.trial == 0 || e.kind() == FitErrorKind::Cancelled => return Err(e),
+            scores => scores.map_err(|e| e.to_string()),
+        };
+        let wall_s = start.elapsed().as_secs_f64();
+        Ok(Run { settings: job.settings.clone(), rung: job.rung, wall_s, scores })
+    }
+
+    fn scores(&self, job: &Job) -> Result<Vec<f64>, FitError> {
+        let metric = self.tune.metric;
+        let training = self.tune.with(&self.search.space().changes(&job.settings), TRIAL)?;
+        let judging = Judging { ks: metric.k().into_iter().collect(), keep_rows: KeepRows::Yes, curve: false };
+        let silent = Trial(self.context.observer);
+        let context = Context { observer: &silent, ..*self.context };
+        let mut scores = Vec::new();
+        for hold_out in &self.rungs[job.rung].hold_outs {
+            let report = training.trained(*hold_out, &judging, false, &context)?;
+            let rows = report.metrics.and_then(|metrics| metrics.by_instance(metric));
+            scores.extend(rows.ok_or_else(|| {
+                FitError::usage(format_args!(
+                    "--metric {metric}: cannot be computed for these data (too few instances for propensities)"
+                ))
+            })?);
+        }
+        Ok(scores)
+    }
+
+    /// One line about what was done.
+    fn say(&self, job: &Job) {
+        let Some(run) = self.runs.last() else { return };
+        let rung = &self.rungs[job.rung].name;
+        let came_to = match (&run.scores, self.search.score(job.trial, job.rung)) {
+            (Err(why), _) => format!("failed: {why}"),
+            (Ok(_), score) => {
+                let against = match self.search.against_default(job.trial, job.rung) {
+                    Some(p) if job.trial > 0 => {
+                        format!(" ({:+.2}, standard error {:.2})", 100.0 * p.difference, 100.0 * p.standard_error)
+                    }
+                    _ => String::new(),
+                };
+                format!("{} {:.2}{against}", self.tune.metric, 100.0 * score.unwrap_or_default())
+            }
+        };
+        let limit = self.clock.limit().map_or(String::new(), |limit| format!(" of {}", seconds(limit)));
+        self.context.note(format_args!(
+            "tune: trial {}, {rung}: {came_to}; {}; {}, {}{limit} in all",
+            job.trial,
+            options_line(&self.search.space().changes(&job.settings)),
+            seconds(run.wall_s),
+            seconds(self.clock.spent())
+        ));
+    }
+
+    fn found(&self) -> Found {
+        Found::new(self.tune, &self.search, &self.runs, &self.rungs)
+    }
+}

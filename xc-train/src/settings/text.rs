@@ -1,0 +1,262 @@
+//! How text becomes features: the settings of the pipeline that is fitted in training and kept in the model.
+
+use super::{Choices, Setting, SettingError, Table, Values};
+use crate::message::chain;
+use crate::tune::Scale;
+use Values::{Names, Size, Switch, Text};
+use serde::{Deserialize, Serialize};
+use xc_hash::text::{
+    Accents, Block, Case, DfBound, Grams, HashingParams, PipelineParams, Slots, TokenRule, VocabularyParams,
+};
+
+const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, field, values, unit).heading("Text options")
+}
+
+/// Settings that choose and bound kinds of terms in another way than one size a kind.
+const OTHER_KINDS: &[&str] = &["text.ngrams", "text.chars", "text.hash", "text.max-features"];
+
+const HASH: &[&str] = &["text.hash"];
+
+/// Fields are those of [`TextSettings`]. They have no effect on inputs that are features already.
+pub const TABLE: Table = Table {
+    rows: &[
+        row("text.ngrams", "ngrams", Size, "N")
+            .help("Longest sequence of words that is a feature: 1 for words, 2 for words and pairs").searched(&["1", "2"], 0, Scale::Ordered, "pairs of words tell apart what single words do not"),
+        row("text.chars", "chars", Text(check_range), "MIN-MAX")
+            .help("Also use character sequences inside words, e.g. 3-5").searched(&["none", "3-4", "3-5"], 0, Scale::Ordered, "parts of words join inflections, misspellings and names"),
+        row("text.hash", "hash", Size, "N").help("Hash terms to N features instead of keeping a vocabulary"),
+        row("text.min-df", "min_df", Size, "N").help("Keep terms that occur in at least N training texts").excludes(HASH).searched(&["1", "2", "3", "5"], 1, Scale::Ordered, "terms of one text help where texts are few, and are noise where they are many"),
+        row("text.max-features", "max_features", Size, "N")
+            .help("Keep at most N terms, the most frequent ones")
+            .excludes(HASH),
+        row("text.words", "words", Size, "N")
+            .help(
+                "Keep the N most frequent words. This option and the next two choose the kinds of terms, in place of \
+                 --text.ngrams and --text.chars; 0 leaves a kind out",
+            )
+            .excludes(OTHER_KINDS),
+        row("text.pairs", "pairs", Size, "N")
+            .help("Keep the N most frequent pairs of neighbouring words")
+            .excludes(OTHER_KINDS),
+        row("text.trigrams", "trigrams", Size, "N")
+            .help("Keep the N most frequent sequences of three characters inside words")
+            .excludes(OTHER_KINDS),
+        row("text.oov", "oov", Size, "N")
+            .help("Hash terms outside the vocabulary into N additional features, instead of dropping them")
+            .excludes(HASH),
+        row("text.fold", "fold", Size, "N")
+            .help(
+                "Fold all features into N by hashing their numbers; weights that collide are added. 0 folds nothing",
+            )
+            .excludes(HASH),
+        row("text.preset", "preset", Names(&["mach"]), "NAME")
+            .help(
+                "Named values of the previous five options; any of these that is given overrides the preset. mach: 125000 \
+                 words, 20000 pairs, 70000 trigrams, 500000 features for other terms, folded into 80000",
+            )
+            .excludes(OTHER_KINDS),
+    ],
+    starts: &[],
+};
+
+/// What a word of a text is; fields are those of [`TokenSettings`].
+pub const TOKENS: Table = Table {
+    rows: &[
+        row("text.min-chars", "min_chars", Size, "N").help("Shortest word, in characters"),
+        row("text.split-at-blanks", "split_at_blanks", Switch, "")
+            .help("Split words at white space, instead of taking runs of letters and digits"),
+        row("text.keep-case", "keep_case", Switch, "").help("Distinguish upper case from lower case"),
+        row("text.strip-accents", "strip_accents", Switch, "").help("Drop accents"),
+    ],
+    starts: &[],
+};
+
+/// Which terms of a text are features.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TextSettings {
+    /// Longest sequence of words.
+    pub ngrams: u32,
+    /// Lengths of sequences of characters inside words: `3-5`.
+    pub chars: Option<String>,
+    /// Features that terms are hashed to.
+    pub hash: Option<u32>,
+    /// Texts that a term occurs in, at least.
+    pub min_df: u32,
+    /// Terms, at most.
+    pub max_features: Option<u32>,
+    /// Words that are kept.
+    pub words: Option<u32>,
+    /// Pairs of words that are kept.
+    pub pairs: Option<u32>,
+    /// Sequences of three characters that are kept.
+    pub trigrams: Option<u32>,
+    /// Features of other terms.
+    pub oov: Option<u32>,
+    /// Features that all are folded into.
+    pub fold: Option<u32>,
+    /// Sizes by name.
+    pub preset: Option<String>,
+}
+
+impl Default for TextSettings {
+    fn default() -> Self {
+        Self {
+            ngrams: 1,
+            chars: None,
+            hash: None,
+            min_df: 2,
+            max_features: None,
+            words: None,
+            pairs: None,
+            trigrams: None,
+            oov: None,
+            fold: None,
+            preset: None,
+        }
+    }
+}
+
+/// What a word of a text is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TokenSettings {
+    /// Characters of the shortest one.
+    pub min_chars: u32,
+    /// Whether words end at white space alone.
+    pub split_at_blanks: bool,
+    /// Whether upper case stays.
+    pub keep_case: bool,
+    /// Whether accents go.
+    pub strip_accents: bool,
+}
+
+impl Default for TokenSettings {
+    fn default() -> Self {
+        Self { min_chars: 2, split_at_blanks: false, keep_case: false, strip_accents: false }
+    }
+}
+
+impl TokenSettings {
+    /// What was chosen, over `usual`.
+    ///
+    /// # Errors
+    /// A number out of range.
+    pub fn new(usual: &Self, choices: &Choices) -> Result<Self, SettingError> {
+        TOKENS.apply(usual, &choices.of(&TOKENS))
+    }
+
+    /// Parameters of a pipeline that cuts words so.
+    pub fn params(&self) -> PipelineParams {
+        PipelineParams {
+            case: if self.keep_case { Case::Keep } else { Case::Lower },
+            accents: if self.strip_accents { Accents::Strip } else { Accents::Keep },
+            tokens: if self.split_at_blanks { TokenRule::Whitespace } else { TokenRule::Words },
+            min_token_chars: self.min_chars,
+            ..PipelineParams::default()
+        }
+    }
+}
+
+/// The pipeline that choices say.
+///
+/// # Errors
+/// Values that make no sense together.
+pub fn params(choices: &Choices) -> Result<PipelineParams, SettingError> {
+    let settings: TextSettings = TABLE.apply(&TextSettings::default(), choices)?;
+    let sizes = settings.sizes();
+    // A fold is by the hash alone, as in the paper's program: nearly all weights are positive anyway.
+    let fold = sizes.fold.filter(|&n| n > 0).map(|n_features| HashingParams { n_features, ..HashingParams::default() });
+    let (blocks, oov_slots) = (settings.blocks(sizes), sizes.oov.unwrap_or(0));
+    let tokens = TokenSettings::new(&TokenSettings::default(), choices)?.params();
+    let params = PipelineParams { blocks, oov_slots, fold, ..tokens };
+    params.check().map_err(|e| SettingError::of("text", chain(&e)))?;
+    Ok(params)
+}
+
+fn check_range(text: &str) -> Result<(), String> {
+    parse_range(text).map(drop)
+}
+
+/// How many terms of each kind are kept, and what becomes of the others.
+#[derive(Clone, Copy, Default)]
+struct Sizes {
+    words: Option<u32>,
+    pairs: Option<u32>,
+    trigrams: Option<u32>,
+    oov: Option<u32>,
+    fold: Option<u32>,
+}
+
+impl Sizes {
+    fn of_preset(name: &str) -> Self {
+        match name {
+            // [medini2019mach], section 4.2.
+            "mach" => Self {
+                words: Some(125_000),
+                pairs: Some(20_000),
+                trigrams: Some(70_000),
+                oov: Some(500_000),
+                fold: Some(80_000),
+            },
+            _ => Self::default(),
+        }
+    }
+}
+
+/// Values of the options that a preset of this name stands for.
+pub fn sizes_of_preset(name: &str) -> Vec<(&'static str, u32)> {
+    let sizes = Sizes::of_preset(name);
+    let named = [
+        ("text.words", sizes.words),
+        ("text.pairs", sizes.pairs),
+        ("text.trigrams", sizes.trigrams),
+        ("text.oov", sizes.oov),
+        ("text.fold", sizes.fold),
+    ];
+    named.into_iter().filter_map(|(option, size)| Some((option, size?))).collect()
+}
+
+fn parse_range(text: &str) -> Result<(u32, u32), String> {
+    let wrong = || format!("got {text:?}, expected two lengths such as 3-5");
+    let (min, max) = text.split_once('-').ok_or_else(wrong)?;
+    let range = (min.parse().map_err(|_| wrong())?, max.parse().map_err(|_| wrong())?);
+    if range.0 == 0 || range.1 < range.0 { Err(wrong()) } else { Ok(range) }
+}
+
+impl TextSettings {
+    /// The preset's values with what was given in their place.
+    fn sizes(&self) -> Sizes {
+        let preset = self.preset.as_deref().map(Sizes::of_preset).unwrap_or_default();
+        Sizes {
+            words: self.words.or(preset.words),
+            pairs: self.pairs.or(preset.pairs),
+            trigrams: self.trigrams.or(preset.trigrams),
+            oov: self.oov.or(preset.oov),
+            fold: self.fold.or(preset.fold),
+        }
+    }
+
+    fn blocks(&self, sizes: Sizes) -> Vec<Block> {
+        let vocabulary = |max_features| {
+            let min_df = DfBound::Count(self.min_df);
+            Slots::Vocabulary(VocabularyParams { min_df, max_features, ..VocabularyParams::default() })
+        };
+        let (words, trigrams) = (|min, max| Grams::Words { min, max }, Grams::CharsInWords { min: 3, max: 3 });
+        let kinds = [(words(1, 1), sizes.words), (words(2, 2), sizes.pairs), (trigrams, sizes.trigrams)];
+        if kinds.iter().any(|(_, size)| size.is_some()) {
+            let kept = kinds.into_iter().filter(|(_, size)| size.unwrap_or(0) > 0);
+            return kept.map(|(grams, size)| Block { grams, slots: vocabulary(size), scale: 1.0 }).collect();
+        }
+        let slots = match self.hash {
+            Some(n_features) => Slots::Hashed(HashingParams { n_features, ..HashingParams::default() }),
+            None => vocabulary(self.max_features),
+        };
+        let chars = self.chars.as_deref().and_then(|text| parse_range(text).ok());
+        let chars = chars.map(|(min, max)| Grams::CharsInWords { min, max });
+        [Some(words(1, self.ngrams)), chars]
+            .into_iter()
+            .flatten()
+            .map(|grams| Block { grams, slots, scale: 1.0 })
+            .collect()
+    }
+}

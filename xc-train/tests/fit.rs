@@ -1,0 +1,226 @@
+//! A model is the same, byte for byte, from arrays and from files; no pool of the whole process is made.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use xc_sparse::io::{ReadOptions, read_dataset, write_npy};
+use xc_sparse::{CsrMatrix, DenseMatrix, LabelRows};
+use xc_train::Model;
+use xc_train::blend::RuleKind;
+use xc_train::blend::fit::FitParams;
+use xc_train::calibrate::fit::CalibrateParams;
+use xc_train::fit::data::NamesFile;
+use xc_train::fit::tune::Tuning;
+use xc_train::fit::{self, Arrays, Context, Files, FitErrorKind, HeldOut, Place, Rows, Silent, Source, Training};
+
+/// Text in which the words of an instance name its labels.
+fn texts() -> (Vec<String>, LabelRows) {
+    let words = ["audio", "mail", "library", "reader", "client", "window", "server", "editor"];
+    let text = |i: usize| format!("{} {} {}", words[i % 8], words[(i / 3) % 8], words[(i * 5 + 1) % 8]);
+    let labels = (0..240).map(|i| vec![(i % 8) as u32, 8 + ((i / 3) % 8) as u32]);
+    ((0..240).map(text).collect(), LabelRows::from_lists(labels, 16).unwrap())
+}
+
+fn rows() -> (CsrMatrix, LabelRows) {
+    let (texts, labels) = texts();
+    let options = ReadOptions::default();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.txt");
+    std::fs::write(&path, xc_file(&texts, &labels)).unwrap();
+    // Outside of a pool the rows would be read in that of the process.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let read = pool.install(|| read_dataset(&path, &options)).unwrap();
+    (read.features, read.labels)
+}
+
+/// The texts as rows of word counts, in XC format.
+fn xc_file(texts: &[String], labels: &LabelRows) -> String {
+    let mut ids = BTreeMap::new();
+    texts.iter().flat_map(|text| text.split(' ')).for_each(|word| {
+        let next = ids.len();
+        ids.entry(word.to_owned()).or_insert(next);
+    });
+    let mut out = format!("{} {} {}\n", texts.len(), ids.len(), labels.n_labels());
+    for (text, list) in texts.iter().zip(labels.iter()) {
+        let mut counts = BTreeMap::new();
+        text.split(' ').for_each(|word| *counts.entry(ids[word]).or_insert(0.25) += 0.5);
+        let list: Vec<String> = list.iter().map(u32::to_string).collect();
+        let row: Vec<String> = counts.iter().map(|(id, count)| format!("{id}:{count}")).collect();
+        out += &format!("{} {}\n", list.join(","), row.join(" "));
+    }
+    out
+}
+
+fn jsonl_file(texts: &[String], labels: &LabelRows) -> String {
+    let line = |(text, list): (&String, &[u32])| {
+        let names: Vec<String> = list.iter().map(|label| format!("\"l{label:02}\"")).collect();
+        format!("{{\"text\": {text:?}, \"labels\": [{}]}}\n", names.join(", "))
+    };
+    texts.iter().zip(labels.iter()).map(line).collect()
+}
+
+const KINDS: [(&str, &[(&str, &str)]); 6] = [
+    ("tree", &[("cluster.max-leaf", "4"), ("trees", "2")]),
+    ("mach", &[("buckets", "8"), ("repetitions", "2"), ("epochs", "2")]),
+    ("dense", &[("epochs", "2"), ("network.widths", "16")]),
+    ("uniform", &[("epochs", "2"), ("network.widths", "16"), ("network.intermediate", "32"), ("head.fan-in", "4")]),
+    ("lns", &[("epochs", "2"), ("network.widths", "16")]),
+    ("astra", &[("epochs", "2"), ("network.widths", "16"), ("negatives.hard", "2")]),
+];
+
+/// Trains and gives the bytes of each file of the model; what the config says of the form of the input is left out.
+fn trained(kind: &str, source: Source, settings: &[(&str, &str)], folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let model = folder.join("model");
+    let mut training = Training::new(kind, source, &model).unwrap();
+    for (name, value) in settings {
+        training.set(name, value).unwrap();
+    }
+    training.place = Place { restart: true, ..Place::new(&model) };
+    training.run(&Context::new(&Silent).with_seed(3).with_threads(2)).unwrap_or_else(|e| panic!("{kind}: {e}"));
+    let files = std::fs::read_dir(&model).unwrap().map(|entry| entry.unwrap());
+    files
+        .map(|file| {
+            let name = file.file_name().to_string_lossy().into_owned();
+            let bytes = std::fs::read(file.path()).unwrap();
+            if name != "config.json" {
+                return (name, bytes);
+            }
+            let mut config: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+            let parameters = config["parameters"].as_object_mut().unwrap();
+            assert!(parameters.remove("input").is_some(), "{kind}: {parameters:?}");
+            // The hash of the whole config.
+            config.as_object_mut().unwrap().remove("xxh3");
+            (name, serde_json::to_vec(&config).unwrap())
+        })
+        .collect()
+}
+
+fn same(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>, what: &str) {
+    assert!(a.keys().eq(b.keys()), "{what}: {:?} {:?}", a.keys(), b.keys());
+    for (name, bytes) in a {
+        assert!(*bytes == b[name], "{what}: {name}");
+    }
+}
+
+#[test]
+fn arrays_give_the_model_of_files_for_every_kind_and_no_global_pool_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (texts, labels) = texts();
+    let of_rows = folder.path().join("rows.txt");
+    std::fs::write(&of_rows, xc_file(&texts, &labels)).unwrap();
+    let of_texts = folder.path().join("texts.jsonl");
+    std::fs::write(&of_texts, jsonl_file(&texts, &labels)).unwrap();
+    let names: Vec<String> = (0..16).map(|label| format!("l{label:02}")).collect();
+    let of_names = folder.path().join("names.txt");
+    std::fs::write(&of_names, names.join("\n")).unwrap();
+    for (kind, settings) in KINDS {
+        let held_out: Vec<_> = settings.iter().copied().chain([("validation-fraction", "0.2")]).collect();
+        let from_file = trained(kind, (&*of_rows).into(), &held_out, folder.path());
+        let from_arrays = trained(kind, rows().into(), &held_out, folder.path());
+        same(&from_file, &from_arrays, &format!("{kind}, rows"));
+
+        let names = names.clone();
+        let arrays = Arrays::new(Rows::Texts(texts.clone()), labels.clone()).with_names(names);
+        let names = NamesFile { path: Some(of_names.clone()), ..NamesFile::default() };
+        let files = Files { train: of_texts.clone(), names, ..Files::default() };
+        let from_file = trained(kind, files.into(), settings, folder.path());
+        let from_arrays = trained(kind, arrays.into(), settings, folder.path());
+        same(&from_file, &from_arrays, &format!("{kind}, texts"));
+    }
+    let (rows, labels) = rows();
+    let dense = |row: usize| {
+        let mut values = vec![0.0; rows.cols()];
+        rows.view().row(row).iter().for_each(|(id, value)| values[id as usize] = value);
+        values
+    };
+    let values: Vec<f32> = (0..rows.rows()).flat_map(dense).collect();
+    let vectors = DenseMatrix { rows: rows.rows(), columns: rows.cols(), values };
+    let as_file = folder.path().join("vectors.npy");
+    write_npy(&mut std::fs::File::create(&as_file).unwrap(), vectors.rows, vectors.columns, &vectors.values).unwrap();
+    for (kind, settings) in [KINDS[0], KINDS[3], KINDS[4]] {
+        let files = Files { train: as_file.clone(), train_labels: Some(of_rows.clone()), ..Files::default() };
+        let settings: Vec<_> = settings.iter().copied().filter(|(name, _)| *name != "network.widths").collect();
+        let from_file = trained(kind, files.into(), &settings, folder.path());
+        let from_arrays = trained(kind, (vectors.clone(), labels.clone()).into(), &settings, folder.path());
+        same(&from_file, &from_arrays, &format!("{kind}, vectors"));
+    }
+    let words = Arrays::new(Rows::Texts(texts.clone()), LabelRows::from_lists(vec![vec![]; texts.len()], 0).unwrap());
+    let of_words = folder.path().join("words.txt");
+    std::fs::write(&of_words, texts.join("\n")).unwrap();
+    let settings = [("epochs", "1"), ("network.widths", "8")];
+    let model = folder.path().join("words");
+    let train = |source: Source| {
+        let mut training = Training::new("skipgram", source, &model).unwrap();
+        settings.iter().for_each(|(name, value)| training.set(name, value).unwrap());
+        training.run(&Context::new(&Silent).with_threads(2)).unwrap();
+        std::fs::read(folder.path().join("words.vectors.txt")).unwrap()
+    };
+    assert!(train((&*of_words).into()) == train(words.into()), "skipgram");
+    what_follows_is_the_same(folder.path(), &of_rows);
+    // Had anything asked for the pool of the process, it would be there.
+    rayon::ThreadPoolBuilder::new().num_threads(1).build_global().unwrap();
+}
+
+/// Blends, calibrated models and searches over rows in memory are those over a file.
+fn what_follows_is_the_same(folder: &Path, file: &Path) {
+    let context = Context::new(&Silent).with_threads(2);
+    let mut members = Vec::new();
+    for (kind, settings) in [KINDS[0], KINDS[2]] {
+        let place = folder.join(format!("member-{kind}"));
+        let mut training = Training::new(kind, file, &place).unwrap();
+        settings.iter().for_each(|(name, value)| training.set(name, value).unwrap());
+        training.set("validation-fraction", "0.4").unwrap();
+        training.run(&context).unwrap();
+        members.push(place);
+    }
+    let open = |path: &std::path::PathBuf| Model::open(path).unwrap();
+    let models: Vec<Model> = members.iter().map(open).collect();
+    let sources: [Source; 2] = [file.into(), rows().into()];
+    let done = sources.map(|source| {
+        let held_out = HeldOut { leave_out_seen: true, ..HeldOut::new(source.clone()) };
+        let blend = folder.join("blend");
+        let params = FitParams { rule: Some(RuleKind::Logistic), ..FitParams::default() };
+        let blended = fit::blend(&models, None, &held_out, &params, &blend, &context).unwrap();
+        let calibrated = folder.join("calibrated");
+        let params = CalibrateParams::default();
+        let curve = fit::calibrate(&models[0], &held_out, &params, &calibrated, &context).unwrap();
+        assert!(blended.left_out > 100 && blended.instances == curve.instances);
+        let search = folder.join("search");
+        let _ = std::fs::remove_dir_all(&search);
+        let mut training = Training::new("tree", source, &search).unwrap();
+        training.set("trees", "1").unwrap();
+        let tuning = Tuning { trials: Some(3), ..Tuning::new(training) };
+        let found = tuning.run(&context).unwrap();
+        assert!(search.join("best.toml").exists() && !search.join("trial").exists());
+        let best = tuning.best(&found).unwrap().run(&context).unwrap();
+        let bytes = |folder: &Path| std::fs::read(folder.join("model.safetensors")).unwrap();
+        (bytes(&blend), bytes(&calibrated), found.changes, found.values.map(f64::to_bits), bytes(&best.model))
+    });
+    assert!(done[0] == done[1], "{:?} {:?}", done[0].2, done[1].2);
+}
+
+#[test]
+fn what_cannot_be_is_said_by_the_name_of_the_setting_and_the_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("m");
+    let (texts, labels) = texts();
+    let wrong = |kind: &str, settings: &[(&str, &str)], source: Source| {
+        let error = xc_train::fit(kind, source, settings, &model, &Silent).unwrap_err();
+        assert_eq!(error.kind(), FitErrorKind::Input, "{error}");
+        assert!(!model.exists());
+        error.to_string()
+    };
+    let source = || Source::from((texts.clone(), labels.clone()));
+    assert!(wrong("forest", &[], source()).contains("expected one of tree, mach"));
+    assert_eq!(wrong("lns", &[("epoch", "3")], source()), "--epoch: models of kind lns have no such setting");
+    assert!(wrong("lns", &[("epochs", "x")], source()).starts_with("--epochs x: "));
+    assert!(wrong("tree", &[("text.hash", "8"), ("text.min-df", "3")], source()).contains("cannot be used with"));
+    assert!(wrong("tree", &[("format", "xc")], source()).contains("a file is expected with it"));
+    assert!(wrong("dense", &[("tfidf", "true")], source()).contains("sparse rows are expected with it"));
+    assert!(wrong("tree", &[("text.ngrams", "2")], rows().into()).contains("text is expected with it"));
+    let fewer = LabelRows::from_lists(vec![vec![0]; 3], 1).unwrap();
+    assert!(wrong("tree", &[], (texts.clone(), fewer).into()).contains("240 instances and 3 rows of labels"));
+    let none = LabelRows::from_lists(vec![vec![]; 240], 2).unwrap();
+    assert!(wrong("lns", &[], (texts.clone(), none).into()).contains("at least one label is expected"));
+    let names = Arrays::new(Rows::Texts(texts.clone()), labels.clone()).with_names(vec!["a".to_owned(); 16]);
+    assert!(wrong("lns", &[], names.into()).starts_with("label names: "));
+}
