@@ -20,13 +20,25 @@ pub const TABLE: Table = Table {
         row("repetitions", "repetitions", Size, "R").help(
             "Repetitions: more distinguish labels better, at proportional cost [default: 8 for up to 160000 labels, rising \
              to 32 for 640000]",
-        ).searched(&[USUAL, "4", "16", "32"], 0, Scale::Named, "more tell labels apart better, at a cost that grows with them"),
+        )
+        .searched(
+            &[USUAL, "4", "16", "32"],
+            0,
+            Scale::Named,
+            "more tell labels apart better, at a cost that grows with them",
+        ),
         row("repetitions-range", "repetitions_range", Text(check_range), "FROM..TO")
             .help("Train only the repetitions with these numbers, excluding TO, to be merged with others"),
         row("buckets", "buckets", Size, "B").help(
             "Buckets of a repetition, fewer than labels [default: such that all repetitions together have half as many \
              buckets as there are labels; from 128, or half of the labels, to 10000]",
-        ).searched(&[USUAL, "250", "500", "1000", "2000", "4000"], 0, Scale::Named, "more make each repetition better"),
+        )
+        .searched(
+            &[USUAL, "250", "500", "1000", "2000", "4000"],
+            0,
+            Scale::Named,
+            "more make each repetition better",
+        ),
         row("hash.family", "family", Names(&["prime", "mersenne61", "multiply-shift", "tabulation"]), "FAMILY").help(
             "Family of the hash functions; prime needs no memory for labels, but has room for few further labels (xc \
              merge --labels) [default: multiply-shift; prime for more than a million labels]",
@@ -35,7 +47,13 @@ pub const TABLE: Table = Table {
             "How bucket scores are combined into a label's score, unless a query asks for another decoder. The median \
              was best, or within 0.1 points of P@1, on every data set measured; with tens of millions of labels the mean \
              decodes ten times as fast",
-        ).searched(&["median", "mean"], 0, Scale::Named, "many buckets hold few frequent labels that would spoil a mean"),
+        )
+        .searched(
+            &["median", "mean"],
+            0,
+            Scale::Named,
+            "many buckets hold few frequent labels that would spoil a mean",
+        ),
     ],
     starts: &[],
 };

@@ -30,13 +30,26 @@ pub const TABLE: Table = Table {
         network("network.widths", "widths", Sizes, "N,...").help(
             "Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their \
              embeddings; vectors need none",
-        ).searched(&[USUAL, "128", "256", "512", "1024"], 0, Scale::Named, "small data sets need wide embeddings, very many labels narrow ones"),
+        )
+        .searched(
+            &[USUAL, "128", "256", "512", "1024"],
+            0,
+            Scale::Named,
+            "small data sets need wide embeddings, very many labels narrow ones",
+        ),
         network("network.init", "init", Names(&["random", "lsa"]), "INIT").help(
             "Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)",
-        ).searched(&[USUAL, "random", "lsa"], 0, Scale::Named, "lsa suits long texts"),
+        )
+        .searched(&[USUAL, "random", "lsa"], 0, Scale::Named, "lsa suits long texts"),
         network("network.activation", "activation", Names(&["relu", "identity"]), "NAME")
             .help("What becomes of sums of embeddings: relu, or identity (they stay as they are)")
-            .follows("network.init").searched(&[USUAL, "relu", "identity"], 0, Scale::Named, "many labels want no ReLU after the embeddings, nor does lsa"),
+            .follows("network.init")
+            .searched(
+                &[USUAL, "relu", "identity"],
+                0,
+                Scale::Named,
+                "many labels want no ReLU after the embeddings, nor does lsa",
+            ),
         network("network.embedding-rate", "embedding_rate", F32, "SHARE")
             .help(
                 "Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1 after \
@@ -46,18 +59,48 @@ pub const TABLE: Table = Table {
         network("network.input-dropout", "input_dropout", F32, "X")
             .help("Dropout probability of the input: the values of a vector, or of the sum of embeddings"),
         network("network.dropout", "dropout", F32, "X")
-            .help("Dropout probability of the hidden units above the input").searched(&[USUAL, "0", "0.1", "0.3", "0.5"], 0, Scale::Named, "few epochs over many labels want none, many epochs more"),
+            .help("Dropout probability of the hidden units above the input")
+            .searched(
+                &[USUAL, "0", "0.1", "0.3", "0.5"],
+                0,
+                Scale::Named,
+                "few epochs over many labels want none, many epochs more",
+            ),
         network("network.precision", "precision", Names(&["f32", "bf16"]), "TYPE").help(
             "Precision of dense products: f32, or values rounded to bf16 (sums stay f32), which is faster on processors \
              with AVX512_BF16; stored in the model",
         ),
         network("loss", "loss", Names(&["softmax", "bce", "nce", "squared-hinge"]), "LOSS")
-            .help("softmax (one true label), bce or squared-hinge (each label true or false)").searched(&[USUAL, "bce", "squared-hinge", "softmax"], 0, Scale::Named, "the squared hinge leaves labels alone that are right by a margin"),
-        network("epochs", "epochs", Size, "N").help("Passes over the training instances").searched(&[USUAL, "3", "5", "10", "20", "40"], 0, Scale::Named, "small data need more; too many overfit rare labels"),
-        network("batch", "batch_size", Size, "N").help("Instances per step").alias("batch-size").searched(&[USUAL, "32", "64", "128", "512"], 0, Scale::Named, "small batches make more steps"),
+            .help("softmax (one true label), bce or squared-hinge (each label true or false)")
+            .searched(
+                &[USUAL, "bce", "squared-hinge", "softmax"],
+                0,
+                Scale::Named,
+                "the squared hinge leaves labels alone that are right by a margin",
+            ),
+        network("epochs", "epochs", Size, "N")
+            .help("Passes over the training instances")
+            .searched(
+                &[USUAL, "3", "5", "10", "20", "40"],
+                0,
+                Scale::Named,
+                "small data need more; too many overfit rare labels",
+            ),
+        network("batch", "batch_size", Size, "N")
+            .help("Instances per step")
+            .alias("batch-size")
+            .searched(&[USUAL, "32", "64", "128", "512"], 0, Scale::Named, "small batches make more steps"),
         training("optimizer", "optimizer", Names(&["adam", "adamw", "momentum", "sgd", "row-adagrad"]), "NAME")
             .help("Optimiser; row-adagrad is row-wise Adagrad"),
-        training("optimizer.rate", "rate", F64, "X").help("Learning rate").follows("optimizer").searched(&[USUAL, "0.001", "0.002", "0.005", "0.01", "0.02"], 0, Scale::Named, "goes with the width, the batch and the number of epochs"),
+        training("optimizer.rate", "rate", F64, "X")
+            .help("Learning rate")
+            .follows("optimizer")
+            .searched(
+                &[USUAL, "0.001", "0.002", "0.005", "0.01", "0.02"],
+                0,
+                Scale::Named,
+                "goes with the width, the batch and the number of epochs",
+            ),
         training("optimizer.weight-decay", "weight_decay", F64, "X")
             .help("Weight decay, decoupled [default: 0.01 for adamw, else 0]")
             .follows("optimizer"),

@@ -22,11 +22,26 @@ const HASH: &[&str] = &["text.hash"];
 pub const TABLE: Table = Table {
     rows: &[
         row("text.ngrams", "ngrams", Size, "N")
-            .help("Longest sequence of words that is a feature: 1 for words, 2 for words and pairs").searched(&["1", "2"], 0, Scale::Ordered, "pairs of words tell apart what single words do not"),
+            .help("Longest sequence of words that is a feature: 1 for words, 2 for words and pairs")
+            .searched(&["1", "2"], 0, Scale::Ordered, "pairs of words tell apart what single words do not"),
         row("text.chars", "chars", Text(check_range), "MIN-MAX")
-            .help("Also use character sequences inside words, e.g. 3-5").searched(&["none", "3-4", "3-5"], 0, Scale::Ordered, "parts of words join inflections, misspellings and names"),
+            .help("Also use character sequences inside words, e.g. 3-5")
+            .searched(
+                &["none", "3-4", "3-5"],
+                0,
+                Scale::Ordered,
+                "parts of words join inflections, misspellings and names",
+            ),
         row("text.hash", "hash", Size, "N").help("Hash terms to N features instead of keeping a vocabulary"),
-        row("text.min-df", "min_df", Size, "N").help("Keep terms that occur in at least N training texts").excludes(HASH).searched(&["1", "2", "3", "5"], 1, Scale::Ordered, "terms of one text help where texts are few, and are noise where they are many"),
+        row("text.min-df", "min_df", Size, "N")
+            .help("Keep terms that occur in at least N training texts")
+            .excludes(HASH)
+            .searched(
+                &["1", "2", "3", "5"],
+                1,
+                Scale::Ordered,
+                "terms of one text help where texts are few, and are noise where they are many",
+            ),
         row("text.max-features", "max_features", Size, "N")
             .help("Keep at most N terms, the most frequent ones")
             .excludes(HASH),
