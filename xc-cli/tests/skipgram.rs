@@ -151,7 +151,6 @@ fn texts_and_options_that_are_impossible_are_refused_in_one_line() {
     refused("text.txt", "--window 0", "--window 0: at least 1 is expected");
     refused("text.txt", "--vocabulary 1", "--vocabulary 1: at least 2 is expected");
     refused("text.txt", "--subsample -1", "--subsample -1: a share from 0 on is expected");
-    refused("text.txt", "--subsample NaN", "--subsample NaN: a share from 0 on is expected");
     refused(
         "text.txt",
         "--sampler uniform --negatives.sampled 40",

@@ -108,7 +108,7 @@ fn options_that_contradict_each_other_are_refused() {
     refuse("--text.oov 5 --text.hash 7", "'--text.oov <N>' cannot be used with '--text.hash <N>'");
     refuse("--text.fold 5 --text.hash 7", "'--text.fold <N>' cannot be used with '--text.hash <N>'");
     refuse("--text.preset parabel", "invalid value 'parabel' for '--text.preset <NAME>' [possible values: mach]");
-    refuse("--text.words 0", "text options: there is no block of features");
+    refuse("--text.words 0", "--text.*: there is no block of features");
     refuse("--text.fold 4000000000", "fold: n_features is 4000000000; it must lie between 1 and 2147483648");
     assert!(!folder.path("m").exists());
 }

@@ -184,7 +184,7 @@ pub fn params(choices: &Choices) -> Result<PipelineParams, SettingError> {
     let (blocks, oov_slots) = (settings.blocks(sizes), sizes.oov.unwrap_or(0));
     let tokens = TokenSettings::new(&TokenSettings::default(), choices)?.params();
     let params = PipelineParams { blocks, oov_slots, fold, ..tokens };
-    params.check().map_err(|e| SettingError::of("text", chain(&e)))?;
+    params.check().map_err(|e| SettingError::of("text.*", chain(&e)))?;
     Ok(params)
 }
 

@@ -17,6 +17,9 @@ const AT_ONCE: usize = 256;
 /// Numbers of trees up to which each has a point; beyond, each point has twice the trees of the one before.
 const EACH: usize = 8;
 
+/// Metrics of the first so many trees.
+type Curve = Vec<(usize, MetricReport)>;
+
 /// The metrics of the validation instances, if there are any, and those of the first trees alone, where that is asked
 /// for.
 ///
@@ -26,7 +29,7 @@ pub(super) fn judge(
     instances: &Datasets,
     judging: &Judging,
     context: &Context<'_>,
-) -> Result<(Option<MetricReport>, Vec<(usize, MetricReport)>), FitError> {
+) -> Result<(Option<MetricReport>, Curve), FitError> {
     let Some(validation) = &instances.validation else { return Ok((None, Vec::new())) };
     let container = open_container(folder)?;
     let whole = open_just_saved(&container)?;
