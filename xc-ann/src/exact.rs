@@ -10,7 +10,7 @@ use crate::metric::Metric;
 use crate::precise::{Nearest, Scorer};
 use rayon::prelude::*;
 use xc_sparse::DenseRows;
-use xc_sparse::dense::{self, MatRef, MatmulPrecision, Start};
+use xc_sparse::dense::{self, MatMut, MatRef, MatmulPrecision, Start};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::simd::{Loop, vectorised_loop};
 
@@ -153,7 +153,8 @@ impl Scan<'_> {
             let part = frame.part(range.clone(), copy);
             products.resize(queries.len() * n, 0.0);
             let (queries_of, rows_of) = (MatRef::new(turned, queries.len(), width), MatRef::new(part, n, width));
-            dense::product(products, queries_of, rows_of.t(), Start::Zero, MatmulPrecision::F32, scratch);
+            let to = MatMut::new(products, queries.len(), n);
+            dense::product(to, queries_of, rows_of.t(), Start::Zero, MatmulPrecision::F32, scratch);
             let longest = frame.lengths[range.clone()].iter().copied().fold(0.0, f32::max);
             for ((products, query), found) in products.chunks_exact(n).zip(queries.iter()).zip(&mut *found) {
                 let scorer = Scorer::new(metric, query);

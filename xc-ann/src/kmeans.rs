@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use xc_hash::stream::Stream;
-use xc_sparse::dense::{self, MatRef, MatmulPrecision, Start, product};
+use xc_sparse::dense::{self, MatMut, MatRef, MatmulPrecision, Start, product};
 
 /// Rows of a task of [`Codebook::assign`].
 const TOGETHER: usize = 256;
@@ -78,6 +78,7 @@ impl Codebook {
         let n = rows.len() / self.width;
         out.resize(n * self.len(), 0.0);
         let words = MatRef::new(&self.words, self.len(), self.width).t();
+        let out = MatMut::new(out, n, self.len());
         product(out, MatRef::new(rows, n, self.width), words, start, MatmulPrecision::F32, scratch);
     }
 

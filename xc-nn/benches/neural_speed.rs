@@ -17,7 +17,7 @@ use xc_nn::{
     Activation, Activations, Batch, Encoder, Examples, Features, Loss, Mode, Network, Optimizer, Rule, Scratch, Step,
     StepParams, Update,
 };
-use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch as ProductScratch, Start, product};
+use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch as ProductScratch, Start, product};
 use xc_sparse::{CsrMatrix, LabelRows};
 
 fn main() {
@@ -59,7 +59,7 @@ fn products_of(threads: usize, products: MatmulPrecision) {
             let mut best = f64::MAX;
             for _ in 0..6 {
                 let began = Instant::now();
-                product(&mut c, a, b, Start::Zero, products, &mut scratch);
+                product(MatMut::new(&mut c, m, k), a, b, Start::Zero, products, &mut scratch);
                 best = best.min(began.elapsed().as_secs_f64());
             }
             2e-9 * (n * w * h) as f64 / best

@@ -4,7 +4,7 @@ use crate::Step;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use xc_hash::stream::{Purpose, name};
-use xc_sparse::dense::MatRef;
+use xc_sparse::dense::{MatMut, MatRef};
 use xc_sparse::vectorised;
 
 /// Dense rows, one per instance, in a buffer that only grows.
@@ -62,6 +62,11 @@ impl Activations {
 
     pub(crate) fn matrix(&self) -> MatRef<'_> {
         MatRef::new(self.values(), self.rows, self.width)
+    }
+
+    pub(crate) fn matrix_mut(&mut self) -> MatMut<'_> {
+        let (rows, width) = (self.rows, self.width);
+        MatMut::new(self.values_mut(), rows, width)
     }
 }
 

@@ -92,7 +92,7 @@ impl Linear {
         assert!(input.width() == self.weights.width(), "width {}, expected {}", input.width(), self.weights.width());
         sums.reshape(input.len(), self.weights.rows());
         let start = Start::Bias(self.bias.values());
-        product(sums.values_mut(), input.matrix(), self.matrix().t(), start, self.products, scratch);
+        product(sums.matrix_mut(), input.matrix(), self.matrix().t(), start, self.products, scratch);
     }
 
     /// Gradient with respect to the input.
@@ -104,7 +104,7 @@ impl Linear {
     ) {
         input_gradient.reshape(sums_gradient.len(), self.weights.width());
         let (gradient, blocks) = (sums_gradient.matrix(), self.output_blocks());
-        product_in_leaves(input_gradient.values_mut(), gradient, self.matrix(), &blocks, self.products, scratch);
+        product_in_leaves(input_gradient.matrix_mut(), gradient, self.matrix(), &blocks, self.products, scratch);
     }
 
     /// Sum of squares of the gradient of weights and biases.

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use std::panic::catch_unwind;
 use std::process::Command;
-use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, Start, product};
+use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
 use xc_sparse::dtype::DType;
 use xc_sparse::io::{IndexBase, SvmlightBases, write_npz, write_svmlight, write_xc, write_xc_features};
 use xc_sparse::uniform::{ByteLines, Connections, ConnectionsError, ConvertError, FanIn, Indices, Kernels, Lines};
@@ -32,7 +32,7 @@ proptest! {
         let wide = |rows, columns| MatRef::new(&[], rows, columns);
         let mut c = values.clone();
         let multiply = std::panic::AssertUnwindSafe(|| {
-            product(&mut c, wide(n, 0), wide(0, each), Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
+            product(MatMut::new(&mut c, n, each), wide(n, 0), wide(0, each), Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
         });
         prop_assert!(catch_unwind(multiply).is_err(), "{n} x 0 x {each}");
     }
@@ -184,7 +184,7 @@ fn products_of_a_process_with_a_wrong_name() {
     assert_eq!(Isa::current(), best);
     let mut c = [0.0; 1];
     let (a, b) = (MatRef::new(&[1.0, 2.0], 1, 2), MatRef::new(&[3.0, 4.0], 2, 1));
-    product(&mut c, a, b, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
+    product(MatMut::new(&mut c, 1, 1), a, b, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
     assert_eq!(c, [11.0]);
 }
 

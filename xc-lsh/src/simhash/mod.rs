@@ -43,7 +43,7 @@ use crate::product::{Combination, combine};
 use crate::scratch::Scratch;
 use hadamard::Hadamard;
 use xc_hash::stream::{Stream, mix};
-use xc_sparse::dense::{MatRef, MatmulPrecision, Start, product};
+use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Start, product};
 use xc_sparse::simd::vectorised;
 use xc_sparse::{DenseRows, SparseRow};
 
@@ -112,7 +112,8 @@ impl SimHash {
                 scratch.values.resize(rows.len() * n_bits, 0.0);
                 let a = MatRef::new(rows.values(), rows.len(), rows.width());
                 let b = MatRef::new(matrix, rows.width(), n_bits);
-                product(&mut scratch.values, a, b, Start::Zero, MatmulPrecision::F32, &mut scratch.product);
+                let c = MatMut::new(&mut scratch.values, rows.len(), n_bits);
+                product(c, a, b, Start::Zero, MatmulPrecision::F32, &mut scratch.product);
             }
             Functions::Hadamard(hadamard) => {
                 hadamard.project(rows.row(0), &mut scratch.lanes, &mut scratch.values);

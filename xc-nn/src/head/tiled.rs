@@ -21,7 +21,7 @@ use std::ops::Range;
 use xc_hash::stream::mix;
 use xc_sparse::buffer::FloatSlice;
 use xc_sparse::dense::{
-    MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves,
+    MatMut, MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves,
 };
 use xc_sparse::parallel::for_each_part_in_pool;
 use xc_sparse::rank::Scored;
@@ -179,7 +179,7 @@ impl Pass<'_> {
         gradient.reshape(logits.len(), weights.width());
         let rows = self.rows(weights, 0..self.order.n_items(), gathered);
         let (of, order) = (logits.matrix(), &self.order);
-        product_in_leaves(gradient.values_mut(), of, rows, order, self.precision, product);
+        product_in_leaves(gradient.matrix_mut(), of, rows, order, self.precision, product);
     }
 
     /// Changes the labels, after [`Pass::loss`]. `moved` gets how far each one moved, if it is as
@@ -232,7 +232,7 @@ impl Pass<'_> {
             }
         };
         let rows = self.rows(weights, range, gathered);
-        product(logits.values_mut(), self.input.matrix(), rows.t(), Start::Bias(bias), self.precision, buffers);
+        product(logits.matrix_mut(), self.input.matrix(), rows.t(), Start::Bias(bias), self.precision, buffers);
     }
 
     /// Rows of some labels: as they lie there, or gathered.
@@ -302,6 +302,7 @@ impl Pass<'_> {
     ) {
         let TiledScratch { logits, product: buffers, gathered, .. } = scratch;
         let rows = self.rows(weights, tile, gathered);
+        let sum = MatMut::new(sum, logits.len(), weights.width());
         product(sum, logits.matrix(), rows, Start::Kept, self.precision, buffers);
     }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use std::ops::Range;
 use std::time::Instant;
 use xc_sparse::buffer::FloatSlice;
-use xc_sparse::dense::{self, MatRef, MatmulPrecision, Start, product};
+use xc_sparse::dense::{self, MatMut, MatRef, MatmulPrecision, Start, product};
 use xc_sparse::rank::{Scored, TopK};
 
 /// Labels that are scored at a time.
@@ -90,7 +90,7 @@ pub(super) fn top(
         scores.resize(vectors.len() * n, 0.0);
         let bias = Start::Bias(&weights.biases()[block.start as usize..block.end as usize]);
         let rows = MatRef::new(values, n, width).t();
-        product(&mut scores, inputs, rows, bias, MatmulPrecision::F32, &mut scratch);
+        product(MatMut::new(&mut scores, vectors.len(), n), inputs, rows, bias, MatmulPrecision::F32, &mut scratch);
         let wild = scores.par_chunks_mut(n).zip(&mut best).enumerate().find_map_first(|(place, (scores, top))| {
             let wild = scores.iter().position(|score| !score.is_finite());
             for &label in within(queries.targets.row(place), &block) {

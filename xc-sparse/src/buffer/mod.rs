@@ -12,6 +12,12 @@
 //! let mut second = first.clone();
 //! second.to_mut()[0] = 7.0;
 //! assert_eq!((first[0], second[0]), (1.0, 7.0));
+//!
+//! // Memory of somebody else, kept alive and not copied.
+//! let owner = std::sync::Arc::new([[1u8, 0], [2, 0]]);
+//! let foreign = Buffer::<[u8; 2]>::from_owner(owner.clone(), |owner| owner.as_flattened())?;
+//! assert_eq!(foreign.as_ptr().cast(), owner.as_ptr());
+//! # Ok::<(), xc_sparse::buffer::BufferError>(())
 //! ```
 
 #![allow(unsafe_code, reason = "a slice of memory that somebody else owns")]
@@ -25,6 +31,7 @@ pub use pages::Pages;
 use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
+use thiserror::Error;
 
 /// Values in memory, or in a file until they are first changed. Cloning copies a pointer.
 pub struct Buffer<T> {
@@ -34,12 +41,30 @@ pub struct Buffer<T> {
 enum Place<T> {
     Memory(Arc<Vec<T>>),
     Pages(Arc<Pages<T>>),
-    #[cfg_attr(not(any(feature = "store", test)), expect(dead_code, reason = "only files are shared"))]
     /// A slice of memory that `_owner` keeps alive and never changes.
     Shared {
         start: *const T,
         len: usize,
         _owner: Arc<dyn Any + Send + Sync>,
+    },
+}
+
+/// Why bytes are not elements.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum BufferError {
+    /// The last element is cut off.
+    #[error("{bytes} bytes, expected a multiple of {element}")]
+    Length {
+        /// Number of bytes.
+        bytes: usize,
+        /// Bytes of an element.
+        element: usize,
+    },
+    /// The first element does not lie at a multiple of its alignment.
+    #[error("the bytes do not lie at a multiple of {to}")]
+    Alignment {
+        /// The alignment.
+        to: usize,
     },
 }
 
@@ -51,16 +76,26 @@ unsafe impl<T: Send + Sync> Send for Buffer<T> {}
 unsafe impl<T: Send + Sync> Sync for Buffer<T> {}
 
 impl<T: bytemuck::Pod> Buffer<T> {
-    /// The elements that lie in some bytes; `None` when they are misaligned or no whole number of
-    /// elements. `bytes` finds them in the owner.
-    #[cfg(any(feature = "store", test))]
-    pub(crate) fn of_bytes<O: Any + Send + Sync>(owner: Arc<O>, bytes: impl FnOnce(&O) -> &[u8]) -> Option<Self> {
+    /// The elements that lie in some bytes of an owner, such as a mapped file or an array of another
+    /// language, without a copy. The buffer keeps the owner alive; `bytes` finds the bytes in it.
+    ///
+    /// # Errors
+    /// See [`BufferError`].
+    pub fn from_owner<O: Any + Send + Sync>(
+        owner: Arc<O>,
+        bytes: impl FnOnce(&O) -> &[u8],
+    ) -> Result<Self, BufferError> {
         // The owner is not changed any more: nobody can borrow what is in an `Arc` mutably while it
         // is shared, and this clone of it is kept. (Owners with interior mutability do not give out
         // plain slices.)
-        let slice: &[T] = bytemuck::try_cast_slice(bytes(&owner)).ok()?;
+        let bytes = bytes(&owner);
+        if !bytes.len().is_multiple_of(size_of::<T>().max(1)) {
+            return Err(BufferError::Length { bytes: bytes.len(), element: size_of::<T>() });
+        }
+        let slice: &[T] =
+            bytemuck::try_cast_slice(bytes).map_err(|_| BufferError::Alignment { to: align_of::<T>() })?;
         let (start, len) = (slice.as_ptr(), slice.len());
-        Some(Self { place: Place::Shared { start, len, _owner: owner } })
+        Ok(Self { place: Place::Shared { start, len, _owner: owner } })
     }
 }
 
@@ -117,7 +152,7 @@ impl<T> Deref for Buffer<T> {
         match &self.place {
             Place::Memory(values) => values,
             Place::Pages(values) => values,
-            // SAFETY: `of_bytes` took pointer and length from a valid slice of the owner's memory,
+            // SAFETY: `from_owner` took pointer and length from a valid slice of the owner's memory,
             // which does not move or change while the owner lives, and it lives as long as `self`.
             Place::Shared { start, len, .. } => unsafe { std::slice::from_raw_parts(*start, *len) },
         }
@@ -155,6 +190,8 @@ impl<T: std::fmt::Debug> std::fmt::Debug for Buffer<T> {
     }
 }
 
+impl<T: Eq> Eq for Buffer<T> {}
+
 impl<T: PartialEq> PartialEq for Buffer<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
@@ -168,7 +205,7 @@ mod tests {
     #[test]
     fn writing_to_a_buffer_leaves_its_clones_and_its_file_alone() {
         let file = Arc::new(vec![1u8, 0, 2, 0]);
-        let mut stored = Buffer::<u16>::of_bytes(Arc::clone(&file), |bytes| bytes);
+        let mut stored = Buffer::<u16>::from_owner(Arc::clone(&file), |bytes| bytes);
         // A vector of bytes may be misaligned; where it is not, values are read in place.
         for buffer in stored.iter_mut() {
             let other = buffer.clone();
@@ -188,6 +225,25 @@ mod tests {
         assert_eq!((&*large, &*other), (&[0, 4, 0][..], &[0; 3][..]));
         large.extend([8]);
         assert_eq!(&*large, [0, 4, 0, 8]);
-        assert!(Buffer::<u64>::of_bytes(Arc::new(vec![0u8; 9]), |bytes| bytes).is_none());
+    }
+
+    #[test]
+    fn foreign_memory_is_not_copied_and_lives_as_long_as_its_buffer() {
+        let owner = Arc::new(vec![3u64, 5, 7]);
+        let of = |range: std::ops::Range<usize>| {
+            Buffer::<u32>::from_owner(Arc::clone(&owner), |owner| &bytemuck::cast_slice(owner)[range])
+        };
+        let buffer = of(8..24).unwrap();
+        assert_eq!((&*buffer, buffer.as_ptr().cast()), (&[5, 0, 7, 0][..], owner[1..].as_ptr()));
+        assert!(of(4..4).unwrap().is_empty());
+        assert_eq!(of(8..15).unwrap_err(), BufferError::Length { bytes: 7, element: 4 });
+        assert_eq!(of(1..9).unwrap_err(), BufferError::Alignment { to: 4 });
+        let weak = Arc::downgrade(&owner);
+        drop(owner);
+        let copy = buffer.clone();
+        drop(buffer);
+        assert_eq!(&*copy, [5, 0, 7, 0]);
+        drop(copy);
+        assert!(weak.upgrade().is_none());
     }
 }

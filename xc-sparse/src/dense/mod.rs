@@ -4,21 +4,23 @@
 //! threads.
 //!
 //! ```
-//! use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, Start, product};
+//! use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
 //!
 //! // Scores of two instances for three labels: inputs times the weights of the labels, and a bias each.
 //! let (inputs, weights) = ([1.0, 2.0, 0.0, 1.0], [1.0, 0.0, 0.5, 0.5, 0.0, -1.0]);
 //! let (inputs, weights) = (MatRef::new(&inputs, 2, 2), MatRef::new(&weights, 3, 2).t());
 //! let mut scores = [0.0; 6];
 //! let bias = Start::Bias(&[0.0, 0.0, 1.0]);
-//! product(&mut scores, inputs, weights, bias, MatmulPrecision::F32, &mut Scratch::default());
+//! product(MatMut::new(&mut scores, 2, 3), inputs, weights, bias, MatmulPrecision::F32, &mut Scratch::default());
 //! assert_eq!(scores, [1.0, 1.5, -1.0, 0.0, 0.5, 0.0]);
 //! ```
 
 mod product;
 mod vectors;
 
-pub use product::{MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves};
+pub use product::{
+    MatMut, MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves,
+};
 pub use vectors::{
     dot, squared_distance, wide_dot, wide_dot_and_square, wide_dots, wide_dots_and_squares, wide_squared_distance,
     wide_squared_distances,

@@ -1,6 +1,7 @@
 //! Ranked lists of many queries in three arrays.
 
 use super::{Scored, rank_order};
+use crate::rows::not_pointers;
 use thiserror::Error;
 
 /// One ranked list a query: best first. Lists may be shorter than the k that was asked for.
@@ -10,14 +11,34 @@ pub struct RankedBatch {
     items: Vec<Scored>,
 }
 
-/// Why a list is not ranked.
+/// Why arrays are not ranked lists.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("row {row} is not ranked: position {position} stands before a better one")]
-pub struct RankedBatchError {
-    /// The row.
-    pub row: usize,
-    /// Position inside the row.
-    pub position: usize,
+#[non_exhaustive]
+pub enum RankedBatchError {
+    /// The row pointers do not describe the entries.
+    #[error("row pointers must rise from 0 to {n_entries}; pointer {at} breaks this")]
+    Indptr {
+        /// Position in the row pointers.
+        at: usize,
+        /// Number of entries.
+        n_entries: usize,
+    },
+    /// The numbers of labels and scores differ.
+    #[error("{scores} scores for {labels} labels, expected as many")]
+    Lengths {
+        /// Number of labels.
+        labels: usize,
+        /// Number of scores.
+        scores: usize,
+    },
+    /// A list is not ranked.
+    #[error("row {row} is not ranked: position {position} stands before a better one")]
+    Order {
+        /// The row.
+        row: usize,
+        /// Position inside the row.
+        position: usize,
+    },
 }
 
 impl Default for RankedBatch {
@@ -30,6 +51,42 @@ impl RankedBatch {
     /// No rows yet.
     pub fn new() -> Self {
         Self { indptr: vec![0], items: Vec::new() }
+    }
+
+    /// Checks arrays and takes them, without a copy: list `i` is `items[indptr[i]..indptr[i + 1]]`.
+    ///
+    /// # Errors
+    /// See [`RankedBatchError`].
+    pub fn try_new(indptr: Vec<usize>, items: Vec<Scored>) -> Result<Self, RankedBatchError> {
+        if let Some(at) = not_pointers(&indptr, items.len()) {
+            return Err(RankedBatchError::Indptr { at, n_entries: items.len() });
+        }
+        let batch = Self { indptr, items };
+        batch.check()?;
+        Ok(batch)
+    }
+
+    /// As [`RankedBatch::try_new`], from three arrays. *Cost*: a pass over all entries, which are copied.
+    ///
+    /// # Errors
+    /// See [`RankedBatchError`].
+    pub fn from_arrays(indptr: Vec<usize>, labels: &[u32], scores: &[f32]) -> Result<Self, RankedBatchError> {
+        if labels.len() != scores.len() {
+            return Err(RankedBatchError::Lengths { labels: labels.len(), scores: scores.len() });
+        }
+        Self::try_new(indptr, labels.iter().zip(scores).map(|(&label, &score)| Scored { label, score }).collect())
+    }
+
+    /// The row pointers and all entries, without a copy. Entry `i` has its label in bytes `8 i..8 i + 4`,
+    /// its score in the four that follow.
+    pub fn into_parts(self) -> (Vec<usize>, Vec<Scored>) {
+        (self.indptr, self.items)
+    }
+
+    /// Row pointers, labels and scores. *Cost*: a pass over all entries, which are copied.
+    pub fn to_arrays(&self) -> (Vec<usize>, Vec<u32>, Vec<f32>) {
+        let (labels, scores) = self.items.iter().map(|item| (item.label, item.score)).unzip();
+        (self.indptr.clone(), labels, scores)
     }
 
     /// Leaves no rows; the memory stays.
@@ -105,7 +162,7 @@ impl RankedBatch {
             if let Some(position) =
                 list.windows(2).position(|w| w[0].score < w[1].score || (w[0].score.is_nan() && !w[1].score.is_nan()))
             {
-                return Err(RankedBatchError { row, position });
+                return Err(RankedBatchError::Order { row, position });
             }
         }
         Ok(())
@@ -129,7 +186,31 @@ mod tests {
         let rows: Vec<&[Scored]> = all.iter().collect();
         assert_eq!(rows, [batch.row(0), &[], other.row(0), batch.row(0), &[]]);
         assert_eq!(RankedBatch::concat(Vec::new()), RankedBatch::new());
+        let (indptr, labels, scores) = all.to_arrays();
+        assert_eq!(RankedBatch::from_arrays(indptr.clone(), &labels, &scores), Ok(all.clone()));
+        let start = all.items.as_ptr();
+        let (_, items) = all.into_parts();
+        // Labels and scores lie where the arrays of other languages are told that they lie.
+        let words: &[u32] = bytemuck::cast_slice(&items);
+        assert!(words.iter().step_by(2).eq(&labels));
+        assert!(words.iter().skip(1).step_by(2).map(|&bits| f32::from_bits(bits)).eq(scores.iter().copied()));
+        assert_eq!(RankedBatch::try_new(indptr, items).unwrap().items.as_ptr(), start);
         batch.clear();
         assert_eq!(batch, RankedBatch::new());
+    }
+
+    #[test]
+    fn arrays_that_are_no_ranked_lists_are_refused() {
+        let of = |indptr: &[usize], scores: &[f32]| RankedBatch::from_arrays(indptr.to_vec(), &[4, 2, 9], scores);
+        assert!(of(&[0, 2, 2, 3], &[0.5, 0.5, 0.75]).is_ok());
+        for (indptr, at) in [(&[][..], 0), (&[1, 3], 0), (&[0, 2, 1, 3], 2), (&[0, 2], 1), (&[0, 4], 1)] {
+            assert_eq!(of(indptr, &[0.0; 3]), Err(RankedBatchError::Indptr { at, n_entries: 3 }));
+        }
+        assert_eq!(of(&[0, 3], &[0.0; 2]), Err(RankedBatchError::Lengths { labels: 3, scores: 2 }));
+        for score in [0.75, f32::INFINITY] {
+            let order = Err(RankedBatchError::Order { row: 1, position: 1 });
+            assert_eq!(of(&[0, 0, 3], &[0.75, 0.5, score]), order);
+        }
+        assert_eq!(of(&[0, 1, 3], &[0.5, f32::NAN, 0.1]), Err(RankedBatchError::Order { row: 1, position: 0 }));
     }
 }

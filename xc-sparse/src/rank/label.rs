@@ -6,7 +6,10 @@ use std::cmp::Ordering;
 pub type LabelId = u32;
 
 /// A label and its score.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+///
+/// Laid out as in C: the label, then the score, 8 bytes in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
 pub struct Scored {
     /// The label.
     pub label: LabelId,

@@ -1,6 +1,6 @@
 //! Compressed matrices: features by rows, weights by columns.
 
-use super::{LabelRows, SparseRow, SparseRowError};
+use super::{LabelRows, SparseRow, SparseRowError, not_pointers};
 use std::ops::Range;
 use thiserror::Error;
 
@@ -197,11 +197,8 @@ impl<'a> CsrView<'a> {
         if Some(indptr.len()) != rows.checked_add(1) {
             return Err(broken(indptr.len()));
         }
-        if let Some(at) = indptr.windows(2).position(|w| w[0] > w[1]) {
-            return Err(broken(at + 1));
-        }
-        if indptr[0] != 0 || indptr[rows] != n_entries {
-            return Err(broken(if indptr[0] != 0 { 0 } else { rows }));
+        if let Some(at) = not_pointers(indptr, n_entries) {
+            return Err(broken(at));
         }
         let view = Self { indptr, indices, data, cols };
         for list in 0..rows {

@@ -1,6 +1,7 @@
 //! Lists of labels, one per instance.
 
-use super::group_by;
+use super::{group_by, not_pointers};
+use crate::buffer::Buffer;
 use thiserror::Error;
 
 /// The labels of many instances: one list of label ids per row, ascending and unique.
@@ -10,8 +11,8 @@ use thiserror::Error;
 /// `n_labels`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelRows {
-    indptr: Vec<usize>,
-    labels: Vec<u32>,
+    indptr: Buffer<usize>,
+    labels: Buffer<u32>,
     n_labels: usize,
 }
 
@@ -48,17 +49,19 @@ pub enum LabelRowsError {
 }
 
 impl LabelRows {
-    /// Checks the arrays and wraps them. *Cost*: O(rows + labels).
-    pub fn try_new(indptr: Vec<usize>, labels: Vec<u32>, n_labels: usize) -> Result<Self, LabelRowsError> {
-        let n_entries = labels.len();
-        if indptr.first() != Some(&0) {
-            return Err(LabelRowsError::Indptr { at: 0, n_entries });
-        }
-        if let Some(at) = indptr.windows(2).position(|w| w[0] > w[1]) {
-            return Err(LabelRowsError::Indptr { at: at + 1, n_entries });
-        }
-        if indptr[indptr.len() - 1] != n_entries {
-            return Err(LabelRowsError::Indptr { at: indptr.len() - 1, n_entries });
+    /// Checks the arrays and takes them, without a copy: vectors, or [`Buffer`]s over the memory of somebody
+    /// else. *Cost*: O(rows + labels).
+    ///
+    /// # Errors
+    /// See [`LabelRowsError`].
+    pub fn try_new(
+        indptr: impl Into<Buffer<usize>>,
+        labels: impl Into<Buffer<u32>>,
+        n_labels: usize,
+    ) -> Result<Self, LabelRowsError> {
+        let (indptr, labels) = (indptr.into(), labels.into());
+        if let Some(at) = not_pointers(&indptr, labels.len()) {
+            return Err(LabelRowsError::Indptr { at, n_entries: labels.len() });
         }
         for row in 0..indptr.len() - 1 {
             let list = &labels[indptr[row]..indptr[row + 1]];
@@ -138,7 +141,7 @@ impl LabelRows {
     pub fn transpose(&self) -> LabelRows {
         let pairs = self.iter().zip(0u32..).flat_map(|(list, i)| list.iter().map(move |&label| (label, i)));
         let (indptr, labels) = group_by(self.n_labels, pairs).into_parts();
-        LabelRows { indptr, labels, n_labels: self.len() }
+        LabelRows { indptr: indptr.into(), labels: labels.into(), n_labels: self.len() }
     }
 
     /// The lists of the instances with these numbers, in this order.
@@ -151,7 +154,7 @@ impl LabelRows {
             labels.extend_from_slice(self.row(row as usize));
             indptr.push(labels.len());
         }
-        LabelRows { indptr, labels, n_labels: self.n_labels }
+        LabelRows { indptr: indptr.into(), labels: labels.into(), n_labels: self.n_labels }
     }
 
     /// The lists without the labels from `n_labels` on.
@@ -161,7 +164,7 @@ impl LabelRows {
             labels.extend_from_slice(&row[..row.partition_point(|&label| (label as usize) < n_labels)]);
             indptr.push(labels.len());
         }
-        LabelRows { indptr, labels, n_labels }
+        LabelRows { indptr: indptr.into(), labels: labels.into(), n_labels }
     }
 
     /// The same lists where `n_labels` is at least as large as before.
@@ -186,4 +189,27 @@ pub fn sort_unique(ids: &mut Vec<u32>, start: usize) {
         }
     }
     ids.truncate(kept);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn lists_over_foreign_memory_are_checked_and_not_copied() {
+        let owner = Arc::new((vec![0usize, 2, 2, 3], vec![1u32, 4, 0]));
+        let of = |n_labels| {
+            let indptr = Buffer::from_owner(Arc::clone(&owner), |owner| bytemuck::cast_slice(&owner.0)).unwrap();
+            let labels = Buffer::from_owner(Arc::clone(&owner), |owner| bytemuck::cast_slice(&owner.1)).unwrap();
+            LabelRows::try_new(indptr, labels, n_labels)
+        };
+        let rows = of(5).unwrap();
+        assert_eq!((rows.indptr().as_ptr(), rows.labels().as_ptr()), (owner.0.as_ptr(), owner.1.as_ptr()));
+        assert_eq!(rows, LabelRows::from_lists([&[4, 1][..], &[], &[0]], 5).unwrap());
+        assert_eq!(of(4).unwrap_err(), LabelRowsError::LabelOutOfRange { row: 0, label: 4, n_labels: 4 });
+        // The pointers and lists themselves do not move when the rows do.
+        let moved = rows.clone().with_n_labels(9);
+        assert_eq!(moved.labels().as_ptr(), owner.1.as_ptr());
+    }
 }

@@ -38,3 +38,12 @@ pub use group::{Groups, group_by};
 pub use labels::{LabelRows, LabelRowsError, sort_unique};
 pub use normalise::{normalise, normalise_rows, normalised, typical_length, unit_scale};
 pub use row::{RepeatedId, SparseRow, SparseRowError, sort_row};
+
+/// Where pointers do not rise from 0 to the number of entries.
+pub(crate) fn not_pointers(indptr: &[usize], n_entries: usize) -> Option<usize> {
+    if indptr.first() != Some(&0) {
+        return Some(0);
+    }
+    let falls = indptr.windows(2).position(|w| w[0] > w[1]).map(|at| at + 1);
+    falls.or((indptr[indptr.len() - 1] != n_entries).then(|| indptr.len() - 1))
+}

@@ -104,5 +104,5 @@ pub(crate) fn map_elements<T: Element>(file: &File, range: std::ops::Range<usize
 /// # Panics
 /// If the range lies outside the file.
 pub(super) fn elements<T: Element>(file: Arc<FileBytes>, range: std::ops::Range<usize>) -> Option<Buffer<T>> {
-    Buffer::of_bytes(file, |file| &file.as_bytes()[range])
+    Buffer::from_owner(file, |file| &file.as_bytes()[range]).ok()
 }

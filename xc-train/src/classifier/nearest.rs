@@ -21,7 +21,7 @@ use xc_nn::label_rows::BiasCoordinate;
 use xc_nn::sampler::LabelWeights;
 use xc_nn::{Activations, Batch, Encoder, Features, Loss, Mode};
 use xc_sparse::buffer::FloatSlice;
-use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, Start, product};
+use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::store::{Container, ContainerWriter, OpenError, WriteError};
 use xc_sparse::{DenseMatrix, DenseRows};
@@ -248,7 +248,8 @@ impl Classifier {
         biases.extend(labels.iter().map(|s| weights.bias(s.label)));
         logits.resize(first + n, 0.0);
         let rows = MatRef::new(&rows[..n * width], n, width);
-        product(&mut logits[first..], MatRef::new(units, 1, width), rows.t(), Start::Bias(biases), precision, scratch);
+        let (logits, units) = (MatMut::new(&mut logits[first..], 1, n), MatRef::new(units, 1, width));
+        product(logits, units, rows.t(), Start::Bias(biases), precision, scratch);
     }
 
     /// The `k` best of the labels that the index finds for each row of units, by their logits. All labels that

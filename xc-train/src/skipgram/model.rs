@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use thiserror::Error;
 use xc_sparse::buffer::Buffer;
-use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, Start, product};
+use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
 use xc_sparse::{CsrView, SparseRow};
@@ -198,7 +198,7 @@ impl SkipgramModel {
         cosines.clear();
         cosines.resize(len * n, 0.0);
         let (queries, words) = (MatRef::new(queries, len, width), MatRef::new(&self.vectors, n, width));
-        product(cosines, queries, words.t(), Start::Zero, MatmulPrecision::F32, room);
+        product(MatMut::new(cosines, len, n), queries, words.t(), Start::Zero, MatmulPrecision::F32, room);
     }
 
     fn rank<'t>(

@@ -2,7 +2,7 @@
 
 use crate::sampler::LabelWeights;
 use xc_lsh::{FamilyParams, theory};
-use xc_sparse::dense::{self, MatRef, MatmulPrecision, Start, product};
+use xc_sparse::dense::{self, MatMut, MatRef, MatmulPrecision, Start, product};
 use xc_sparse::vectorised;
 
 /// Number of intervals of the table of logarithms.
@@ -59,7 +59,7 @@ impl Inclusion {
             push_rows(weights, labels, &mut rows);
             products.resize(n * labels.len(), 0.0);
             let (a, b) = (MatRef::new(queries, n, width), MatRef::new(&rows, labels.len(), width).t());
-            product(&mut products, a, b, Start::Zero, MatmulPrecision::F32, &mut scratch);
+            product(MatMut::new(&mut products, n, labels.len()), a, b, Start::Zero, MatmulPrecision::F32, &mut scratch);
             out.extend(rows.chunks_exact(width).enumerate().map(|(at, row)| {
                 let length = length(row);
                 let cosine = |of: &f32| if length > 0.0 { of / length } else { 0.0 };

@@ -12,7 +12,7 @@
 //! Inside of a task some leaves of B are packed together. The leaves' sums for a few rows of C stay
 //! in the second-level cache; what leaves it is one sum of all of them.
 
-use super::{Chunk, DEPTH, LEAF_TILES, MatRef, MatmulPrecision, Scratch, Start, Tile, product};
+use super::{Chunk, DEPTH, LEAF_TILES, MatMut, MatRef, MatmulPrecision, Scratch, Start, Tile, product};
 use crate::sums::{Blocks, TreeSum, add};
 use rayon::prelude::*;
 use std::cell::Cell;
@@ -50,7 +50,7 @@ struct Work {
 /// # Panics
 /// If shapes disagree.
 pub fn product_in_leaves(
-    c: &mut [f32],
+    c: MatMut<'_>,
     a: MatRef<'_>,
     b: MatRef<'_>,
     inner: &Blocks,
@@ -62,7 +62,7 @@ pub fn product_in_leaves(
     if inner.n_leaves() == 1 || m == 0 || n == 0 {
         return product(c, a, b, Start::Zero, products, scratch);
     }
-    assert!(Some(c.len()) == m.checked_mul(n), "{} values for a product of {m} x {n}", c.len());
+    assert!(c.shape() == (m, n), "a matrix of {:?} for a product of {m} x {n}", c.shape());
     let tile = Tile::current(products);
     // Any power of two gives the same bits: subtrees are added as the whole tree adds them.
     let n_subtrees = (2 * rayon::current_num_threads()).next_power_of_two().min(inner.n_leaves());
@@ -103,7 +103,7 @@ pub fn product_in_leaves(
         });
         step *= 2;
     }
-    for (c, sum) in c.chunks_mut(size).zip(sums.chunks_exact(n_subtrees * size)) {
+    for (c, sum) in c.values.chunks_mut(size).zip(sums.chunks_exact(n_subtrees * size)) {
         c.copy_from_slice(&sum[..c.len()]);
     }
 }

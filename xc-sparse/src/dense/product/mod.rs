@@ -88,6 +88,33 @@ impl<'a> MatRef<'a> {
         Self { values, rows, columns, row_stride: columns, column_stride: 1 }
     }
 
+    /// Values with other strides: row `i` begins at `i * strides.0`, its values are `strides.1` apart.
+    ///
+    /// # Panics
+    /// If the last value is not among the values.
+    pub fn with_strides(values: &'a [f32], (rows, columns): (usize, usize), strides: (usize, usize)) -> Self {
+        let last = |n: usize, stride: usize| n.saturating_sub(1).checked_mul(stride);
+        let end = last(rows, strides.0).zip(last(columns, strides.1)).and_then(|(row, column)| row.checked_add(column));
+        let is_inside = rows == 0 || columns == 0 || end.is_some_and(|end| end < values.len());
+        assert!(is_inside, "{} values, expected {rows} x {columns} by strides of {strides:?}", values.len());
+        Self { values, rows, columns, row_stride: strides.0, column_stride: strides.1 }
+    }
+
+    /// The values that the matrix lies in.
+    pub fn values(&self) -> &'a [f32] {
+        self.values
+    }
+
+    /// Rows and columns.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.rows, self.columns)
+    }
+
+    /// Values from one row to the next, and from one column to the next.
+    pub fn strides(&self) -> (usize, usize) {
+        (self.row_stride, self.column_stride)
+    }
+
     /// The transpose, by strides.
     pub fn t(self) -> Self {
         Self {
@@ -106,16 +133,40 @@ pub trait SplitRows: Send + Sized {
     fn split_at_row(self, row: usize) -> (Self, Self);
 }
 
-/// Rows of a row-major matrix to write.
-struct RowsMut<'a> {
+/// A row-major matrix to write.
+#[derive(Debug)]
+pub struct MatMut<'a> {
     values: &'a mut [f32],
-    width: usize,
+    rows: usize,
+    columns: usize,
 }
 
-impl SplitRows for RowsMut<'_> {
+impl<'a> MatMut<'a> {
+    /// A row-major matrix.
+    ///
+    /// # Panics
+    /// If there are not `rows * columns` values.
+    pub fn new(values: &'a mut [f32], rows: usize, columns: usize) -> Self {
+        MatRef::new(values, rows, columns);
+        Self { values, rows, columns }
+    }
+
+    /// The values, row after row.
+    pub fn into_values(self) -> &'a mut [f32] {
+        self.values
+    }
+
+    /// Rows and columns.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.rows, self.columns)
+    }
+}
+
+impl SplitRows for MatMut<'_> {
     fn split_at_row(self, row: usize) -> (Self, Self) {
-        let (a, b) = self.values.split_at_mut(row * self.width);
-        (Self { values: a, width: self.width }, Self { values: b, width: self.width })
+        let (a, b) = self.values.split_at_mut(row * self.columns);
+        let (rows, columns) = (self.rows, self.columns);
+        (Self { values: a, rows: row, columns }, Self { values: b, rows: rows - row, columns })
     }
 }
 
@@ -143,14 +194,14 @@ pub enum Start<'a> {
     Kept,
 }
 
-/// `c = start + a * b`; `c` is row-major.
+/// `c = start + a * b`.
 ///
 /// *Cost*: 2 m n k operations; the scratch grows to at most about 4 MB + k * 128 bytes.
 ///
 /// # Panics
 /// If shapes disagree.
 pub fn product(
-    c: &mut [f32],
+    c: MatMut<'_>,
     a: MatRef<'_>,
     b: MatRef<'_>,
     start: Start<'_>,
@@ -160,10 +211,11 @@ pub fn product(
     product_with(Tile::current(products), c, a, b, start, scratch);
 }
 
-fn product_with(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>, scratch: &mut Scratch) {
+fn product_with(tile: Tile, c: MatMut<'_>, a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>, scratch: &mut Scratch) {
     assert!(a.columns == b.rows, "inner lengths {} and {}", a.columns, b.rows);
     let (m, n, k) = (a.rows, b.columns, a.columns);
-    assert!(Some(c.len()) == m.checked_mul(n), "{} values for a product of {m} x {n}", c.len());
+    assert!(c.shape() == (m, n), "a matrix of {:?} for a product of {m} x {n}", c.shape());
+    let c = c.values;
     if let Start::Bias(bias) = start {
         assert!(bias.len() == n, "bias of {} for {n} columns", bias.len());
     }
@@ -181,8 +233,8 @@ fn product_with(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: 
         for p in (0..k.max(1)).step_by(deep) {
             let p_end = k.min(p + deep);
             let chunk = Chunk::pack(tile, b, p..p_end, j..j_end, true, scratch);
-            let rows = RowsMut { values: &mut *c, width: n };
-            let leaf = |first: usize, n_rows: usize, target: RowsMut<'_>| {
+            let rows = MatMut { values: &mut *c, rows: m, columns: n };
+            let leaf = |first: usize, n_rows: usize, target: MatMut<'_>| {
                 if p == 0 {
                     for row in target.values.chunks_exact_mut(n) {
                         match start {

@@ -34,14 +34,17 @@ proptest! {
         let bias = matrix(n, 3);
         let wanted = naive(&a, &b, m, n, k);
         let (at, bt) = (transposed(&a, m, k), transposed(&b, k, n));
+        // Rows with other values between them.
+        let apart: Vec<f32> = a.chunks(k.max(1)).flat_map(|row| [row, &[f32::NAN; 3]].concat()).collect();
         let mut first: Option<Vec<f32>> = None;
         for (a, b) in [
             (MatRef::new(&a, m, k), MatRef::new(&b, k, n)),
             (MatRef::new(&at, k, m).t(), MatRef::new(&b, k, n)),
             (MatRef::new(&a, m, k), MatRef::new(&bt, n, k).t()),
+            (MatRef::with_strides(&apart, (m, k), (k + 3, 1)), MatRef::new(&b, k, n)),
         ] {
             let mut c = vec![f32::NAN; m * n];
-            product(&mut c, a, b, Start::Bias(&bias), MatmulPrecision::F32, &mut Scratch::default());
+            product(MatMut::new(&mut c, m, n), a, b, Start::Bias(&bias), MatmulPrecision::F32, &mut Scratch::default());
             for (at, &met) in c.iter().enumerate() {
                 let wanted = wanted[at] + f64::from(bias[at % n]);
                 prop_assert!((f64::from(met) - wanted).abs() < 1e-3, "at {}: {} {}", at, met, wanted);
@@ -50,16 +53,16 @@ proptest! {
             for i in 0..m {
                 let mut row = vec![f32::NAN; n];
                 let values: Vec<f32> = (0..k).map(|p| a.values[i * a.row_stride + p * a.column_stride]).collect();
-                product(&mut row, MatRef::new(&values, 1, k), b, Start::Bias(&bias), MatmulPrecision::F32, &mut Scratch::default());
+                product(MatMut::new(&mut row, 1, n), MatRef::new(&values, 1, k), b, Start::Bias(&bias), MatmulPrecision::F32, &mut Scratch::default());
                 prop_assert_eq!(&row[..], &c[i * n..(i + 1) * n]);
             }
             // The layout changes only the packing.
             prop_assert_eq!(first.get_or_insert_with(|| c.clone()), &c);
             let mut rows = vec![f32::NAN; m * n];
             let mut zero = vec![f32::NAN; m * n];
-            let visit = |_: usize, block: &[f32], target: RowsMut<'_>| target.values.copy_from_slice(block);
-            product_by_rows(a, b, &Blocks::whole(k), RowsMut { values: &mut rows, width: n }, MatmulPrecision::F32, &mut Scratch::default(), &visit);
-            product(&mut zero, a, b, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
+            let visit = |_: usize, block: &[f32], target: MatMut<'_>| target.values.copy_from_slice(block);
+            product_by_rows(a, b, &Blocks::whole(k), MatMut::new(&mut rows, m, n), MatmulPrecision::F32, &mut Scratch::default(), &visit);
+            product(MatMut::new(&mut zero, m, n), a, b, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
             prop_assert_eq!(rows, zero);
         }
     }
@@ -74,7 +77,7 @@ fn instruction_sets_agree_to_the_bit_and_with_plain_sums() {
     for isa in Isa::available() {
         let mut c = vec![0.0; m * n];
         let (a, b) = (MatRef::new(&a, m, k), MatRef::new(&b, k, n));
-        product_with(Tile::of(isa), &mut c, a, b, Start::Zero, &mut Scratch::default());
+        product_with(Tile::of(isa), MatMut::new(&mut c, m, n), a, b, Start::Zero, &mut Scratch::default());
         assert!(c.iter().zip(&wanted).all(|(&c, &w)| (f64::from(c) - w).abs() < 1e-3), "{isa}");
         let bits: Vec<u32> = c.iter().map(|v| v.to_bits()).collect();
         assert_eq!(first.get_or_insert_with(|| bits.clone()), &bits, "{isa}");
@@ -90,7 +93,7 @@ fn a_product_that_goes_on_has_the_bits_of_the_whole() {
         let run = |c: &mut [f32], rows: std::ops::Range<usize>, start: Start<'_>| {
             let a = MatRef::new(&at[rows.start * m..rows.end * m], rows.len(), m).t();
             let b = MatRef::new(&b[rows.start * n..rows.end * n], rows.len(), n);
-            product(c, a, b, start, precision, &mut Scratch::default());
+            product(MatMut::new(c, m, n), a, b, start, precision, &mut Scratch::default());
         };
         run(&mut whole, 0..k, Start::Zero);
         run(&mut parts, 0..half, Start::Zero);
@@ -109,7 +112,7 @@ fn threads_do_not_change_a_bit() {
             let mut c = vec![0.0; m * n];
             let mut scratch = Scratch::default();
             product(
-                &mut c,
+                MatMut::new(&mut c, m, n),
                 MatRef::new(&a, m, k),
                 MatRef::new(&b, k, n),
                 Start::Zero,
@@ -148,7 +151,7 @@ proptest! {
         let (ra, rb) = (rounded(&a), rounded(&b));
         let of = |a, b| (MatRef::new(a, m, k), MatRef::new(b, k, n));
         let (x, y) = of(&ra[..], &rb[..]);
-        product_with(Tile::of(Isa::Scalar), &mut wanted, x, y, Start::Zero, &mut Scratch::default());
+        product_with(Tile::of(Isa::Scalar), MatMut::new(&mut wanted, m, n), x, y, Start::Zero, &mut Scratch::default());
         let (at, bt) = (transposed(&a, m, k), transposed(&b, k, n));
         for isa in Isa::available() {
             for (a, b) in [
@@ -157,12 +160,12 @@ proptest! {
                 (MatRef::new(&a, m, k), MatRef::new(&bt, n, k).t()),
             ] {
                 let mut c = vec![f32::NAN; m * n];
-                product_with(Tile::of_bf16(isa), &mut c, a, b, Start::Zero, &mut Scratch::default());
+                product_with(Tile::of_bf16(isa), MatMut::new(&mut c, m, n), a, b, Start::Zero, &mut Scratch::default());
                 prop_assert_eq!(&c, &wanted, "{}", isa);
                 for i in 0..m {
                     let mut row = vec![f32::NAN; n];
                     let values: Vec<f32> = (0..k).map(|p| a.values[i * a.row_stride + p * a.column_stride]).collect();
-                    product_with(Tile::of_bf16(isa), &mut row, MatRef::new(&values, 1, k), b, Start::Zero, &mut Scratch::default());
+                    product_with(Tile::of_bf16(isa), MatMut::new(&mut row, 1, n), MatRef::new(&values, 1, k), b, Start::Zero, &mut Scratch::default());
                     prop_assert_eq!(&row[..], &wanted[i * n..(i + 1) * n]);
                 }
             }
@@ -178,7 +181,7 @@ fn what_is_not_a_number_stays_so_in_bf16() {
             a[7] = bad;
             let mut c = [0.0];
             let (a, b) = (MatRef::new(&a, 1, 40), MatRef::new(&b, 40, 1));
-            product_with(Tile::of_bf16(isa), &mut c, a, b, Start::Zero, &mut Scratch::default());
+            product_with(Tile::of_bf16(isa), MatMut::new(&mut c, 1, 1), a, b, Start::Zero, &mut Scratch::default());
             assert!(c[0].is_nan(), "{isa}, {bad}: {}", c[0]);
         }
     }
@@ -195,7 +198,8 @@ fn by_leaves(a: MatRef<'_>, b: MatRef<'_>, blocks: &Blocks, precision: MatmulPre
     for leaf in (0..blocks.n_leaves()).map(|leaf| blocks.leaf(leaf)) {
         let (left, right) = (part(a, leaf.clone()), part(b.t(), leaf.clone()));
         let (left, right) = (MatRef::new(&left, leaf.len(), a.rows).t(), MatRef::new(&right, leaf.len(), b.columns));
-        tree.add(|sum| product(sum, left, right, Start::Zero, precision, &mut Scratch::default()));
+        let (m, n) = (a.rows, b.columns);
+        tree.add(|sum| product(MatMut::new(sum, m, n), left, right, Start::Zero, precision, &mut Scratch::default()));
     }
     tree.total().to_vec()
 }
@@ -217,11 +221,11 @@ proptest! {
                 in_pool(threads, || {
                     let mut scratch = Scratch::default();
                     let mut c = vec![f32::NAN; m * n];
-                    product_in_leaves(&mut c, a, b, &blocks, precision, &mut scratch);
+                    product_in_leaves(MatMut::new(&mut c, m, n), a, b, &blocks, precision, &mut scratch);
                     assert_eq!(c, expected, "{threads} threads");
                     let mut rows = vec![f32::NAN; m * n];
-                    let target = RowsMut { values: &mut rows, width: n };
-                    let visit = |_: usize, block: &[f32], target: RowsMut<'_>| target.values.copy_from_slice(block);
+                    let target = MatMut::new(&mut rows, m, n);
+                    let visit = |_: usize, block: &[f32], target: MatMut<'_>| target.values.copy_from_slice(block);
                     product_by_rows(a, b, &blocks, target, precision, &mut scratch, &visit);
                     assert_eq!(rows, expected, "by rows, {threads} threads");
                 });
@@ -237,10 +241,10 @@ fn a_visit_may_make_products_of_its_own() {
     let one: Vec<f32> = (0..k * n).map(|i| f32::from(u8::from(i % (n + 1) == 0))).collect();
     let (a, one) = (MatRef::new(&a, m, k), MatRef::new(&one, k, n));
     let mut c = vec![f32::NAN; m * n];
-    let target = RowsMut { values: &mut c, width: n };
-    let visit = |_: usize, block: &[f32], target: RowsMut<'_>| {
+    let target = MatMut::new(&mut c, m, n);
+    let visit = |_: usize, block: &[f32], target: MatMut<'_>| {
         let block = MatRef::new(block, block.len() / n, n);
-        product(target.values, block, one, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
+        product(target, block, one, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
     };
     product_by_rows(a, one, &Blocks::whole(k), target, MatmulPrecision::F32, &mut Scratch::default(), &visit);
     assert_eq!(c, a.values);

@@ -197,15 +197,9 @@ fn write_rows(
 /// # Panics
 /// If a label is at or above `n_labels`.
 pub fn write_prediction_npz(into: impl Write + Seek, batch: &RankedBatch, n_labels: usize) -> io::Result<()> {
-    let mut indptr = vec![0usize];
-    let (mut labels, mut scores) = (Vec::new(), Vec::new());
-    for row in batch.iter() {
-        for item in row {
-            assert!((item.label as usize) < n_labels, "label {} among {n_labels}", item.label);
-            labels.push(item.label);
-            scores.push(item.score);
-        }
-        indptr.push(labels.len());
+    let (indptr, labels, scores) = batch.to_arrays();
+    if let Some(label) = labels.iter().find(|&&label| label as usize >= n_labels) {
+        panic!("label {label} among {n_labels}");
     }
     npz::write_npz_arrays(into, Layout::Csr, batch.len(), n_labels, &indptr, &labels, &scores)
 }
