@@ -13,7 +13,7 @@ use xc_sparse::store::{Container, OpenMode};
 use xc_train::Model;
 use xc_train::blend::KIND;
 use xc_train::classifier::{Classifier, preset};
-use xc_train::model::{Queries, QueryOptions};
+use xc_train::model::{Rows, QueryOptions};
 
 /// Networks of 4 features and 6 labels that have learned nothing.
 static MEMBERS: LazyLock<[Container; 2]> = LazyLock::new(|| {
@@ -38,7 +38,7 @@ fuzz_target!(|input: (u8, &[u8])| {
         Err(error) => return check_message(&path, &error.to_string()),
     };
     let rows = CsrMatrix::from_checked((2, 4), vec![0, 4, 4], vec![0, 1, 2, 3], vec![0.5; 4]);
-    let ask = |k: usize| model.predict_batch(Queries::Sparse(rows.view()), &QueryOptions::top(k));
+    let ask = |k: usize| model.predict_batch(Rows::Sparse(rows.view()), &QueryOptions::top(k));
     // Weights may be so large that scores are no numbers.
     let (Ok(short), Ok(long)) = (ask(2), ask(9)) else { return };
     for (short, long) in short.ranked.iter().zip(long.ranked.iter()) {

@@ -13,7 +13,7 @@ use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_train::Model;
 use xc_train::calibrate::{Calibration, Curve, ThresholdKind};
 use xc_train::classifier::{Classifier, preset};
-use xc_train::model::{Queries, QueryOptions, ScoreOptions};
+use xc_train::model::{Rows, QueryOptions, ScoreOptions};
 
 /// A network of 4 features and 6 labels that has learned nothing.
 static NETWORK: LazyLock<Container> = LazyLock::new(|| {
@@ -86,7 +86,7 @@ fuzz_target!(|input: &[u8]| {
     let rows = CsrMatrix::from_checked((2, 4), vec![0, 4, 4], vec![0, 1, 2, 3], vec![0.5; 4]);
     let ask = |scores| {
         let options = QueryOptions { scores, ..QueryOptions::top(9) };
-        model.predict_batch(Queries::Sparse(rows.view()), &options).expect("sound scores").ranked
+        model.predict_batch(Rows::Sparse(rows.view()), &options).expect("sound scores").ranked
     };
     let raw = ask(ScoreOptions { raw: true, threshold: None });
     let Some(calibration) = model.calibration() else { return };

@@ -14,7 +14,7 @@ use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::classifier::{Classifier, ClassifierParams, preset};
 use xc_nn::schedule::HalveOnPlateau;
 use xc_nn::trainer::{CHECKPOINT, CheckpointAt, EarlyStopping, Event, Observer, PatienceFrom, STATE, Silent, Subset, Summary, TrainError};
-use xc_nn::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
+use xc_nn::{Examples, Rows, Loss, Optimizer, TrainParams, Trainer};
 
 /// Stops in the middle of the second epoch.
 struct Stop;
@@ -34,7 +34,7 @@ static STEPS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0
 fn train(folder: &Path, observer: &dyn Observer) -> (Classifier, Result<Summary, TrainError>) {
     let x = CsrMatrix::from_checked((6, 4), (0..7).collect(), vec![0, 1, 2, 3, 0, 1], vec![1.0; 6]);
     let y = LabelRows::from_lists([[0u32], [1], [2], [0], [1], [2]], 3).expect("label lists");
-    let examples = Examples::try_new(Features::Sparse(x.view()), &y).expect("examples");
+    let examples = Examples::try_new(Rows::Sparse(x.view()), &y).expect("examples");
     let (train, validation) = Subset::split(examples, 0.34, 1);
     let mut schedule = HalveOnPlateau::new(1);
     let mut params = ClassifierParams { loss: Loss::Softmax, ..preset::dense().params };

@@ -9,7 +9,7 @@ use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix};
 use xc_train::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, preset};
-use xc_nn::Features;
+use xc_nn::Rows;
 use xc_sparse::DenseRows;
 
 fuzz_target!(|input: (u8, &[u8])| {
@@ -24,8 +24,8 @@ fuzz_target!(|input: (u8, &[u8])| {
         let matrix = CsrMatrix::from_checked((2, n), vec![0, n, n], (0..n as u32).collect(), vec![0.5; n]);
         let values = vec![0.5; 2 * n];
         let queries = match model.params().encoder.input() {
-            InputKind::Sparse => Features::Sparse(matrix.view()),
-            InputKind::Dense => Features::Dense(DenseRows::new(&values, n)),
+            InputKind::Sparse => Rows::Sparse(matrix.view()),
+            InputKind::Dense => Rows::Dense(DenseRows::new(&values, n)),
         };
         let mut scratch = PredictScratch::default();
         // All labels as candidates are asked in another way and answer the same.

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_sparse::store::OpenMode;
 use xc_sparse::{CsrMatrix};
-use xc_nn::Features;
+use xc_nn::Rows;
 use xc_train::mach::{Asking, KIND, MachContainer};
 
 fuzz_target!(|input: (u8, &[u8])| {
@@ -26,7 +26,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     if n <= 1 << 16 {
         let queries = CsrMatrix::from_checked((2, n), vec![0, n, n], (0..n as u32).collect(), vec![0.5; n]);
         // Weights may be so large that scores overflow, which is an error.
-        if let Ok(answers) = model.predict_batch(Features::Sparse(queries.view()), &Asking::top(3)) {
+        if let Ok(answers) = model.predict_batch(Rows::Sparse(queries.view()), &Asking::top(3)) {
             assert_eq!(answers.ranked.len(), 2);
             assert!(answers.ranked.iter().all(|row| row.len() == model.n_labels().min(3)));
             assert!(answers.certificates.iter().all(|certificate| certificate.exact));

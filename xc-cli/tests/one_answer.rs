@@ -13,7 +13,7 @@ use xc_sparse::io::{ReadOptions, read_dataset};
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::store::{Container, OpenMode, member_folder};
 use xc_train::blend::{DEPTH, Features, Rule, RuleScratch};
-use xc_train::model::{Answer, InputKind, Model, Queries, QueryOptions, Scratch};
+use xc_train::model::{Answer, InputKind, Model, QueryOptions, Rows, Scratch};
 
 const TRAIN: usize = 500;
 const TEST: usize = 1000;
@@ -278,14 +278,14 @@ impl Table {
         let read;
         let vectors;
         let queries = match model.describe().takes {
-            InputKind::Text => Queries::Text(&texts),
+            InputKind::Text => Rows::Texts(&texts),
             InputKind::Sparse => {
                 read = read_dataset(&self.folder.path("test.npy"), &ReadOptions::default()).unwrap();
-                Queries::Sparse(read.features.view())
+                Rows::Sparse(read.features.view())
             }
             InputKind::Dense => {
                 vectors = xc_sparse::io::Vectors::open(&self.folder.path("test.npy"), &ReadOptions::default()).unwrap();
-                Queries::Dense(xc_sparse::DenseRows::new(vectors.values(), WIDTH))
+                Rows::Dense(xc_sparse::DenseRows::new(vectors.values(), WIDTH))
             }
         };
         let batch = lines_of(&model.predict_batch(queries, &options).unwrap().ranked);
@@ -298,7 +298,7 @@ impl Table {
                     let (mut scratches, mut answer) = ([Scratch::default(), Scratch::default()], Answer::default());
                     let mut ranked = RankedBatch::new();
                     for at in (first..TEST).step_by(3) {
-                        model.predict(&queries.get(at), options, &mut scratches[at % 2], &mut answer).unwrap();
+                        model.predict(&queries.row(at), options, &mut scratches[at % 2], &mut answer).unwrap();
                         ranked.push_row(&answer.labels);
                     }
                     lines_of(&ranked)
@@ -313,7 +313,8 @@ impl Table {
         self.equal("library one at a time, from three threads", &self.five, &merged);
         if model.describe().takes == InputKind::Text && model.pipeline().is_some() {
             let made = model.features(queries).unwrap();
-            let of_features = model.predict_batch(Queries::Made(made.view()), &options).unwrap();
+            let asked = QueryOptions { made: true, ..options };
+            let of_features = model.predict_batch(Rows::Sparse(made.view()), &asked).unwrap();
             self.equal("text and its features", &self.five, &lines_of(&of_features.ranked));
         }
     }
@@ -332,7 +333,7 @@ impl Table {
         let answers: Vec<_> = (0..2)
             .map(|number| {
                 let member = Model::open(folder.join(member_folder(number))).unwrap();
-                member.predict_batch(Queries::Text(&texts), &QueryOptions::top(DEPTH)).unwrap()
+                member.predict_batch(Rows::Texts(&texts), &QueryOptions::top(DEPTH)).unwrap()
             })
             .collect();
         let counts = container.array::<u32>("label_counts").unwrap().to_vec();

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use xc_train::Model;
-use xc_train::model::{Answer, Query, QueryOptions, Scratch};
+use xc_train::model::{Answer, QueryOptions, Row, Scratch};
 
 const DATA: &str = "generate --instances 400 --features 300 --labels 60 --no-text --no-names --output d";
 const SMALL: &str = "--network.widths 8 --epochs 2";
@@ -21,7 +21,7 @@ fn answers(model: &Model) -> Vec<(u32, u32)> {
     for feature in [3, 50, 120, 200] {
         let features = [feature, feature + 1];
         let row = xc_sparse::SparseRow::try_new(&features, &[1.0, 0.5]).unwrap();
-        model.predict(&Query::Sparse(row), &QueryOptions::top(5), &mut scratch, &mut answer).unwrap();
+        model.predict(&Row::Sparse(row), &QueryOptions::top(5), &mut scratch, &mut answer).unwrap();
         all.extend(answer.labels.iter().map(|best| (best.label, best.score.to_bits())));
     }
     all

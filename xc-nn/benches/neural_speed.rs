@@ -14,7 +14,7 @@ use std::time::Instant;
 use xc_nn::encoder::{Bag, Stack};
 use xc_nn::head::Dense;
 use xc_nn::{
-    Activation, Activations, Batch, Encoder, Examples, Features, Loss, Mode, Network, Optimizer, Rule, Scratch, Step,
+    Activation, Activations, Batch, Encoder, Examples, Loss, Mode, Network, Optimizer, Rows, Rule, Scratch, Step,
     StepParams, Update,
 };
 use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch as ProductScratch, Start, product};
@@ -95,7 +95,7 @@ fn bags(threads: usize) {
     for (n_features, width, n, nnz) in [(80_000, 512, 512, 60), (120_000, 128, 512, 40), (80_000, 2000, 512, 60)] {
         let x = instances(n, n_features, nnz);
         let Ok(y) = LabelRows::from_lists((0..n).map(|_| [0]), 1) else { return };
-        let Ok(examples) = Examples::try_new(Features::Sparse(x.view()), &y) else { return };
+        let Ok(examples) = Examples::try_new(Rows::Sparse(x.view()), &y) else { return };
         let mut bag = Bag::new(n_features, width, Activation::Identity, 0.0, 1);
         let (mut batch, optimizer) = (Batch::default(), Optimizer::sgd());
         batch.fill(&examples, &(0..n as u32).collect::<Vec<_>>());
@@ -130,7 +130,7 @@ fn steps(threads: usize) {
         let x = instances(n, n_features, nnz);
         let y = LabelRows::from_lists((0..n).map(|i| [(i * 7919 % outputs) as u32]), outputs);
         let Ok(y) = y else { return };
-        let Ok(examples) = Examples::try_new(Features::Sparse(x.view()), &y) else { return };
+        let Ok(examples) = Examples::try_new(Rows::Sparse(x.view()), &y) else { return };
         for optimizer in [Optimizer::sgd(), Optimizer::adam()] {
             let bag = Bag::new(n_features, width, Activation::Relu, 0.0, 1);
             let shape = (n_features, width, hidden, outputs, batch);

@@ -14,7 +14,7 @@ use xc_nn::head::Sparse;
 use xc_nn::head::sparse::{Rewire, Screening, SparseParams};
 use xc_nn::sampler::{Drawn, Sampler};
 use xc_nn::{
-    Activation, Batch, DenseRows, Examples, Features, Init, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams,
+    Activation, Batch, DenseRows, Examples, Init, Loss, Network, Optimizer, Rows, Rule, Scratch, Step, StepParams,
 };
 use xc_sparse::LabelRows;
 use xc_sparse::dense::MatmulPrecision;
@@ -89,7 +89,7 @@ fn main() {
     let targets = write_data(folder, inputs, labels, rows);
     let container = Container::open(folder, OpenMode::Map).expect("was just written");
     let values = container.array::<f32>("values").expect("was just written");
-    let examples = Examples::try_new(Features::Dense(DenseRows::new(&values, inputs)), &targets).expect("finite");
+    let examples = Examples::try_new(Rows::Dense(DenseRows::new(&values, inputs)), &targets).expect("finite");
     let params = SparseParams {
         per_output: connections,
         uniform: true,

@@ -46,7 +46,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x: Vec<f32> = (0..400).map(|i| if i % 2 == 0 { (i as f32).sin() } else { 9.0 * (i as f32).cos() }).collect();
     let y = LabelRows::from_lists(x.chunks(2).map(|x| [u32::from(x[0] > 0.0)]), 2)?;
     let mut batch = Batch::default();
-    batch.fill(&Examples::try_new(Features::Dense(DenseRows::new(&x, 2)), &y)?, &(0..200).collect::<Vec<_>>());
+    batch.fill(&Examples::try_new(Rows::Dense(DenseRows::new(&x, 2)), &y)?, &(0..200).collect::<Vec<_>>());
     let mut network = Network::new(Scale(Parameter::new(vec![1.0; 2], 2, Decay::No)), head::Dense::new(2, 2, 1));
     let rule = Rule { optimizer: Optimizer::adam(), rate: 0.05 };
     network.prepare(rule.optimizer, rule.optimizer);

@@ -50,7 +50,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let labels: Vec<f32> = (0..40 * WIDTH).map(|i| ((i * i * 7 + i) as f32).sin()).collect();
     let turned: Vec<f32> = labels.chunks(WIDTH).flat_map(|label| label.iter().rev().copied()).collect();
     let (mut batch, y) = (Batch::default(), LabelRows::from_lists((0..40).map(|label| [label]), 40)?);
-    batch.fill(&Examples::try_new(Features::Dense(DenseRows::new(&turned, WIDTH)), &y)?, &Vec::from_iter(0..40));
+    batch.fill(&Examples::try_new(Rows::Dense(DenseRows::new(&turned, WIDTH)), &y)?, &Vec::from_iter(0..40));
     let encoder = encoder::Stack::new(encoder::Precomputed::new(WIDTH)).push(WIDTH, Activation::Identity, 0.0, 1);
     let (mut network, mut scratch) = (Network::new(encoder, Given(labels)), Scratch::default());
     let at = |number| Step { number, ..Step::default() };

@@ -9,7 +9,7 @@
 use std::error::Error;
 use xc_nn::encoder::Bag;
 use xc_nn::head::{Dense, Ranked};
-use xc_nn::{Activation, Batch, Examples, Features, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams};
+use xc_nn::{Activation, Batch, Examples, Loss, Network, Optimizer, Rows, Rule, Scratch, Step, StepParams};
 use xc_sparse::{CsrMatrix, LabelRows};
 
 const N: usize = 400;
@@ -27,7 +27,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let indptr = (0..=N).map(|i| 2 * i).collect();
     let x = CsrMatrix::try_new((N, N_FEATURES), indptr, indices.collect(), vec![0.7f32; 2 * N])?;
     let y = LabelRows::from_lists((0..N).map(|i| [(i % 30 % N_LABELS) as u32]), N_LABELS)?;
-    let examples = Examples::try_new(Features::Sparse(x.view()), &y)?;
+    let examples = Examples::try_new(Rows::Sparse(x.view()), &y)?;
 
     let mut network = Network::new(Bag::new(N_FEATURES, 32, Activation::Relu, 0.0, 1), Dense::new(N_LABELS, 32, 1));
     let optimizer = Optimizer::adam();

@@ -27,7 +27,7 @@ impl LossFunction for Focal {
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x: Vec<f32> = (0..100 * 16).map(|at| f32::from(u8::from(at / 16 % 16 == at % 16))).collect();
     let (mut batch, y) = (Batch::default(), LabelRows::from_lists((0..100).map(|i| [i % 16]), 1000)?);
-    batch.fill(&Examples::try_new(Features::Dense(DenseRows::new(&x, 16)), &y)?, &Vec::from_iter(0..100));
+    batch.fill(&Examples::try_new(Rows::Dense(DenseRows::new(&x, 16)), &y)?, &Vec::from_iter(0..100));
     let (mut network, mut scratch) =
         (Network::new(encoder::Precomputed::new(16), head::Dense::new(1000, 16, 1)), Scratch::default());
     let rule = Rule { optimizer: Optimizer::adam(), rate: 0.05 };

@@ -41,7 +41,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x: Vec<f32> = (0..100 * 16).map(|at| f32::from(u8::from(at / 16 % 16 == at % 16))).collect();
     let y = LabelRows::from_lists((0..100).map(|i| [i % 16]), 1000)?;
     let mut batch = Batch::default();
-    batch.fill(&Examples::try_new(Features::Dense(DenseRows::new(&x, 16)), &y)?, &(0..100).collect::<Vec<_>>());
+    batch.fill(&Examples::try_new(Rows::Dense(DenseRows::new(&x, 16)), &y)?, &(0..100).collect::<Vec<_>>());
     let params = SparseParams { per_output: 16, uniform: true, weights: DType::F32, moments: DType::F32, rewire: None };
     let head = Sparse::new(1000, 16, params, Init::from(1))?;
     let head = head.with_sampler(Some(Box::new(Mixture::new(Box::new(Neighbours), 50))));

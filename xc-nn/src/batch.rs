@@ -2,92 +2,15 @@
 
 use crate::TargetRows;
 use crate::table::Entries;
+use crate::{Row, Rows};
 use thiserror::Error;
-use xc_sparse::{CsrView, DenseRows, SparseRow};
-
-/// Features of all instances.
-#[derive(Clone, Copy, Debug)]
-pub enum Features<'a> {
-    /// Weighted features; see [`crate::encoder::Bag`].
-    Sparse(CsrView<'a>),
-    /// Vectors computed elsewhere; see [`crate::encoder::Precomputed`].
-    Dense(DenseRows<'a>),
-    /// One feature of weight 1 each: sparse rows in 4 bytes per instance.
-    OneHot(OneHot<'a>),
-}
-
-/// Instances with one feature each, of weight 1.
-#[derive(Clone, Copy, Debug)]
-pub struct OneHot<'a> {
-    features: &'a [u32],
-    n_features: usize,
-}
-
-impl<'a> OneHot<'a> {
-    /// The feature of each instance, all below `n_features`.
-    ///
-    /// # Panics
-    /// If one is not.
-    pub fn new(features: &'a [u32], n_features: usize) -> Self {
-        assert!(features.iter().all(|&f| (f as usize) < n_features), "a feature is not below {n_features}");
-        Self { features, n_features }
-    }
-
-    /// Number of features that may occur.
-    pub fn n_features(&self) -> usize {
-        self.n_features
-    }
-
-    /// The row of instance `i`.
-    ///
-    /// # Panics
-    /// If there is none.
-    pub fn row(&self, i: usize) -> SparseRow<'a> {
-        SparseRow::from_checked(std::slice::from_ref(&self.features[i]), &[1.0])
-    }
-}
-
-impl Features<'_> {
-    /// Number of instances.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Sparse(rows) => rows.rows(),
-            Self::Dense(rows) => rows.len(),
-            Self::OneHot(rows) => rows.features.len(),
-        }
-    }
-
-    /// True when there is no instance.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Number of features, or of values of a vector.
-    pub fn width(&self) -> usize {
-        match self {
-            Self::Sparse(rows) => rows.cols(),
-            Self::Dense(rows) => rows.width(),
-            Self::OneHot(rows) => rows.n_features,
-        }
-    }
-
-    /// The first row with a value that is infinite or not a number.
-    fn not_finite(&self) -> Option<usize> {
-        (0..self.len()).find(|&i| {
-            let row = match self {
-                Self::Sparse(rows) => rows.row(i).values(),
-                Self::Dense(rows) => rows.row(i),
-                Self::OneHot(_) => &[],
-            };
-            row.iter().any(|v| !v.is_finite())
-        })
-    }
-}
+use xc_sparse::rows::InputKind;
+use xc_sparse::{DenseRows, SparseRow};
 
 /// Instances for training or evaluation: features, and the true outputs of each instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Examples<'a> {
-    features: Features<'a>,
+    features: Rows<'a>,
     targets: TargetRows<'a>,
 }
 
@@ -103,6 +26,9 @@ pub enum ExamplesError {
         /// Rows of targets.
         n_targets: usize,
     },
+    /// Texts, from which no encoder makes vectors.
+    #[error("instances are texts, expected features or vectors")]
+    Texts,
     /// A feature is infinite or not a number.
     #[error("row {row} has a feature that is not finite")]
     NotFinite {
@@ -115,13 +41,17 @@ impl<'a> Examples<'a> {
     /// Checks lengths and values. *Cost*: one pass over the features.
     ///
     /// # Errors
-    /// Lengths differ; a feature is not finite.
-    pub fn try_new(features: Features<'a>, targets: impl Into<TargetRows<'a>>) -> Result<Self, ExamplesError> {
+    /// Lengths differ; instances are texts; a feature is not finite.
+    pub fn try_new(features: Rows<'a>, targets: impl Into<TargetRows<'a>>) -> Result<Self, ExamplesError> {
         let targets = targets.into();
         if features.len() != targets.len() {
             return Err(ExamplesError::Length { n_features: features.len(), n_targets: targets.len() });
         }
-        if let Some(row) = features.not_finite() {
+        if features.kind() == InputKind::Text {
+            return Err(ExamplesError::Texts);
+        }
+        let is_wild = |&row: &usize| features.row(row).values().iter().any(|v| !v.is_finite());
+        if let Some(row) = (0..features.len()).find(is_wild) {
             return Err(ExamplesError::NotFinite { row });
         }
         Ok(Self { features, targets })
@@ -138,7 +68,7 @@ impl<'a> Examples<'a> {
     }
 
     /// The features.
-    pub fn features(&self) -> Features<'a> {
+    pub fn features(&self) -> Rows<'a> {
         self.features
     }
 
@@ -170,8 +100,8 @@ pub struct Batch {
 
 impl Batch {
     /// Empties the batch.
-    fn begin(&mut self, width: usize, is_dense: bool) {
-        (self.width, self.is_dense) = (width, is_dense);
+    fn begin(&mut self, width: usize, kind: InputKind) {
+        (self.width, self.is_dense) = (width, kind == InputKind::Dense);
         for list in [&mut self.target_ptr, &mut self.indptr] {
             list.clear();
             list.push(0);
@@ -183,43 +113,44 @@ impl Batch {
         self.dense.clear();
     }
 
-    fn push_sparse(&mut self, instance: u32, row: SparseRow<'_>) {
+    fn push(&mut self, instance: u32, row: Row<'_>) {
         self.instances.push(instance);
-        self.features.extend_from_slice(row.indices());
-        self.values.extend_from_slice(row.values());
-        self.indptr.push(self.features.len() as u32);
-        self.target_ptr.push(0);
-    }
-
-    fn push_dense(&mut self, instance: u32, row: &[f32]) {
-        self.instances.push(instance);
-        self.dense.extend_from_slice(row);
+        match row {
+            Row::Sparse(row) => {
+                self.features.extend_from_slice(row.indices());
+                self.values.extend_from_slice(row.values());
+                self.indptr.push(self.features.len() as u32);
+            }
+            Row::Dense(values) => self.dense.extend_from_slice(values),
+            Row::Text(_) => panic!("a text, expected features or a vector"),
+        }
         self.target_ptr.push(0);
     }
 
     /// Copies one query for prediction. It has the number 0.
     ///
     /// # Panics
-    /// If a feature is not below `n_features`.
-    pub fn fill_one(&mut self, query: SparseRow<'_>, n_features: usize) {
-        assert!(query.indices().iter().all(|&f| (f as usize) < n_features), "a feature is not below {n_features}");
-        self.begin(n_features, false);
-        self.push_sparse(0, query);
+    /// If a feature is not below `n_features`; if it is a vector of another width, or a text.
+    pub fn fill_one(&mut self, query: Row<'_>, n_features: usize) {
+        match query {
+            Row::Sparse(row) => {
+                let is_inside = row.indices().iter().all(|&f| (f as usize) < n_features);
+                assert!(is_inside, "a feature is not below {n_features}");
+            }
+            Row::Dense(values) => assert_eq!(values.len(), n_features, "values of a vector"),
+            Row::Text(_) => {}
+        }
+        self.begin(n_features, query.kind());
+        self.push(0, query);
     }
 
     /// Copies the features of the instances `rows` for prediction.
     ///
     /// # Panics
-    /// If a row does not exist.
-    pub fn fill_features(&mut self, features: Features<'_>, rows: impl ExactSizeIterator<Item = usize>) {
-        self.begin(features.width(), matches!(features, Features::Dense(_)));
-        for i in rows {
-            match features {
-                Features::Sparse(rows) => self.push_sparse(i as u32, rows.row(i)),
-                Features::Dense(rows) => self.push_dense(i as u32, rows.row(i)),
-                Features::OneHot(rows) => self.push_sparse(i as u32, rows.row(i)),
-            }
-        }
+    /// If a row does not exist, or is a text.
+    pub fn fill_features(&mut self, features: Rows<'_>, rows: impl ExactSizeIterator<Item = usize>) {
+        self.begin(features.width(), features.kind());
+        rows.for_each(|i| self.push(i as u32, features.row(i)));
     }
 
     /// Copies the instances `rows` with their targets and groups their entries by feature, for
@@ -347,7 +278,7 @@ mod tests {
     fn a_batch_shows_its_rows_by_instance_and_by_feature() {
         let x = CsrMatrix::from_checked((3, 9), vec![0, 2, 2, 3], vec![2, 7, 2], vec![0.5, 1.0, 2.0]);
         let y = LabelRows::from_lists([&[1u32, 3][..], &[], &[0]].map(<[u32]>::to_vec), 4).unwrap();
-        let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
+        let examples = Examples::try_new(Rows::Sparse(x.view()), &y).unwrap();
         let mut batch = Batch::default();
         batch.fill(&examples, &[2, 0]);
         assert_eq!((batch.len(), batch.width(), batch.instances()), (2, 9, &[2, 0][..]));
@@ -358,7 +289,7 @@ mod tests {
         assert_eq!(entries.of(0), (&[0, 1][..], &[2.0, 0.5][..]));
         assert_eq!((batch.targets().row(0), batch.targets().row(1)), (&[0][..], &[1, 3][..]));
         let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-        let examples = Examples::try_new(Features::Dense(DenseRows::new(&values, 2)), &y).unwrap();
+        let examples = Examples::try_new(Rows::Dense(DenseRows::new(&values, 2)), &y).unwrap();
         batch.fill(&examples, &[1, 2]);
         assert_eq!(batch.dense().unwrap().values(), [3.0, 4.0, 5.0, 6.0]);
         assert_eq!(batch.targets().instances(), [1, 2]);

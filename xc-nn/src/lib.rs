@@ -12,13 +12,13 @@
 //!
 //! ```
 //! use xc_sparse::{CsrMatrix, LabelRows};
-//! use xc_nn::{Activation, Batch, Examples, Features, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams};
+//! use xc_nn::{Activation, Batch, Examples, Rows, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams};
 //! use xc_nn::{encoder::Bag, head::Dense};
 //!
 //! // Four instances: instance i has the feature i and the label i / 2.
 //! let x = CsrMatrix::try_new((4, 4), vec![0, 1, 2, 3, 4], vec![0, 1, 2, 3], vec![1.0f32; 4])?;
 //! let y = LabelRows::from_lists([[0u32], [0], [1], [1]], 2)?;
-//! let examples = Examples::try_new(Features::Sparse(x.view()), &y)?;
+//! let examples = Examples::try_new(Rows::Sparse(x.view()), &y)?;
 //!
 //! let mut network = Network::new(Bag::new(4, 8, Activation::Relu, 0.0, 1), Dense::new(2, 8, 1));
 //! let rule = Rule { optimizer: Optimizer::adam(), rate: 0.05 };
@@ -57,7 +57,7 @@ mod targets;
 pub mod trainer;
 
 pub use activations::{Activation, Activations, Mode};
-pub use batch::{Batch, Examples, ExamplesError, Features, OneHot, Targets};
+pub use batch::{Batch, Examples, ExamplesError, Targets};
 pub use encoder::Encoder;
 pub use head::Head;
 pub use layer::Named;
@@ -71,6 +71,6 @@ pub use step::{Rule, Step, StepCost, StepError, StepParams, Update, in_memory};
 pub use targets::{TargetRows, Windows};
 #[cfg(feature = "train")]
 pub use trainer::{TrainParams, Trainer};
-pub use xc_sparse::DenseRows;
+pub use xc_sparse::rows::{DenseRows, OneHot, Row, Rows};
 /// The crates of the rows, indexes and tables in signatures here.
 pub use {xc_ann, xc_lsh, xc_sparse};

@@ -10,7 +10,7 @@
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use xc_nn::Features;
+use xc_nn::Rows;
 use xc_sparse::io::{ReadOptions, read_dataset};
 use xc_sparse::store::OpenMode;
 use xc_train::mach::MachContainer;
@@ -40,7 +40,7 @@ fn main() -> Result<(), Failure> {
     out.write_all(b"\x93NUMPY\x01\x00")?;
     out.write_all(&u16::try_from(header.len())?.to_le_bytes())?;
     out.write_all(header.as_bytes())?;
-    let queries = Features::Sparse(queries);
+    let queries = Rows::Sparse(queries);
     model.blocks(queries, |_, scores| scores.iter().try_for_each(|score| out.write_all(&score.to_le_bytes())))?;
     out.flush()?;
     Ok(())

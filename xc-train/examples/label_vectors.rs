@@ -8,11 +8,10 @@ use std::error::Error;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
-use xc_nn::Features;
 use xc_sparse::DenseMatrix;
 use xc_sparse::io::{Instances, read_instances, write_npy};
 use xc_train::classifier::Classifier;
-use xc_train::model::{Model, Queries};
+use xc_train::model::{Model, Rows};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -24,12 +23,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rows = match read_instances(Path::new(instances), &Default::default())? {
         Instances::Text(set) => {
             let texts: Vec<&str> = set.texts.iter().map(String::as_str).collect();
-            model.features(Queries::Text(&texts))?
+            model.features(Rows::Texts(&texts))?
         }
         Instances::Features(set) if model.pipeline().is_none() => set.features,
-        Instances::Features(set) => model.features(Queries::Sparse(set.features.view()))?,
+        Instances::Features(set) => model.features(Rows::Sparse(set.features.view()))?,
     };
-    let queries = classifier.query_vectors(Features::Sparse(rows.view()), 1.0);
+    let queries = classifier.query_vectors(Rows::Sparse(rows.view()), 1.0);
     for (name, vectors) in [("base.npy", classifier.label_vectors(1.0)?), ("query.npy", queries)] {
         let DenseMatrix { rows, columns, values } = vectors;
         write_npy(&mut BufWriter::new(File::create(Path::new(folder).join(name))?), rows, columns, &values)?;

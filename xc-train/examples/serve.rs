@@ -3,14 +3,14 @@
 //! `text.model`.
 
 use std::io::{BufRead, Write};
-use xc_train::model::{Answer, Model, Query, QueryOptions, Scratch};
+use xc_train::model::{Answer, Model, QueryOptions, Row, Scratch};
 
 /// Answers every line of `texts` with the names of its best labels.
 pub(crate) fn serve(model: &Model, texts: impl BufRead, mut out: impl Write) -> Result<(), Box<dyn std::error::Error>> {
     let names = model.label_names()?.ok_or("no label names in this model; train with --label-names")?;
     let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
     for text in texts.lines() {
-        model.predict(&Query::Text(&text?), &QueryOptions::top(3), &mut scratch, &mut answer)?;
+        model.predict(&Row::Text(&text?), &QueryOptions::top(3), &mut scratch, &mut answer)?;
         let best = answer.labels.iter().map(|s| format!("{} {:.2}", names[s.label as usize], s.score));
         writeln!(out, "{}", best.collect::<Vec<_>>().join(", "))?;
     }

@@ -222,7 +222,7 @@ fn network<H: Head<Input = Activations>>(head: H) -> OwnNetwork<H> {
 
 fn train<H: Head<Input = Activations>>(network: &mut OwnNetwork<H>, loss: Loss) -> Result<(), Box<dyn Error>> {
     let (x, y) = data(1500, 1)?;
-    let examples = Examples::try_new(Features::Dense(DenseRows::new(&x, WIDTH)), &y)?;
+    let examples = Examples::try_new(Rows::Dense(DenseRows::new(&x, WIDTH)), &y)?;
     let rule = Rule { optimizer: Optimizer::adam(), rate: 0.01 };
     network.prepare(rule.optimizer, rule.optimizer);
     let (mut batch, mut scratch) = (Batch::default(), Scratch::default());
@@ -238,7 +238,7 @@ fn train<H: Head<Input = Activations>>(network: &mut OwnNetwork<H>, loss: Loss) 
 fn answers<H: Head<Input = Activations>>(network: &OwnNetwork<H>) -> Result<(RankedBatch, LabelRows), Box<dyn Error>> {
     let (x, y) = data(500, 2)?;
     let (mut batch, mut ranked) = (Batch::default(), Ranked::default());
-    let examples = Examples::try_new(Features::Dense(DenseRows::new(&x, WIDTH)), &y)?;
+    let examples = Examples::try_new(Rows::Dense(DenseRows::new(&x, WIDTH)), &y)?;
     batch.fill(&examples, &(0..500).collect::<Vec<_>>());
     network.rank(&batch, None, 5, &mut Scratch::default(), &mut ranked)?;
     Ok((ranked.best, y))

@@ -10,7 +10,7 @@ use xc_train::blend::fit::FitParams;
 use xc_train::calibrate::fit::CalibrateParams;
 use xc_train::fit::data::NamesFile;
 use xc_train::fit::tune::Tuning;
-use xc_train::fit::{self, Arrays, Context, Files, FitErrorKind, HeldOut, Place, Rows, Silent, Source, Training};
+use xc_train::fit::{self, Arrays, Context, Files, FitErrorKind, HeldOut, OwnedRows, Place, Silent, Source, Training};
 
 /// Text in which the words of an instance name its labels.
 fn texts() -> (Vec<String>, LabelRows) {
@@ -119,7 +119,7 @@ fn arrays_give_the_model_of_files_for_every_kind_and_no_global_pool_is_made() {
         same(&from_file, &from_arrays, &format!("{kind}, rows"));
 
         let names = names.clone();
-        let arrays = Arrays::new(Rows::Texts(texts.clone()), labels.clone()).with_names(names);
+        let arrays = Arrays::new(OwnedRows::Texts(texts.clone()), labels.clone()).with_names(names);
         let names = NamesFile { path: Some(of_names.clone()), ..NamesFile::default() };
         let files = Files { train: of_texts.clone(), names, ..Files::default() };
         let from_file = trained(kind, files.into(), settings, folder.path());
@@ -143,7 +143,8 @@ fn arrays_give_the_model_of_files_for_every_kind_and_no_global_pool_is_made() {
         let from_arrays = trained(kind, (vectors.clone(), labels.clone()).into(), &settings, folder.path());
         same(&from_file, &from_arrays, &format!("{kind}, vectors"));
     }
-    let words = Arrays::new(Rows::Texts(texts.clone()), LabelRows::from_lists(vec![vec![]; texts.len()], 0).unwrap());
+    let words =
+        Arrays::new(OwnedRows::Texts(texts.clone()), LabelRows::from_lists(vec![vec![]; texts.len()], 0).unwrap());
     let of_words = folder.path().join("words.txt");
     std::fs::write(&of_words, texts.join("\n")).unwrap();
     let settings = [("epochs", "1"), ("network.widths", "8")];
@@ -221,6 +222,6 @@ fn what_cannot_be_is_said_by_the_name_of_the_setting_and_the_rows() {
     assert!(wrong("tree", &[], (texts.clone(), fewer).into()).contains("240 instances and 3 rows of labels"));
     let none = LabelRows::from_lists(vec![vec![]; 240], 2).unwrap();
     assert!(wrong("lns", &[], (texts.clone(), none).into()).contains("at least one label is expected"));
-    let names = Arrays::new(Rows::Texts(texts.clone()), labels.clone()).with_names(vec!["a".to_owned(); 16]);
+    let names = Arrays::new(OwnedRows::Texts(texts.clone()), labels.clone()).with_names(vec!["a".to_owned(); 16]);
     assert!(wrong("lns", &[], names.into()).starts_with("label names: "));
 }

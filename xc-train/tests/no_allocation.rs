@@ -11,7 +11,7 @@ use xc_nn::Loss;
 use xc_sparse::DType;
 use xc_train::blend::RuleKind;
 use xc_train::classifier;
-use xc_train::model::{Answer, Candidates, Excluded, InputKind, Model, Query, QueryOptions, Scratch};
+use xc_train::model::{Answer, Candidates, Excluded, InputKind, Model, QueryOptions, Row, Scratch};
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -42,10 +42,10 @@ fn asked_without_allocating(model: &Model, options: &QueryOptions<'_>) {
     let texts = ["alpha1 beta1 gamma1 delta", "alpha17", ""];
     let rows = folders::rows(9);
     let vectors: Vec<f32> = (0..4 * WIDTH).map(|i| (i % 7) as f32 - 3.0).collect();
-    let queries: Vec<Query<'_>> = match model.describe().takes {
-        InputKind::Text => texts.iter().map(|text| Query::Text(text)).chain([Query::Fields(&texts)]).collect(),
-        InputKind::Sparse => (0..rows.rows()).map(|i| Query::Sparse(rows.view().row(i))).collect(),
-        InputKind::Dense => vectors.chunks(WIDTH).map(Query::Dense).collect(),
+    let queries: Vec<Row<'_>> = match model.describe().takes {
+        InputKind::Text => texts.iter().map(|text| Row::Text(text)).collect(),
+        InputKind::Sparse => (0..rows.rows()).map(|i| Row::Sparse(rows.view().row(i))).collect(),
+        InputKind::Dense => vectors.chunks(WIDTH).map(Row::Dense).collect(),
     };
     let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
     for query in &queries {
@@ -114,7 +114,7 @@ fn candidates_that_change_from_query_to_query() {
             [(0..n / 2).collect(), (0..n).step_by(3).collect(), vec![n - 1, 0], (1..n).step_by(2).skip(3).collect()];
         let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
         let mut ask = |labels: &[u32], at: usize| {
-            let query = Query::Sparse(rows.view().row(at));
+            let query = Row::Sparse(rows.view().row(at));
             let options = QueryOptions { candidates: Candidates::Labels(labels), ..QueryOptions::top(5) };
             model.predict(&query, &options, &mut scratch, &mut answer).unwrap();
             assert!(!answer.labels.is_empty() && answer.labels.iter().all(|s| labels.contains(&s.label)));

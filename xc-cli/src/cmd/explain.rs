@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use xc_hash::text::Featurizer;
 use xc_train::Model;
 use xc_train::model::BatchError;
-use xc_train::model::explain::{ExplainOptions, Explanation, Feature, MAX_FEATURES};
+use xc_train::model::explain::{ExplainOptions, Explanation, Feature};
 
 /// Explain why a label has its score: what becomes of it without each feature
 ///
@@ -74,13 +74,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let input = args.input.display().to_string();
     let mut queries = Queries::open(&args.input, &args.format.settings(), &model)?;
     let mut out = Output::create(Path::new("-"))?;
-    let options = ExplainOptions { n_features: MAX_FEATURES, raw: args.raw_scores };
+    let options = ExplainOptions { raw: args.raw_scores, ..ExplainOptions::default() };
     let mut number = 0;
     while let Some(batch) = queries.next_batch(BATCH)? {
         for at in 0..batch.len() {
             for &label in &labels {
                 context.check_interrupt()?;
-                let explain = || batch.ask(|queries| model.explain(&queries.get(at), label, &options));
+                let explain = || batch.with(|rows| model.explain(&rows.row(at), label, &options));
                 let failed = |source| query_error(&BatchError { query: 0, source }, number, &input);
                 let explanation = context.on_threads(explain).map_err(failed)?;
                 let name = names.as_ref().map(|names| &*names.names()[label as usize]);

@@ -4,8 +4,8 @@ mod args;
 
 pub(crate) use args::{InputArgs, NamesArgs, OfData, OfTokens, RowArgs, TextArgs};
 pub(crate) use xc_train::fit::data::{
-    Dataset, Making, Queries, QueryRows, label_format, label_of, read_label_set, read_labelled, read_rows,
-    read_side_file, report_unseen, require_labels, strings_for, without_mark,
+    Dataset, Making, Queries, label_format, label_of, read_label_set, read_labelled, read_rows, read_side_file,
+    report_unseen, require_labels, strings_for, without_mark,
 };
 pub(crate) use xc_train::settings::input::InputSettings;
 pub(crate) use xc_train::settings::text::sizes_of_preset;

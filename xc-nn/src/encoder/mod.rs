@@ -3,14 +3,14 @@
 //! ```
 //! use xc_sparse::{CsrMatrix, LabelRows};
 //! use xc_nn::encoder::{Bag, Stack};
-//! use xc_nn::{Activation, Activations, Batch, Encoder, Examples, Features, Mode};
+//! use xc_nn::{Activation, Activations, Batch, Encoder, Examples, Rows, Mode};
 //!
 //! // Four features, embedded in 8 values and summed; a layer of 3 above.
 //! let encoder = Stack::new(Bag::new(4, 8, Activation::Relu, 0.0, 1)).push(3, Activation::Relu, 0.0, 1);
 //! let x = CsrMatrix::try_new((2, 4), vec![0, 1, 3], vec![2, 0, 3], vec![1.0, 0.5, 0.5])?;
 //! let y = LabelRows::from_lists([[0], [0]], 1)?;
 //! let mut batch = Batch::default();
-//! batch.fill(&Examples::try_new(Features::Sparse(x.view()), &y)?, &[0, 1]);
+//! batch.fill(&Examples::try_new(Rows::Sparse(x.view()), &y)?, &[0, 1]);
 //!
 //! let mut vectors = Activations::default();
 //! encoder.forward(&batch, Mode::Predict, &mut vectors, &mut Default::default())?;

@@ -4,11 +4,11 @@
 //! use xc_sparse::{DenseRows, LabelRows};
 //! use xc_nn::encoder::Precomputed;
 //! use xc_nn::head::{Dense, Ranked};
-//! use xc_nn::{Batch, Examples, Features, Init, Network, Scratch};
+//! use xc_nn::{Batch, Examples, Rows, Init, Network, Scratch};
 //!
 //! // Vectors that were computed elsewhere, below a layer of three outputs whose weights are still 0.
 //! let (vectors, labels) = ([1.0, 0.0, 0.0, 1.0], LabelRows::from_lists([[2], [1]], 3)?);
-//! let examples = Examples::try_new(Features::Dense(DenseRows::new(&vectors, 2)), &labels)?;
+//! let examples = Examples::try_new(Rows::Dense(DenseRows::new(&vectors, 2)), &labels)?;
 //! let mut head = Dense::new(3, 2, Init::Zeros);
 //! head.bias_mut().copy_from_slice(&[0.1, 0.5, 0.3]);
 //! let network = Network::new(Precomputed::new(2), head);

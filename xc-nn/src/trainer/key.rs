@@ -1,7 +1,7 @@
 //! What a checkpoint belongs to.
 
 use super::{Subset, Trainer};
-use crate::Features;
+use crate::Rows;
 use serde::Serialize;
 use xc_sparse::store::{CheckpointKey, Layout};
 
@@ -37,12 +37,13 @@ impl Trainer<'_> {
             let mut labels = Vec::new();
             for i in sample.rows().iter().map(|&i| i as usize) {
                 match examples.features() {
-                    Features::Sparse(rows) => {
+                    Rows::Sparse(rows) => {
                         key.bytes(bytemuck::cast_slice(rows.row(i).indices()));
                         key.bytes(bytemuck::cast_slice(rows.row(i).values()));
                     }
-                    Features::Dense(rows) => key.bytes(bytemuck::cast_slice(rows.row(i))),
-                    Features::OneHot(rows) => key.bytes(bytemuck::cast_slice(rows.row(i).indices())),
+                    Rows::Dense(rows) => key.bytes(bytemuck::cast_slice(rows.row(i))),
+                    Rows::Texts(texts) => key.bytes(texts[i].as_bytes()),
+                    Rows::OneHot(rows) => key.bytes(bytemuck::cast_slice(rows.row(i).indices())),
                 }
                 labels.clear();
                 examples.targets().append(i, &mut labels);

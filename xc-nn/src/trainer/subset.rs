@@ -1,6 +1,6 @@
 //! Which instances are learned from, in which order, and the thread that gathers them.
 
-use crate::{Batch, Examples, Features};
+use crate::{Batch, Examples};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread::Scope;
 use xc_hash::stream::{Order, Purpose, Stream, name};
@@ -57,8 +57,7 @@ impl<'a> Subset<'a> {
     /// Whether a row has no answer, whatever the network makes of it.
     pub(super) fn is_unanswered(&self, row: u32) -> bool {
         let row = row as usize;
-        self.of_texts
-            && matches!(self.examples.features(), Features::Sparse(rows) if rows.row(row).indices().is_empty())
+        self.of_texts && self.examples.features().row(row).sparse().is_ok_and(|row| row.indices().is_empty())
     }
 
     /// As [`Subset::split`], of these rows. Texts of labels are never held out.
@@ -156,13 +155,14 @@ impl Prefetch {
 mod tests {
     use super::*;
     use crate::DenseRows;
+    use crate::Rows;
     use xc_sparse::LabelRows;
 
     #[test]
     fn a_split_parts_all_rows_and_an_order_permutes_them() {
         let targets = LabelRows::from_lists((0..101u32).map(|i| [i % 3]), 3).unwrap();
         let values: Vec<f32> = (0..101).map(|i| i as f32).collect();
-        let examples = Examples::try_new(Features::Dense(DenseRows::new(&values, 1)), &targets).unwrap();
+        let examples = Examples::try_new(Rows::Dense(DenseRows::new(&values, 1)), &targets).unwrap();
         let (train, validation) = Subset::split(examples, 0.2, 5);
         assert_eq!(validation.rows().len(), 20);
         let mut all = [train.rows(), validation.rows()].concat();

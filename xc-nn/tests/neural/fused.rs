@@ -6,8 +6,8 @@ use xc_nn::encoder::{Bag, Precomputed, Stack};
 use xc_nn::head::{Dense, DenseScratch};
 use xc_nn::state::State;
 use xc_nn::{
-    Activation, Activations, Batch, DenseRows, Encoder, Examples, Features, Head, Loss, Mode, Named, Network,
-    Optimizer, Parameter, Rule, Scratch, Step, StepError, StepParams, Targets, Update,
+    Activation, Activations, Batch, DenseRows, Encoder, Examples, Head, Loss, Mode, Named, Network, Optimizer,
+    Parameter, Rows, Rule, Scratch, Step, StepError, StepParams, Targets, Update,
 };
 use xc_sparse::LabelRows;
 
@@ -117,7 +117,7 @@ fn values<E: Encoder, H: Head<Input = E::Output>>(network: &Network<E, H>) -> Ve
 #[test]
 fn a_fused_step_is_called_unless_gradients_are_clipped() {
     let (x, y) = (features(23, 30), targets(23, 9));
-    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
+    let examples = Examples::try_new(Rows::Sparse(x.view()), &y).unwrap();
     let bag = || Bag::new(30, 6, Activation::Relu, 0.2, 1);
     let mut network = Network::new(bag(), Fused::new(9, 6));
     let mut plain = Network::new(bag(), Dense::new(9, 6, 1));
@@ -140,7 +140,7 @@ fn a_fused_step_is_called_unless_gradients_are_clipped() {
 #[test]
 fn after_a_loss_that_is_not_finite_the_encoder_is_as_it_was() {
     let (x, y) = (features(23, 30), targets(23, 9));
-    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
+    let examples = Examples::try_new(Rows::Sparse(x.view()), &y).unwrap();
     let mut network = Network::new(Bag::new(30, 6, Activation::Relu, 0.0, 1), Fused::new(9, 6));
     network.parameters_mut()[2].parameter.values_mut()[0] = f32::NAN;
     let before = values(&network);
@@ -200,7 +200,7 @@ impl State for Deaf {
 fn where_nothing_learns_no_gradient_is_asked_for() {
     let dense: Vec<f32> = (0..17 * 6).map(|i| ((i * 7) % 11) as f32 / 5.0 - 1.0).collect();
     let y: LabelRows = targets(17, 5);
-    let examples = Examples::try_new(Features::Dense(DenseRows::new(&dense, 6)), &y).unwrap();
+    let examples = Examples::try_new(Rows::Dense(DenseRows::new(&dense, 6)), &y).unwrap();
     let batch = batch(&examples);
     let deaf = || Deaf(Precomputed::new(6));
     for (clip, n_steps) in [(None, 1), (Some(0.01), 0)] {
@@ -229,7 +229,7 @@ fn where_nothing_learns_no_gradient_is_asked_for() {
 #[test]
 fn encoder_and_head_learn_by_rules_of_their_own() {
     let (x, y) = (features(23, 30), targets(23, 9));
-    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
+    let examples = Examples::try_new(Rows::Sparse(x.view()), &y).unwrap();
     let batch = batch(&examples);
     let start = Network::new(Bag::new(30, 6, Activation::Relu, 0.0, 1), Dense::new(9, 6, 1));
     // What two steps make of each part. The loss of the first one has the same gradients whatever
@@ -312,7 +312,7 @@ impl State for Failing {
 fn a_phase_that_fails_is_named_with_its_cause() {
     let dense = [0.5f32; 17 * 6];
     let y: LabelRows = targets(17, 5);
-    let examples = Examples::try_new(Features::Dense(DenseRows::new(&dense, 6)), &y).unwrap();
+    let examples = Examples::try_new(Rows::Dense(DenseRows::new(&dense, 6)), &y).unwrap();
     let batch = batch(&examples);
     for phase in ["forward", "backward", "squared_norm", "update"] {
         for clip in [None, Some(1.0)] {

@@ -6,7 +6,7 @@ use xc_nn::encoder::{Bag, Precomputed, Stack};
 use xc_nn::head::Dense;
 use xc_nn::state::State;
 use xc_nn::{
-    Activation, Activations, Batch, DenseRows, Encoder, Examples, Features, Head, Loss, Mode, Network, Optimizer, Rule,
+    Activation, Activations, Batch, DenseRows, Encoder, Examples, Head, Loss, Mode, Network, Optimizer, Rows, Rule,
     Scratch, Step, StepParams,
 };
 use xc_sparse::{CsrMatrix, LabelRows};
@@ -95,7 +95,7 @@ fn dense(x: &CsrMatrix) -> Vec<f32> {
 #[test]
 fn bag_and_head() {
     let (x, y) = (features(23, 30), targets(23, 9));
-    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
+    let examples = Examples::try_new(Rows::Sparse(x.view()), &y).unwrap();
     for activation in [Activation::Identity, Activation::Relu] {
         let network = Network::new(Bag::new(30, 6, activation, 0.0, 1), Dense::new(9, 6, 1));
         check(network, &batch(&examples), &x, &y, activation == Activation::Relu);
@@ -105,7 +105,7 @@ fn bag_and_head() {
 #[test]
 fn bag_and_two_layers() {
     let (x, y) = (features(14, 12), targets(14, 7));
-    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
+    let examples = Examples::try_new(Rows::Sparse(x.view()), &y).unwrap();
     let encoder = Stack::new(Bag::new(12, 5, Activation::Relu, 0.0, 5));
     let encoder = encoder.push(8, Activation::Relu, 0.0, 5).push(4, Activation::Relu, 0.0, 5);
     check(Network::new(encoder, Dense::new(7, 4, 5)), &batch(&examples), &x, &y, true);
@@ -115,7 +115,7 @@ fn bag_and_two_layers() {
 fn precomputed_vectors_and_a_layer() {
     let (x, y) = (features(11, 6), targets(11, 5));
     let dense = dense(&x);
-    let examples = Examples::try_new(Features::Dense(DenseRows::new(&dense, 6)), &y).unwrap();
+    let examples = Examples::try_new(Rows::Dense(DenseRows::new(&dense, 6)), &y).unwrap();
     let encoder = Stack::new(Precomputed::new(6)).push(7, Activation::Relu, 0.0, 3);
     check(Network::new(encoder, Dense::new(5, 7, 3)), &batch(&examples), &x, &y, true);
     check(Network::new(Precomputed::new(6), Dense::new(5, 6, 3)), &batch(&examples), &x, &y, false);
@@ -124,7 +124,7 @@ fn precomputed_vectors_and_a_layer() {
 #[test]
 fn dropout_goes_through_the_gradient() {
     let (x, y) = (features(40, 20), targets(40, 6));
-    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
+    let examples = Examples::try_new(Rows::Sparse(x.view()), &y).unwrap();
     let batch = batch(&examples);
     for activation in [Activation::Identity, Activation::Relu] {
         let encoder = Stack::new(Bag::new(20, 8, activation, 0.4, 5)).push(8, activation, 0.3, 5);
@@ -136,7 +136,7 @@ fn dropout_goes_through_the_gradient() {
 fn dropout_of_precomputed_vectors_goes_through_the_gradient() {
     let (x, y) = (features(40, 20), targets(40, 6));
     let dense = dense(&x);
-    let examples = Examples::try_new(Features::Dense(DenseRows::new(&dense, 20)), &y).unwrap();
+    let examples = Examples::try_new(Rows::Dense(DenseRows::new(&dense, 20)), &y).unwrap();
     let batch = batch(&examples);
     let vectors = || Precomputed::new(20).with_dropout(0.4);
     check_masked(Network::new(vectors(), Dense::new(6, 20, 5)), &batch, Activation::Identity);
@@ -194,7 +194,7 @@ fn check_masked<E: Encoder<Output = Activations> + Clone>(
 #[test]
 fn clipping_shortens_the_whole_gradient() {
     let (x, y) = (features(23, 30), targets(23, 9));
-    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
+    let examples = Examples::try_new(Rows::Sparse(x.view()), &y).unwrap();
     let encoder = Stack::new(Bag::new(30, 6, Activation::Relu, 0.2, 1)).push(5, Activation::Relu, 0.1, 1);
     let network = Network::new(encoder, Dense::new(9, 5, 1));
     let batch = batch(&examples);
@@ -212,7 +212,7 @@ fn clipping_shortens_the_whole_gradient() {
 #[test]
 fn a_loss_that_is_not_finite_changes_nothing() {
     let (x, y) = (features(23, 30), targets(23, 9));
-    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
+    let examples = Examples::try_new(Rows::Sparse(x.view()), &y).unwrap();
     let mut network = Network::new(Bag::new(30, 6, Activation::Relu, 0.0, 1), Dense::new(9, 6, 1));
     for named in network.parameters_mut() {
         if named.name == "head.bias" {

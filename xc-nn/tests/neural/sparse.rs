@@ -13,7 +13,7 @@ use xc_nn::schedule::Constant;
 use xc_nn::state::{Role, Snapshot, State};
 use xc_nn::trainer::{CHECKPOINT, CheckpointAt, Event, Keep, Observer, STATE, Silent, Subset, TrainError};
 use xc_nn::{
-    Activation, Activations, Batch, DenseRows, Examples, Features, Head, Init, Loss, Mode, Network, Optimizer, Rule,
+    Activation, Activations, Batch, DenseRows, Examples, Head, Init, Loss, Mode, Network, Optimizer, Rows, Rule,
     Scratch, Step, StepParams, TrainParams, Trainer, Update,
 };
 use xc_sparse::Cancel;
@@ -64,7 +64,7 @@ impl Data {
     }
 
     pub(crate) fn examples(&self) -> Examples<'_> {
-        Examples::try_new(Features::Dense(DenseRows::new(&self.values, self.width)), &self.targets).unwrap()
+        Examples::try_new(Rows::Dense(DenseRows::new(&self.values, self.width)), &self.targets).unwrap()
     }
 
     pub(crate) fn input(&self) -> Activations {

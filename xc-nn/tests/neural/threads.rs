@@ -3,14 +3,14 @@
 use crate::reference::{features, targets};
 use xc_nn::encoder::{Bag, Stack};
 use xc_nn::head::Dense;
-use xc_nn::{Activation, Batch, Examples, Features, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams};
+use xc_nn::{Activation, Batch, Examples, Loss, Network, Optimizer, Rows, Rule, Scratch, Step, StepParams};
 
 fn bytes_after_training(threads: usize, loss: Loss, optimizer: Optimizer, clip_norm: Option<f64>) -> Vec<u32> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
         let (n, n_features, n_outputs) = (150, 400, 130);
         let (x, y) = (features(n, n_features), targets(n, n_outputs));
-        let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
+        let examples = Examples::try_new(Rows::Sparse(x.view()), &y).unwrap();
         let encoder = Stack::new(Bag::new(n_features, 33, Activation::Relu, 0.1, 1));
         let mut network = Network::new(encoder.push(65, Activation::Relu, 0.2, 1), Dense::new(n_outputs, 65, 1));
         network.prepare(optimizer, optimizer);

@@ -13,7 +13,7 @@ use xc_nn::trainer::{
     CHECKPOINT, CheckpointAt, EarlyStopping, Event, Keep, Monitor, Observer, PatienceFrom, STATE, Silent, Subset,
     TrainError, ValidationParams, evaluate,
 };
-use xc_nn::{Activation, Examples, Features, Loss, Network, Optimizer, TrainParams, Trainer};
+use xc_nn::{Activation, Examples, Loss, Network, Optimizer, Rows, TrainParams, Trainer};
 use xc_sparse::Cancel;
 use xc_sparse::store::{ArrayRef, CheckpointError, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows};
@@ -33,7 +33,7 @@ impl Data {
     }
 
     fn examples(&self) -> Examples<'_> {
-        Examples::try_new(Features::Sparse(self.x.view()), &self.y).unwrap()
+        Examples::try_new(Rows::Sparse(self.x.view()), &self.y).unwrap()
     }
 }
 
@@ -414,7 +414,7 @@ fn it_reaches_the_answer_where_one_feature_says_it_all() {
         vec![1.0; rows],
     );
     let y = LabelRows::from_lists((0..rows as u32).map(|i| [(i % 20) * 7 % 20]), 20).unwrap();
-    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
+    let examples = Examples::try_new(Rows::Sparse(x.view()), &y).unwrap();
     let mut constant = Constant;
     let optimizer = Optimizer::adam();
     let mut trainer = Trainer {

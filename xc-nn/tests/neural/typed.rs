@@ -15,7 +15,7 @@ use xc_nn::state::{
 };
 use xc_nn::trainer::{CHECKPOINT, CheckpointAt, Event, Keep, Observer, STATE, Silent, Subset, Summary, TrainError};
 use xc_nn::{
-    Activation, Activations, Examples, Features, Head, Loss, Mode, Named, Network, Optimizer, Parameter, StepError,
+    Activation, Activations, Examples, Head, Loss, Mode, Named, Network, Optimizer, Parameter, Rows, StepError,
     Targets, TrainParams, Trainer, Update,
 };
 use xc_sparse::Cancel;
@@ -157,7 +157,7 @@ impl Observer for StopAfter {
 /// One run of at most `steps` steps with a checkpoint; the network afterwards.
 fn run(folder: &Path, head: Counting, keep: Keep, steps: u64) -> (Net, Result<Summary, TrainError>) {
     let (x, y) = (features(60, 30), targets(60, 9));
-    let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
+    let examples = Examples::try_new(Rows::Sparse(x.view()), &y).unwrap();
     let (train, validation) = Subset::split(examples, 0.2, 1);
     let mut schedule = HalveOnPlateau::new(1);
     let place = CheckpointFolder::claim(folder, CHECKPOINT).unwrap();
@@ -256,7 +256,7 @@ fn keys_follow_the_model_the_settings_the_rows_and_their_contents() {
     let mut other = x.clone();
     other.data_mut()[7] += 0.5;
     let key = |model: &[u64], epochs: u32, x: &xc_sparse::CsrMatrix, seed: u64, schedule: &mut HalveOnPlateau| {
-        let examples = Examples::try_new(Features::Sparse(x.view()), &y).unwrap();
+        let examples = Examples::try_new(Rows::Sparse(x.view()), &y).unwrap();
         let (train, validation) = Subset::split(examples, 0.2, seed);
         let trainer = Trainer {
             loss: Loss::Bce,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
-use xc_nn::{Features as Rows, Loss};
+use xc_nn::{Loss, Rows};
 use xc_sparse::DenseRows;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, Scored, rank_order};

@@ -1,7 +1,8 @@
 //! What memory training will take, before any of it is taken.
 
+use super::InputKind;
 use super::learning::ConnectionLearning;
-use super::params::{ClassifierParams, HeadParams, InputKind, SparseHeadParams, Wiring};
+use super::params::{ClassifierParams, HeadParams, SparseHeadParams, Wiring};
 use xc_nn::encoder::lsa;
 use xc_nn::head::{Sampled, Sparse};
 use xc_nn::optim::Moments;
@@ -115,16 +116,13 @@ impl ClassifierParams {
                 (values, moments, buffers)
             }
         };
-        let input = self.encoder.input();
-        let lowest = match input {
-            InputKind::Sparse => self.encoder.widths()[0],
-            InputKind::Dense => n_features,
-        };
+        let of_vectors = self.encoder.input() == InputKind::Dense;
+        let lowest = if of_vectors { n_features } else { self.encoder.widths()[0] };
         // Values and gradients of each layer, a gradient above all, and three batches of vectors
         // that are gathered ahead.
         let hidden = self.encoder.layer_widths().fold(lowest, usize::saturating_add);
         let units = hidden.saturating_mul(2).saturating_add(width);
-        let ahead = if input == InputKind::Dense { n_features.saturating_mul(3) } else { 0 };
+        let ahead = if of_vectors { n_features.saturating_mul(3) } else { 0 };
         let step = product(&[4, batch_size, units.saturating_add(ahead)]).saturating_add(head_buffers);
         let parameters = encoder.saturating_add(head);
         let shapes = self.encoder_shapes(n_features);

@@ -14,13 +14,13 @@
 //! ```
 //! use xc_sparse::{CsrMatrix, LabelRows};
 //! use xc_train::classifier::{Classifier, Only, preset};
-//! use xc_nn::Features;
+//! use xc_nn::Rows;
 //!
 //! let mut params = preset::dense().params;
 //! *params.encoder.widths_mut() = vec![8];
 //! let model = Classifier::new(preset::DENSE, 100, 20, params)?;
 //! let queries = CsrMatrix::try_new((1, 100), vec![0, 2], vec![3, 70], vec![0.6, 0.8])?;
-//! let queries = Features::Sparse(queries.view());
+//! let queries = Rows::Sparse(queries.view());
 //! let answers = model.predict(queries, 5, Only::All, &mut Default::default())?;
 //! assert_eq!(answers.row(0).len(), 5);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -61,13 +61,14 @@ pub use memory::{Memory, Workload};
 pub use nearest::{LabelIndex, LabelIndexError};
 pub use output::{Output, OutputScratch};
 pub use params::{
-    BagParams, CandidateHeadParams, ClassifierParams, EncoderParams, HeadParams, InputKind, MAX_UNITS,
-    SparseHeadParams, VectorsParams, Wiring,
+    BagParams, CandidateHeadParams, ClassifierParams, EncoderParams, HeadParams, MAX_UNITS, SparseHeadParams,
+    VectorsParams, Wiring,
 };
 pub use precision_fit::LostPrecision;
 pub(crate) use predict::Logits;
-pub use predict::{Only, PredictError, PredictScratch, QueryRow};
+pub use predict::{Only, PredictError, PredictScratch};
 pub use preset::Preset;
+pub use xc_sparse::rows::InputKind;
 
 use thiserror::Error;
 use xc_nn::encoder::Stack;

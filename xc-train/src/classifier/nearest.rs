@@ -19,7 +19,7 @@ use xc_nn::head::sparse::OneScratch;
 use xc_nn::in_memory;
 use xc_nn::label_rows::BiasCoordinate;
 use xc_nn::sampler::LabelWeights;
-use xc_nn::{Activations, Batch, Encoder, Features, Loss, Mode};
+use xc_nn::{Activations, Batch, Encoder, Loss, Mode, Rows};
 use xc_sparse::buffer::FloatSlice;
 use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
@@ -111,7 +111,7 @@ impl Classifier {
     ///
     /// # Panics
     /// If queries are not what the classifier takes.
-    pub fn query_vectors(&self, queries: Features<'_>, scale: f32) -> DenseMatrix {
+    pub fn query_vectors(&self, queries: Rows<'_>, scale: f32) -> DenseMatrix {
         let (mut batch, mut units) = (Batch::default(), Activations::default());
         let mut scratch = <Stack<super::Input> as Encoder>::Scratch::default();
         let (width, mut values) = (self.n_units(), Vec::new());
@@ -124,7 +124,7 @@ impl Classifier {
     }
 
     /// The last values of labels and of queries that are in balance.
-    fn balance(&self, queries: Option<Features<'_>>) -> Result<f32, LabelIndexError> {
+    fn balance(&self, queries: Option<Rows<'_>>) -> Result<f32, LabelIndexError> {
         let units = queries.map(|queries| self.query_vectors(queries, 0.0));
         Ok(BiasCoordinate::balanced(self.label_weights()?, units.as_ref().map(DenseMatrix::view)).scale)
     }
@@ -143,7 +143,7 @@ impl Classifier {
     /// If queries are not what the classifier takes.
     pub fn build_index(
         &self,
-        queries: Option<Features<'_>>,
+        queries: Option<Rows<'_>>,
         params: &BuildParams,
         observer: &dyn Observer,
     ) -> Result<LabelIndex, LabelIndexError> {
@@ -182,7 +182,7 @@ impl Classifier {
     pub fn refresh_index(
         &self,
         index: &mut LabelIndex,
-        queries: Option<Features<'_>>,
+        queries: Option<Rows<'_>>,
         policy: Option<Refresh>,
         observer: &dyn Observer,
     ) -> Result<Option<Refreshed>, LabelIndexError> {

@@ -2,7 +2,7 @@
 
 use super::error::{ClassifierParamsError, number};
 use super::learning::{EmbeddingInit, LearningParams};
-use super::{Input, Output};
+use super::{Input, InputKind, Output};
 use serde::{Deserialize, Deserializer, Serialize};
 use xc_nn::encoder::{Bag, Precomputed, Stack};
 use xc_nn::head::sparse::{Screening, SparseParams};
@@ -30,16 +30,6 @@ pub struct ClassifierParams {
     /// What trainers alone read.
     #[serde(skip)]
     pub learning: LearningParams,
-}
-
-/// What an instance is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum InputKind {
-    /// Weighted features: their embeddings are learned and summed.
-    Sparse,
-    /// A vector that was computed elsewhere.
-    Dense,
 }
 
 /// Units of a layer, at most: products of the sizes of a network are numbers then.

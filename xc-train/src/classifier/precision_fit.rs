@@ -8,7 +8,7 @@ use super::nearest::{LabelIndex, LabelIndexError, Searched};
 use serde::Serialize;
 use std::sync::Arc;
 use xc_ann::{BuildError, Fitted};
-use xc_nn::Features;
+use xc_nn::Rows;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
 
@@ -66,7 +66,7 @@ impl Classifier {
     pub fn fit_index(
         &self,
         index: &mut LabelIndex,
-        queries: Features<'_>,
+        queries: Rows<'_>,
         labels: &LabelRows,
         k: usize,
         most: f64,

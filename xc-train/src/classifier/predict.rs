@@ -10,11 +10,12 @@ use xc_nn::encoder::Stack;
 use xc_nn::head::sparse::OneScratch;
 use xc_nn::head::{Ranked, RowRank, RowScratch, Sparse, each_row};
 use xc_nn::in_memory;
-use xc_nn::{Activations, Batch, Encoder, Features, Head, Loss, Mode, Parameter, Scratch};
+use xc_nn::{Activations, Batch, Encoder, Head, Loss, Mode, Parameter, Row, Rows, Scratch};
+use xc_sparse::LabelRows;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
+use xc_sparse::rows::WrongInput;
 use xc_sparse::uniform::LANES;
-use xc_sparse::{LabelRows, SparseRow};
 
 /// Which labels may be answered.
 #[derive(Clone, Copy, Debug)]
@@ -45,27 +46,6 @@ impl<'a> Only<'a> {
     }
 }
 
-/// One query.
-#[derive(Clone, Copy, Debug)]
-pub enum QueryRow<'a> {
-    /// Weighted features.
-    Sparse(SparseRow<'a>),
-    /// A vector.
-    Dense(&'a [f32]),
-}
-
-impl QueryRow<'_> {
-    /// The batch of this query alone.
-    fn fill(self, batch: &mut Batch, n_features: usize) {
-        match self {
-            Self::Sparse(row) => batch.fill_one(row, n_features),
-            Self::Dense(values) => {
-                batch.fill_features(Features::Dense(xc_sparse::DenseRows::new(values, n_features)), 0..1);
-            }
-        }
-    }
-}
-
 /// Why a query has no answer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
@@ -77,13 +57,8 @@ pub enum PredictError {
         query: usize,
     },
     /// A vector for a classifier of sparse features, or the other way round.
-    #[error("queries are {got}, expected {expected}")]
-    Kind {
-        /// What queries are.
-        got: &'static str,
-        /// What they should be.
-        expected: &'static str,
-    },
+    #[error(transparent)]
+    Kind(#[from] WrongInput),
     /// Another number of features or values.
     #[error("queries of {got} {unit}, expected {expected}")]
     Width {
@@ -141,12 +116,12 @@ pub(crate) struct Logits {
 
 impl Logits {
     /// Takes one query.
-    pub(crate) fn fill_one(&mut self, query: QueryRow<'_>, n_features: usize) {
-        query.fill(&mut self.batch, n_features);
+    pub(crate) fn fill_one(&mut self, query: Row<'_>, n_features: usize) {
+        self.batch.fill_one(query, n_features);
     }
 
     /// Takes some queries.
-    pub(crate) fn fill(&mut self, queries: Features<'_>, rows: impl ExactSizeIterator<Item = usize>) {
+    pub(crate) fn fill(&mut self, queries: Rows<'_>, rows: impl ExactSizeIterator<Item = usize>) {
         self.batch.fill_features(queries, rows);
     }
 
@@ -163,13 +138,6 @@ const BATCH: usize = 256;
 const APART: usize = 2 * LANES;
 /// Logits that exist at a time, where they do: 64 MiB.
 const LOGITS: usize = 16 << 20;
-
-fn name(kind: InputKind) -> &'static str {
-    match kind {
-        InputKind::Sparse => "sparse features",
-        InputKind::Dense => "vectors",
-    }
-}
 
 impl Classifier {
     /// The `k` best labels of each query, best first. Labels are ranked by their logits; scores are
@@ -189,17 +157,12 @@ impl Classifier {
     /// See [`PredictError`].
     pub fn predict(
         &self,
-        queries: Features<'_>,
+        queries: Rows<'_>,
         k: usize,
         only: Only<'_>,
         scratch: &mut PredictScratch,
     ) -> Result<RankedBatch, PredictError> {
-        let (kind, width) = match queries {
-            Features::Sparse(rows) => (InputKind::Sparse, rows.cols()),
-            Features::Dense(rows) => (InputKind::Dense, rows.width()),
-            Features::OneHot(rows) => (InputKind::Sparse, rows.n_features()),
-        };
-        self.check_width(kind, width)?;
+        self.check_width(queries.kind(), queries.width())?;
         self.check_candidates(queries.len(), only)?;
         // Outside a pool none is started for it.
         let n_threads = if in_pool() { rayon::current_num_threads() } else { 1 };
@@ -224,7 +187,7 @@ impl Classifier {
     /// Answers some of the queries, `size` together.
     fn predict_some(
         &self,
-        queries: Features<'_>,
+        queries: Rows<'_>,
         range: Range<usize>,
         size: usize,
         k: usize,
@@ -245,29 +208,29 @@ impl Classifier {
     /// See [`PredictError`].
     pub fn predict_one(
         &self,
-        query: QueryRow<'_>,
+        query: Row<'_>,
         k: usize,
         only: Only<'_>,
         scratch: &mut PredictScratch,
         out: &mut Vec<Scored>,
     ) -> Result<(), PredictError> {
         match query {
-            QueryRow::Sparse(row) => {
+            Row::Sparse(row) => {
                 self.check_width(InputKind::Sparse, self.n_features)?;
                 if let Some(&feature) = row.indices().iter().find(|&&f| f as usize >= self.n_features) {
                     return Err(PredictError::Feature { feature, n_features: self.n_features });
                 }
             }
-            QueryRow::Dense(values) => self.check_width(InputKind::Dense, values.len())?,
+            other => self.check_width(other.kind(), other.values().len())?,
         }
-        query.fill(&mut scratch.batch, self.n_features);
+        scratch.batch.fill_one(query, self.n_features);
         self.check_candidates(1, only)?;
         out.clear();
         self.answer(0, k, only, scratch, |row| out.extend_from_slice(row))
     }
 
     /// The logit of a label for each query.
-    pub(crate) fn logits_of(&self, queries: Features<'_>, label: LabelId) -> Vec<f32> {
+    pub(crate) fn logits_of(&self, queries: Rows<'_>, label: LabelId) -> Vec<f32> {
         let (mut logits, n_labels) = (Logits::default(), self.n_labels());
         let (n, size) = (queries.len(), (LOGITS / n_labels.max(1)).clamp(1, BATCH));
         let mut out = Vec::with_capacity(n);
@@ -281,7 +244,7 @@ impl Classifier {
     fn check_width(&self, got: InputKind, width: usize) -> Result<(), PredictError> {
         let expected = self.params.encoder.input();
         if got != expected {
-            return Err(PredictError::Kind { got: name(got), expected: name(expected) });
+            return Err(WrongInput { got, expected }.into());
         }
         if width != self.n_features {
             let unit = if got == InputKind::Sparse { "features" } else { "values" };

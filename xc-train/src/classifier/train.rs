@@ -5,7 +5,7 @@ use std::path::Path;
 use xc_nn::encoder::lsa;
 use xc_nn::sampler::{NegativeParams, SamplerData, SamplerParams, Weighting};
 use xc_nn::trainer::{Observer, Subset, Summary, TrainError, Trainer};
-use xc_nn::{Features, Head, Loss, StepError};
+use xc_nn::{Head, Loss, Rows, StepError};
 
 /// How far below the margin the biases begin with the squared hinge. A label that is rare begins at
 /// the margin itself otherwise, where the noise of the initial weights gives half of all (instance,
@@ -72,7 +72,7 @@ impl Classifier {
         observer: &dyn Observer,
     ) -> Result<(), TrainError> {
         let (encoder, loss, seed) = (&self.params.encoder, self.params.loss, self.params.learning.seed);
-        if let (true, Features::Sparse(rows)) = (self.params.uses_lsa(), train.examples().features()) {
+        if let (true, Rows::Sparse(rows)) = (self.params.uses_lsa(), train.examples().features()) {
             let cancelled = || observer.cancelled();
             let table = lsa::embeddings(rows, train.rows(), encoder.widths()[0], PASSES, MEAN_SQUARE, seed, &cancelled)
                 .ok_or(TrainError::Cancelled { step: 0 })?;
@@ -143,7 +143,7 @@ mod tests {
         let rows = [&[0u32, 2][..], &[0], &[], &[0, 2], &[0], &[2]];
         let targets = LabelRows::from_lists(rows.map(<[u32]>::to_vec), 4).unwrap();
         let x = CsrMatrix::zero((6, 3));
-        let sample = Subset::all(Examples::try_new(Features::Sparse(x.view()), &targets).unwrap());
+        let sample = Subset::all(Examples::try_new(Rows::Sparse(x.view()), &targets).unwrap());
         for loss in [Loss::Softmax, Loss::Bce, Loss::SquaredHinge] {
             let bias = prior(&sample.examples().targets().counts(sample.rows()), 6, loss);
             // Rows without features see the biases alone, since nothing else is there.

@@ -1,18 +1,17 @@
 //! Rows that models were not trained on, and what the models answer to them.
 
-use super::data::{
-    Dataset, KnownLabels, LabelsFrom, Making, Queries, QueryRows, read_labelled, read_vectors, vector_source,
-};
-use super::source::{Arrays, Rows};
+use super::data::{Dataset, KnownLabels, LabelsFrom, Making, Queries, read_labelled, read_vectors, vector_source};
+use super::source::Arrays;
 use super::{Context, FitError, Source};
 use crate::Model;
 use crate::message::chain;
 use crate::model::training_rows::{hash_dense, hash_sparse, hash_text};
 use crate::model::{BatchError, QueryError, QueryOptions, TrainingRows};
+use crate::model::Row;
 use crate::settings::input::InputSettings;
 use xc_sparse::io::{LabelNames, UnknownLabels};
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::{DenseMatrix, LabelRows};
+use xc_sparse::LabelRows;
 
 /// Share of the validation rows that models may have been trained on.
 const MOST_SEEN: f64 = 0.01;
@@ -139,11 +138,12 @@ impl HeldOut {
 /// The same of instances in memory.
 fn of_arrays(arrays: &Arrays) -> Result<(LabelRows, Vec<u64>), FitError> {
     let (rows, labels) = (&arrays.train.rows, &arrays.train.labels);
-    let hashes: Vec<u64> = match rows {
-        Rows::Sparse(rows) => (0..rows.rows()).map(|row| hash_sparse(rows.view().row(row))).collect(),
-        Rows::Vectors(rows) => rows.view().iter().map(hash_dense).collect(),
-        Rows::Texts(texts) => texts.iter().map(|text| hash_text(text)).collect(),
+    let hash = |row: Row<'_>| match row {
+        Row::Sparse(row) => hash_sparse(row),
+        Row::Dense(values) => hash_dense(values),
+        Row::Text(text) => hash_text(text),
     };
+    let hashes: Vec<u64> = rows.with(|rows| (0..rows.len()).map(|i| hash(rows.row(i))).collect());
     let (got, expected) = (labels.len(), hashes.len());
     if got != expected || labels.nnz() == 0 {
         return Err(FitError::usage(format_args!(
@@ -153,22 +153,6 @@ fn of_arrays(arrays: &Arrays) -> Result<(LabelRows, Vec<u64>), FitError> {
         )));
     }
     Ok((labels.clone(), hashes))
-}
-
-/// Rows in memory from a number on, some of them.
-fn some(rows: &Rows, first: usize) -> Option<QueryRows> {
-    let end = |n: usize| n.min(first + BATCH);
-    match rows {
-        Rows::Sparse(rows) => {
-            (first < rows.rows()).then(|| QueryRows::Sparse(rows.slice(first..end(rows.rows())).to_owned()))
-        }
-        Rows::Vectors(rows) => (first < rows.rows).then(|| {
-            let (end, columns) = (end(rows.rows), rows.columns);
-            let values = rows.values[first * columns..end * columns].to_vec();
-            QueryRows::Dense(DenseMatrix { rows: end - first, columns, values })
-        }),
-        Rows::Texts(texts) => (first < texts.len()).then(|| QueryRows::Texts(texts[first..end(texts.len())].to_vec())),
-    }
 }
 
 impl Validation {
@@ -192,17 +176,26 @@ impl Validation {
         let mut advance = context.observer.task("instances answered");
         let (mut done, file) = (0, source.source.name().display().to_string());
         loop {
-            let batch = match (&mut queries, &source.source) {
-                (Some(queries), _) => queries.next_batch(BATCH)?,
-                (None, Source::Memory(arrays)) => some(&arrays.train.rows, done),
-                (None, Source::Files(_)) => None,
+            // The rows that take part, and how many there are with the others.
+            let kept = |read: usize| {
+                let kept = (0..).zip(&self.kept[done..done + read]).filter(|(_, kept)| **kept);
+                kept.map(|(row, _)| row).collect::<Vec<u32>>()
             };
-            let Some(mut batch) = batch else { break };
-            let read = batch.len();
-            batch.retain(&self.kept[done..done + read]);
+            let (read, batch) = match (&mut queries, &source.source) {
+                (Some(queries), _) => {
+                    let Some(all) = queries.next_batch(BATCH)? else { break };
+                    (all.len(), all.with(|rows| rows.select(&kept(all.len()))))
+                }
+                (None, Source::Memory(arrays)) if done < arrays.train.rows.len() => {
+                    let read = BATCH.min(arrays.train.rows.len() - done);
+                    let numbers: Vec<u32> = kept(read).into_iter().map(|row| done as u32 + row).collect();
+                    (read, arrays.train.rows.with(|rows| rows.select(&numbers)))
+                }
+                _ => break,
+            };
             for (model, answers) in models.iter().zip(&mut answers) {
                 context.check_interrupt()?;
-                let answer = batch.ask(|queries| model.predict_batch(queries, options));
+                let answer = batch.with(|queries| model.predict_batch(queries, options));
                 answers.append(&answer.map_err(|e| query_error(&e, done, &file))?.ranked);
             }
             done += read;

@@ -49,7 +49,8 @@ pub use place::{Place, check_file, check_in_folder};
 pub use refit::Refit;
 pub use report::{Judging, Report};
 pub use save::{Extras, beside, save_created, save_with};
-pub use source::{Arrays, Files, Labelled, Rows, Source};
+pub use source::{Arrays, Files, Labelled, Source};
+pub use xc_sparse::rows::OwnedRows;
 
 use crate::model::HoldOut;
 use crate::settings::{self, Choices, SettingError, Table};

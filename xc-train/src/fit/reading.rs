@@ -6,11 +6,12 @@ use super::data::{
     of_features, of_vectors, read_labelled, read_numbers, read_texts, read_training, read_vectors, vector_source,
     with_names,
 };
-use super::source::{Arrays, Files, Labelled, MEMORY, MEMORY_LABELS, MEMORY_VALIDATION, Rows, Source};
+use super::source::{Arrays, Files, Labelled, MEMORY, MEMORY_LABELS, MEMORY_VALIDATION, Source};
 use super::{Context, FitError};
 use crate::classifier::InputKind;
 use crate::message::chain;
 use crate::model::HoldOut;
+use crate::model::OwnedRows;
 use crate::settings::input::InputSettings;
 use crate::settings::{Choices, SettingError, data, text};
 use std::path::{Path, PathBuf};
@@ -71,13 +72,13 @@ impl<'a> Reading<'a> {
                 if let Some(name) = of_files {
                     return Err(SettingError::idle(name, "a file").into());
                 }
-                let has_text = |rows: &Rows| matches!(rows, Rows::Texts(_));
+                let has_text = |rows: &OwnedRows| matches!(rows, OwnedRows::Texts(_));
                 let (of_train, of_labels) =
                     (has_text(&arrays.train.rows), arrays.label_features.as_ref().is_some_and(has_text));
                 if !of_train && !of_labels {
                     choices.refuse_if(|name| name.starts_with("text."), "text is expected with it")?;
                 }
-                if !matches!(arrays.train.rows, Rows::Sparse(_)) {
+                if !matches!(arrays.train.rows, OwnedRows::Sparse(_)) {
                     let is_weighting = |name: &str| ["tfidf", "normalise"].contains(&name);
                     choices.refuse_if(is_weighting, "sparse rows are expected with it")?;
                 }
@@ -160,19 +161,19 @@ impl<'a> Reading<'a> {
     fn features(
         &self,
         name: &Path,
-        rows: &Rows,
+        rows: &OwnedRows,
         making: Making<'_>,
         context: &Context<'_>,
     ) -> Result<Dataset, FitError> {
         match rows {
-            Rows::Sparse(rows) => of_features(name, rows.clone(), no_labels(rows.rows()), making, true, context),
-            Rows::Vectors(rows) if self.vectors_as_rows => {
+            OwnedRows::Sparse(rows) => of_features(name, rows.clone(), no_labels(rows.rows()), making, true, context),
+            OwnedRows::Dense(rows) if self.vectors_as_rows => {
                 let rows = without_zeros(rows);
                 let labels = no_labels(rows.rows());
                 of_features(name, rows, labels, making, false, context)
             }
-            Rows::Vectors(rows) => of_vectors(Vectors::in_memory(&name.display().to_string(), rows.clone())),
-            Rows::Texts(texts) => read_texts(&TextSource::Memory { name, texts }, false, making, context),
+            OwnedRows::Dense(rows) => of_vectors(Vectors::in_memory(&name.display().to_string(), rows.clone())),
+            OwnedRows::Texts(texts) => read_texts(&TextSource::Memory { name, texts }, false, making, context),
         }
     }
 
@@ -218,7 +219,7 @@ impl<'a> Reading<'a> {
                 let Some(rows) = &arrays.label_features else {
                     return Err(FitError::usage(format_args!("{MEMORY_LABELS}: expected")));
                 };
-                if matches!(rows, Rows::Vectors(_)) {
+                if matches!(rows, OwnedRows::Dense(_)) {
                     return Err(FitError::usage(format_args!(
                         "{MEMORY_LABELS}: vectors; sparse rows or texts are expected"
                     )));

@@ -4,6 +4,7 @@ use super::data::{NamesFile, is_vectors};
 use crate::classifier::InputKind;
 use crate::settings::input::InputSettings;
 use std::path::{Path, PathBuf};
+use xc_sparse::rows::OwnedRows;
 use xc_sparse::store::CheckpointKey;
 use xc_sparse::{CsrMatrix, DenseMatrix, LabelRows};
 
@@ -51,40 +52,19 @@ impl Files {
     }
 }
 
-/// Instances in memory.
-#[derive(Clone, Debug)]
-pub enum Rows {
-    /// Features with weights, a row an instance.
-    Sparse(CsrMatrix),
-    /// Vectors, a row an instance.
-    Vectors(DenseMatrix),
-    /// Texts.
-    Texts(Vec<String>),
-}
-
-impl Rows {
-    fn hash(&self, key: &mut CheckpointKey) {
-        match self {
-            Self::Sparse(rows) => {
-                key.settings(&(rows.rows(), rows.cols()));
-                rows.indptr().iter().for_each(|end| key.bytes(&end.to_le_bytes()));
-                rows.indices().iter().for_each(|id| key.bytes(&id.to_le_bytes()));
-                rows.data().iter().for_each(|value| key.bytes(&value.to_le_bytes()));
-            }
-            Self::Vectors(rows) => {
-                key.settings(&(rows.rows, rows.columns));
-                rows.values.iter().for_each(|value| key.bytes(&value.to_le_bytes()));
-            }
-            Self::Texts(texts) => texts.iter().for_each(|text| key.text(text)),
+fn hash_rows(rows: &OwnedRows, key: &mut CheckpointKey) {
+    match rows {
+        OwnedRows::Sparse(rows) => {
+            key.settings(&(rows.rows(), rows.cols()));
+            rows.indptr().iter().for_each(|end| key.bytes(&end.to_le_bytes()));
+            rows.indices().iter().for_each(|id| key.bytes(&id.to_le_bytes()));
+            rows.data().iter().for_each(|value| key.bytes(&value.to_le_bytes()));
         }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Sparse(rows) => rows.rows(),
-            Self::Vectors(rows) => rows.rows,
-            Self::Texts(texts) => texts.len(),
+        OwnedRows::Dense(rows) => {
+            key.settings(&(rows.rows, rows.columns));
+            rows.values.iter().for_each(|value| key.bytes(&value.to_le_bytes()));
         }
+        OwnedRows::Texts(texts) => texts.iter().for_each(|text| key.text(text)),
     }
 }
 
@@ -92,7 +72,7 @@ impl Rows {
 #[derive(Clone, Debug)]
 pub struct Labelled {
     /// The instances.
-    pub rows: Rows,
+    pub rows: OwnedRows,
     /// Their labels, a row an instance.
     pub labels: LabelRows,
 }
@@ -107,7 +87,7 @@ pub struct Arrays {
     /// Name of each label.
     pub names: Option<Vec<String>>,
     /// Texts or features of the labels, one row a label.
-    pub label_features: Option<Rows>,
+    pub label_features: Option<OwnedRows>,
     /// Weight of each training instance in the loss (trees).
     pub instance_weights: Option<Vec<f32>>,
     /// Cost factor of each label (trees).
@@ -116,7 +96,7 @@ pub struct Arrays {
 
 impl Labelled {
     fn hash(&self, key: &mut CheckpointKey) {
-        self.rows.hash(key);
+        hash_rows(&self.rows, key);
         self.labels.iter().for_each(|list| key.settings(&list));
     }
 }
@@ -126,12 +106,12 @@ impl Arrays {
     pub(super) fn hash(&self, key: &mut CheckpointKey) {
         self.train.hash(key);
         self.validation.iter().for_each(|set| set.hash(key));
-        self.label_features.iter().for_each(|rows| rows.hash(key));
+        self.label_features.iter().for_each(|rows| hash_rows(rows, key));
         key.settings(&(&self.names, &self.instance_weights, &self.label_costs));
     }
 
     /// Instances with labels and nothing else.
-    pub fn new(rows: Rows, labels: LabelRows) -> Self {
+    pub fn new(rows: OwnedRows, labels: LabelRows) -> Self {
         let train = Labelled { rows, labels };
         Self { train, validation: None, names: None, label_features: None, instance_weights: None, label_costs: None }
     }
@@ -142,7 +122,7 @@ impl Arrays {
     }
 
     /// With other instances, which judge.
-    pub fn with_validation(self, rows: Rows, labels: LabelRows) -> Self {
+    pub fn with_validation(self, rows: OwnedRows, labels: LabelRows) -> Self {
         Self { validation: Some(Labelled { rows, labels }), ..self }
     }
 }
@@ -178,21 +158,21 @@ impl From<&Path> for Source {
 /// Sparse rows and their labels.
 impl From<(CsrMatrix, LabelRows)> for Source {
     fn from((rows, labels): (CsrMatrix, LabelRows)) -> Self {
-        Arrays::new(Rows::Sparse(rows), labels).into()
+        Arrays::new(OwnedRows::Sparse(rows), labels).into()
     }
 }
 
 /// Vectors and their labels.
 impl From<(DenseMatrix, LabelRows)> for Source {
     fn from((rows, labels): (DenseMatrix, LabelRows)) -> Self {
-        Arrays::new(Rows::Vectors(rows), labels).into()
+        Arrays::new(OwnedRows::Dense(rows), labels).into()
     }
 }
 
 /// Texts and their labels.
 impl From<(Vec<String>, LabelRows)> for Source {
     fn from((texts, labels): (Vec<String>, LabelRows)) -> Self {
-        Arrays::new(Rows::Texts(texts), labels).into()
+        Arrays::new(OwnedRows::Texts(texts), labels).into()
     }
 }
 
@@ -214,7 +194,7 @@ impl Source {
     pub(super) fn input(&self) -> InputKind {
         let is_dense = match self {
             Self::Files(files) => files.features.is_some(),
-            Self::Memory(arrays) => matches!(arrays.train.rows, Rows::Vectors(_)),
+            Self::Memory(arrays) => matches!(arrays.train.rows, OwnedRows::Dense(_)),
         };
         if is_dense { InputKind::Dense } else { InputKind::Sparse }
     }
@@ -223,7 +203,7 @@ impl Source {
     pub fn is_vectors(&self, input: &InputSettings) -> bool {
         match self {
             Self::Files(files) => is_vectors(&files.train, input.format),
-            Self::Memory(arrays) => matches!(arrays.train.rows, Rows::Vectors(_)),
+            Self::Memory(arrays) => matches!(arrays.train.rows, OwnedRows::Dense(_)),
         }
     }
 

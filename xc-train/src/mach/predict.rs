@@ -1,11 +1,11 @@
 //! Questions to a model: bucket scores of all repetitions, decoded.
 
 use super::MachModel;
-use crate::classifier::{Logits, QueryRow};
+use crate::classifier::Logits;
 use rayon::prelude::*;
 use thiserror::Error;
 use xc_mach::{BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort, NoListsError};
-use xc_nn::Features;
+use xc_nn::{Row, Rows};
 use xc_sparse::parallel::for_each_part;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 
@@ -86,7 +86,7 @@ impl MachModel {
     ///
     /// # Panics
     /// If queries have another number of features.
-    pub fn predict_batch(&self, queries: Features<'_>, asking: &Asking) -> Result<Answers, AnswerError> {
+    pub fn predict_batch(&self, queries: Rows<'_>, asking: &Asking) -> Result<Answers, AnswerError> {
         let mut answers = Answers::default();
         self.blocks(queries, |first, scores| -> Result<(), AnswerError> {
             let block: Vec<_> = scores
@@ -120,7 +120,7 @@ impl MachModel {
     /// If queries have another number of features, or a candidate is not below `n_labels()`.
     pub fn predict_candidates<'c>(
         &self,
-        queries: Features<'_>,
+        queries: Rows<'_>,
         candidates: impl Fn(usize) -> &'c [LabelId] + Sync,
         top_k: usize,
         decoder: Decoder,
@@ -157,7 +157,7 @@ impl MachModel {
     /// If it is not of the model's input ([`crate::classifier::EncoderParams`]), or of another width.
     pub fn predict_one(
         &self,
-        query: QueryRow<'_>,
+        query: Row<'_>,
         asking: &Asking,
         scratch: &mut MachScratch,
         out: &mut Vec<Scored>,
@@ -179,7 +179,7 @@ impl MachModel {
     /// As [`MachModel::predict_one`], or if a candidate is not below `n_labels()`.
     pub fn predict_one_of(
         &self,
-        query: QueryRow<'_>,
+        query: Row<'_>,
         candidates: &[LabelId],
         asking: &Asking,
         scratch: &mut MachScratch,
@@ -205,11 +205,7 @@ impl MachModel {
     ///
     /// # Panics
     /// If queries have another number of features.
-    pub fn blocks<F>(
-        &self,
-        queries: Features<'_>,
-        mut visit: impl FnMut(usize, &[f32]) -> Result<(), F>,
-    ) -> Result<(), F> {
+    pub fn blocks<F>(&self, queries: Rows<'_>, mut visit: impl FnMut(usize, &[f32]) -> Result<(), F>) -> Result<(), F> {
         let size = (SCORES_BYTES / 4 / self.query_len()).clamp(1, BATCH);
         let (mut logits, mut scores) = (Logits::default(), Vec::new());
         for first in (0..queries.len()).step_by(size) {

@@ -2,8 +2,8 @@
 
 use super::index::take_index;
 use super::query::{Answers, CELLS, Candidates, QueryError, WIDTH};
-use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};
-use super::{OpenModelError, OpenOptions};
+use super::system::{Ask, Cell, Check, Kind, Opened, Shape, System, Table, Told, scratch_of};
+use super::{OpenModelError, OpenOptions, Row, Rows};
 use crate::classifier::{Classifier, Only, PredictError, PredictScratch, ScoreScale, preset};
 use std::any::Any;
 use xc_ann::Scope;
@@ -27,7 +27,7 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
     if let Some(name) = &options.post_processor {
         model.set_scale(name.parse::<ScoreScale>().map_err(OpenModelError::system)?);
     }
-    let takes = model.params().encoder.input().into();
+    let takes = model.params().encoder.input();
     let shape = Shape { takes, ..Shape::new::<PredictScratch>(model.n_features(), model.n_labels()) };
     let warning = take_index(&mut model, &container, options)?;
     let warnings = warning.into_iter().map(|warning| Box::new(warning) as _).collect();
@@ -98,12 +98,12 @@ impl System for Classifier {
         out: &mut Vec<Scored>,
     ) -> Result<Told, QueryError> {
         let only = only(self, ask)?;
-        self.predict_one(row.query(), ask.top_k, only, scratch_of(scratch), out).map_err(|e| failed(e).1)?;
+        self.predict_one(row, ask.top_k, only, scratch_of(scratch), out).map_err(|e| failed(e).1)?;
         Ok(Told::default())
     }
 
-    fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
+    fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
         let only = only(self, ask).map_err(|e| (0, e))?;
-        self.predict(rows.features(), ask.top_k, only, scratch_of(scratch)).map(Answers::of).map_err(failed)
+        self.predict(rows, ask.top_k, only, scratch_of(scratch)).map(Answers::of).map_err(failed)
     }
 }

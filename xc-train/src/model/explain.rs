@@ -6,16 +6,15 @@
 //!
 //! For a tree the parts of the margins on the way to the label come in addition, which do add up.
 
-use super::query::{Selected, check_labels};
+use super::query::check_labels;
 use super::rest::Rest;
 use super::{
-    Answer, BatchError, Candidates, Model, Queries, Query, QueryError, QueryOptions, ScoreOptions, Scratch, blend,
+    Answer, BatchError, Candidates, Model, OwnedRows, QueryError, QueryOptions, Row, ScoreOptions, Scratch, blend,
 };
 use crate::classifier::Classifier;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use xc_hash::text::Featurizer;
-use xc_nn::Features;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch};
 use xc_sparse::{CsrMatrix, DenseMatrix};
@@ -27,6 +26,8 @@ pub const MAX_FEATURES: usize = 200;
 /// How a score is explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExplainOptions {
+    /// As [`QueryOptions::made`].
+    pub made: bool,
     /// Features whose effects are computed one by one, at most [`MAX_FEATURES`].
     pub n_features: usize,
     /// Explain the scores of the model itself, calibrated or not.
@@ -35,7 +36,7 @@ pub struct ExplainOptions {
 
 impl Default for ExplainOptions {
     fn default() -> Self {
-        Self { n_features: MAX_FEATURES, raw: false }
+        Self { made: false, n_features: MAX_FEATURES, raw: false }
     }
 }
 
@@ -91,12 +92,6 @@ pub struct Others {
     pub logit: Option<f32>,
 }
 
-/// A query as one model takes it.
-enum Made {
-    Sparse(Vec<u32>, Vec<f32>),
-    Dense(Vec<f32>),
-}
-
 /// A feature, and where it stands in the rows of the models: model and position.
 struct Part {
     feature: Feature,
@@ -114,23 +109,22 @@ impl Model {
     /// An input that the model does not take, a label that it does not have.
     pub fn explain(
         &self,
-        query: &Query<'_>,
+        query: &Row<'_>,
         label: LabelId,
         options: &ExplainOptions,
     ) -> Result<Explanation, QueryError> {
         check_labels(&[label], self.shape.n_labels)?;
         let n_features = options.n_features.min(MAX_FEATURES);
         let scores = ScoreOptions { raw: options.raw, threshold: None };
-        let options = QueryOptions { candidates: Candidates::Labels(&[label]), scores, ..QueryOptions::top(1) };
+        let made = options.made;
+        let options = QueryOptions { made, candidates: Candidates::Labels(&[label]), scores, ..QueryOptions::top(1) };
         // What is wrong with the query is said as of any other.
         self.predict(query, &options, &mut Scratch::default(), &mut Answer::default())?;
         let members = self.members();
         // Members make their rows of what a blend is asked with.
-        let query = match *query {
-            Query::Made(row) if self.as_kind::<blend::Blend>().is_some() => Query::Sparse(row),
-            query => query,
-        };
-        let made: Vec<Made> = members.iter().map(|member| member.made(&query)).collect::<Result<_, _>>()?;
+        let is_made = made && self.as_kind::<blend::Blend>().is_none();
+        let made: Vec<OwnedRows> =
+            members.iter().map(|member| member.made(query, is_made)).collect::<Result<_, _>>()?;
         let mut parts = parts(members, &made);
         let others = parts.split_off(parts.len().min(n_features));
         let mut without: Vec<Vec<(usize, usize)>> = vec![Vec::new()];
@@ -138,14 +132,11 @@ impl Model {
         if !others.is_empty() {
             without.push(others.iter().flat_map(|part| part.places.iter().copied()).collect());
         }
-        let rows: Vec<Selected<'_>> =
+        let rows: Vec<OwnedRows> =
             members.iter().zip(&made).enumerate().map(|(at, (member, made))| member.rows(made, at, &without)).collect();
         let scores = self.scores_of(label, &rows, &options)?;
-        let logits = match (self.as_kind::<Classifier>(), rows[0].queries()) {
-            (Some(classifier), Queries::Made(rows)) => Some(classifier.logits_of(Features::Sparse(rows), label)),
-            (Some(classifier), Queries::Dense(rows)) => Some(classifier.logits_of(Features::Dense(rows), label)),
-            _ => None,
-        };
+        let classifier = self.as_kind::<Classifier>();
+        let logits = classifier.map(|classifier| rows[0].with(|rows| classifier.logits_of(rows, label)));
         let score = |at: usize| scores[0] - scores[at];
         let logit = |at: usize| logits.as_ref().map(|logits| logits[0] - logits[at]);
         let mut effects: Vec<Effect> = (1..)
@@ -155,8 +146,8 @@ impl Model {
         effects.sort_by(|a, b| b.score.abs().total_cmp(&a.score.abs()));
         let last = without.len() - 1;
         let others = (!others.is_empty()).then(|| Others { n: others.len(), score: score(last), logit: logit(last) });
-        let paths = match (self.as_kind::<TreeModel>(), rows[0].queries()) {
-            (Some(tree), Queries::Made(rows)) => tree.paths(rows.row(0), label),
+        let paths = match (self.as_kind::<TreeModel>(), &rows[0]) {
+            (Some(tree), OwnedRows::Sparse(rows)) => tree.paths(rows.row(0), label),
             _ => Vec::new(),
         };
         Ok(Explanation { label, score: scores[0], logit: logits.map(|logits| logits[0]), effects, others, paths })
@@ -167,51 +158,38 @@ impl Model {
         self.as_kind().map_or(std::slice::from_ref(self), blend::Blend::members)
     }
 
-    fn made(&self, query: &Query<'_>) -> Result<Made, QueryError> {
-        let joined;
-        let (texts, row): ([&str; 1], _) = match *query {
-            Query::Dense(values) => return Ok(Made::Dense(values.to_vec())),
-            Query::Made(row) => return Ok(Made::Sparse(row.indices().to_vec(), row.values().to_vec())),
-            Query::Text(text) => ([text], None),
-            Query::Fields(fields) => {
-                joined = fields.join(" ");
-                ([&*joined], None)
+    /// The row of a query as this model's network or trees take it.
+    fn made(&self, query: &Row<'_>, made: bool) -> Result<OwnedRows, QueryError> {
+        let row = match *query {
+            Row::Text(text) => OwnedRows::Texts(vec![text.to_owned()]),
+            Row::Dense(values) => {
+                return Ok(OwnedRows::Dense(DenseMatrix { rows: 1, columns: values.len(), values: values.to_vec() }));
             }
-            Query::Sparse(row) => {
+            Row::Sparse(row) => {
                 let (indices, values) = (row.indices().to_vec(), row.values().to_vec());
-                (
-                    [""],
-                    Some(CsrMatrix::from_checked((1, self.shape.n_features), vec![0, indices.len()], indices, values)),
-                )
+                let shape = (1, self.shape.n_features);
+                OwnedRows::Sparse(CsrMatrix::from_checked(shape, vec![0, indices.len()], indices, values))
             }
         };
-        let queries = row.as_ref().map_or(Queries::Text(&texts), |row| Queries::Sparse(row.view()));
-        let row = self.features(queries).map_err(|e| e.source)?;
-        Ok(Made::Sparse(row.indices().to_vec(), row.data().to_vec()))
+        if made {
+            return Ok(row);
+        }
+        row.with(|row| self.features(row)).map(OwnedRows::Sparse).map_err(|e| e.source)
     }
 
     /// The row that was made, each time without some of its entries.
-    fn rows(&self, made: &Made, model: usize, without: &[Vec<(usize, usize)>]) -> Selected<'static> {
+    fn rows(&self, made: &OwnedRows, model: usize, without: &[Vec<(usize, usize)>]) -> OwnedRows {
         let taken = |out: &[(usize, usize)]| {
             let mut out: Vec<usize> = out.iter().filter(|(of, _)| *of == model).map(|(_, at)| *at).collect();
             out.sort_unstable();
             out
         };
-        match made {
-            Made::Dense(row) => {
-                let mut values = Vec::with_capacity(without.len() * row.len());
-                for out in without {
-                    let start = values.len();
-                    values.extend_from_slice(row);
-                    taken(out).into_iter().for_each(|at| values[start + at] = 0.0);
-                }
-                Selected::Dense(DenseMatrix { rows: without.len(), columns: row.len(), values })
-            }
-            Made::Sparse(features, weights) => {
+        made.with(|made| match made.row(0) {
+            Row::Sparse(row) => {
                 let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
                 for out in without {
                     let out = taken(out);
-                    for (at, (&feature, &weight)) in features.iter().zip(weights).enumerate() {
+                    for (at, (feature, weight)) in row.iter().enumerate() {
                         if out.binary_search(&at).is_err() {
                             indices.push(feature);
                             values.push(weight);
@@ -219,23 +197,32 @@ impl Model {
                     }
                     indptr.push(indices.len());
                 }
-                Selected::Made(CsrMatrix::from_checked((without.len(), self.shape.n_features), indptr, indices, values))
+                let shape = (without.len(), self.shape.n_features);
+                OwnedRows::Sparse(CsrMatrix::from_checked(shape, indptr, indices, values))
             }
-        }
+            row => {
+                let mut values = row.values().repeat(without.len());
+                let columns = row.values().len();
+                for (out, values) in without.iter().zip(values.chunks_exact_mut(columns)) {
+                    taken(out).into_iter().for_each(|at| values[at] = 0.0);
+                }
+                OwnedRows::Dense(DenseMatrix { rows: without.len(), columns, values })
+            }
+        })
     }
 
     /// The score of a label for some rows, which each member made: 0 where it has none.
     fn scores_of(
         &self,
         label: LabelId,
-        rows: &[Selected<'_>],
+        rows: &[OwnedRows],
         options: &QueryOptions<'_>,
     ) -> Result<Vec<f32>, QueryError> {
         let ranked = match self.as_kind::<blend::Blend>() {
-            None => self.ranked(rows[0].queries(), options)?,
+            None => self.ranked(&rows[0], &QueryOptions { made: true, ..*options })?,
             Some(blend) => {
                 let rest = Rest { options, excluded: &[], calibration: self.calibration_for(options)? };
-                let known = vec![1; rows[0].queries().len()];
+                let known = vec![1; rows[0].len()];
                 rest.finish_batch(blend.score_of(label, rows)?, &known).map_err(|e| e.source)?
             }
         };
@@ -243,26 +230,26 @@ impl Model {
     }
 
     /// The labels of queries; outside of a pool on the calling thread.
-    pub(super) fn ranked(&self, queries: Queries<'_>, options: &QueryOptions<'_>) -> Result<RankedBatch, QueryError> {
-        let answers =
-            if in_pool() { self.predict_batch(queries, options) } else { self.predict_each(queries, options) };
+    pub(super) fn ranked(&self, rows: &OwnedRows, options: &QueryOptions<'_>) -> Result<RankedBatch, QueryError> {
+        let answers = rows
+            .with(|rows| if in_pool() { self.predict_batch(rows, options) } else { self.predict_each(rows, options) });
         answers.map(|answers| answers.ranked).map_err(|BatchError { source, .. }| source)
     }
 }
 
 /// The features of a query, those with the largest values first. Members of a blend share terms, or numbers where the
 /// rows are not of texts.
-fn parts(members: &[Model], made: &[Made]) -> Vec<Part> {
+fn parts(members: &[Model], made: &[OwnedRows]) -> Vec<Part> {
     let mut of_key: BTreeMap<(Option<String>, usize, u32), Part> = BTreeMap::new();
     for (model, (member, made)) in members.iter().zip(made).enumerate() {
         let pipeline = match member.pipeline() {
             Some(Featurizer::Text(pipeline)) => Some(pipeline),
             _ => None,
         };
-        let entries: Vec<(u32, f32)> = match made {
-            Made::Sparse(indices, values) => indices.iter().copied().zip(values.iter().copied()).collect(),
-            Made::Dense(values) => (0..).zip(values.iter().copied()).collect(),
-        };
+        let entries: Vec<(u32, f32)> = made.with(|made| match made.row(0) {
+            Row::Sparse(row) => row.iter().collect(),
+            row => (0..).zip(row.values().iter().copied()).collect(),
+        });
         for (at, (number, value)) in entries.into_iter().enumerate().filter(|(_, (_, value))| *value != 0.0) {
             let term = pipeline.and_then(|pipeline| pipeline.term(number)).map(str::to_owned);
             let key = match (&term, pipeline) {

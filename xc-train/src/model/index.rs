@@ -1,13 +1,12 @@
 //! The index over a model's labels, in the model's folder.
 
-use super::query::{InputKind, Queries};
 use super::{BatchError, Model, OpenOptions, UseIndex};
+use super::{InputKind, Rows};
 use crate::classifier::{Classifier, LabelIndex, LabelIndexError, LostPrecision};
 use std::io::ErrorKind;
 use std::path::Path;
 use thiserror::Error;
 use xc_ann::{BuildParams, Fitted, Observer, Refresh, Refreshed};
-use xc_nn::Features;
 use xc_sparse::LabelRows;
 use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, PART_FOLDER, WriteError};
 
@@ -122,7 +121,7 @@ impl Model {
     /// See [`IndexError`].
     pub fn build_index(
         &self,
-        queries: Option<Queries<'_>>,
+        queries: Option<Rows<'_>>,
         params: &BuildParams,
         observer: &dyn Observer,
     ) -> Result<LabelIndex, IndexError> {
@@ -133,19 +132,20 @@ impl Model {
     /// Queries as the network takes them.
     fn with_features<T>(
         &self,
-        queries: Option<Queries<'_>>,
-        work: impl FnOnce(Option<Features<'_>>) -> Result<T, IndexError>,
+        queries: Option<Rows<'_>>,
+        work: impl FnOnce(Option<Rows<'_>>) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
         match queries {
             None => work(None),
-            Some(Queries::Dense(rows)) if self.shape.takes == InputKind::Dense => {
-                super::check_batch(super::Batch::Dense(rows))?;
-                work(Some(Features::Dense(rows)))
+            Some(rows) if rows.kind() == InputKind::Dense && self.shape.takes == InputKind::Dense => {
+                super::check_rows(rows)?;
+                work(Some(rows))
             }
             Some(queries) => {
                 let made = self.features(queries)?;
-                super::check_batch(super::Batch::Sparse(made.view()))?;
-                work(Some(Features::Sparse(made.view())))
+                let rows = Rows::Sparse(made.view());
+                super::check_rows(rows)?;
+                work(Some(rows))
             }
         }
     }
@@ -160,19 +160,19 @@ impl Model {
     pub fn fit_index(
         &self,
         index: &mut LabelIndex,
-        queries: Queries<'_>,
+        queries: Rows<'_>,
         labels: &LabelRows,
         k: usize,
         most: f64,
     ) -> Result<Option<(Fitted, LostPrecision)>, IndexError> {
         let classifier = self.classifier()?;
         self.with_features(Some(queries), |features| match features {
-            Some(Features::Sparse(rows)) if matches!(queries, Queries::Text(_)) => {
+            Some(Rows::Sparse(rows)) if matches!(queries, Rows::Texts(_)) => {
                 // Texts without a known word have no answer, whatever the network makes of them.
                 let of = |row: usize| if rows.row(row).indices().is_empty() { &[][..] } else { labels.row(row) };
                 let known = LabelRows::from_lists((0..labels.len()).map(of), labels.n_labels());
                 let known = known.unwrap_or_else(|e| panic!("label lists of label lists: {e}"));
-                Ok(classifier.fit_index(index, Features::Sparse(rows), &known, k, most)?)
+                Ok(classifier.fit_index(index, Rows::Sparse(rows), &known, k, most)?)
             }
             Some(features) => Ok(classifier.fit_index(index, features, labels, k, most)?),
             None => Ok(None),
@@ -194,7 +194,7 @@ impl Model {
     /// See [`IndexError`]; there is none.
     pub fn refresh_index(
         &self,
-        queries: Option<Queries<'_>>,
+        queries: Option<Rows<'_>>,
         policy: Option<Refresh>,
         observer: &dyn Observer,
     ) -> Result<(LabelIndex, Option<Refreshed>), IndexError> {
@@ -205,7 +205,7 @@ impl Model {
         });
         let mut index = LabelIndex::of(&opened.map_err(LabelIndexError::from)?)?;
         let refresh =
-            |features: Option<Features<'_>>| Ok(classifier.refresh_index(&mut index, features, policy, observer)?);
+            |features: Option<Rows<'_>>| Ok(classifier.refresh_index(&mut index, features, policy, observer)?);
         let done = self.with_features(queries, refresh)?;
         Ok((index, done))
     }

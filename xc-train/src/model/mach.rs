@@ -1,8 +1,8 @@
 //! MACH as a [`Model`](super::Model).
 
 use super::query::{Answers, QueryError};
-use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};
-use super::{OpenModelError, OpenOptions};
+use super::system::{Ask, Cell, Check, Kind, Opened, Shape, System, Table, Told, scratch_of};
+use super::{OpenModelError, OpenOptions, Row, Rows};
 use crate::mach::{self, AnswerError, Asking, MachContainer, MachModel, MachScratch, array_prefix};
 use std::any::Any;
 use std::error::Error;
@@ -28,7 +28,7 @@ fn open(container: Container, options: &OpenOptions, _: Check) -> Result<Opened,
         warnings.extend(lost.into_iter().map(|lost| Box::new(lost) as Box<dyn Error + Send + Sync>));
         warnings.push(Box::new(InPart { n, of }));
     }
-    let takes = model.params().classifier.encoder.input().into();
+    let takes = model.params().classifier.encoder.input();
     let shape = Shape { takes, ..Shape::new::<MachScratch>(model.n_features(), model.n_labels()) };
     Ok(Opened { system: Box::new(model), shape, container: open.into_container(), warnings })
 }
@@ -83,20 +83,20 @@ impl System for MachModel {
     ) -> Result<Told, QueryError> {
         let (scratch, asking) = (scratch_of(scratch), asking(ask));
         let certificate = match ask.candidates.of(0) {
-            None => self.predict_one(row.query(), &asking, scratch, out).map(Some),
-            Some(labels) => self.predict_one_of(row.query(), labels, &asking, scratch, out).map(|()| None),
+            None => self.predict_one(row, &asking, scratch, out).map(Some),
+            Some(labels) => self.predict_one_of(row, labels, &asking, scratch, out).map(|()| None),
         };
         Ok(Told { certificate: certificate.map_err(|e| failed(e).1)?, known_terms: None })
     }
 
-    fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, _: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
+    fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, _: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
         let asking = asking(ask);
         if ask.candidates.is_all() {
-            let answers = self.predict_batch(rows.features(), &asking).map_err(failed)?;
+            let answers = self.predict_batch(rows, &asking).map_err(failed)?;
             return Ok(Answers { certificates: answers.certificates, ..Answers::of(answers.ranked) });
         }
         let candidates = |i: usize| ask.candidates.of(i).unwrap_or_default();
-        let ranked = self.predict_candidates(rows.features(), candidates, ask.top_k, self.decoder(&asking));
+        let ranked = self.predict_candidates(rows, candidates, ask.top_k, self.decoder(&asking));
         ranked.map(Answers::of).map_err(failed)
     }
 }

@@ -51,12 +51,12 @@ pub use input::InputForm;
 pub use merge::{MergeError, Merged, merge, trained_alike};
 pub use open::{OpenModelError, OpenOptions, UseIndex, open_container, tables};
 pub use query::{
-    Answer, Answers, BatchError, Candidates, Excluded, InputKind, Queries, Query, QueryError, QueryOptions,
-    ScoreOptions, SearchOptions,
+    Answer, Answers, BatchError, Candidates, Excluded, QueryError, QueryOptions, ScoreOptions, SearchOptions,
 };
 pub use scratch::Scratch;
 pub use system::{Cell, Description, Table};
 pub use training_rows::{HoldOut, TrainingRows, TrainingRowsError};
+pub use xc_sparse::rows::{InputKind, OwnedRows, Row, Rows};
 pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, write_pipeline};
 
 use crate::calibrate::Calibration;
@@ -69,7 +69,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::sync::OnceLock;
-use system::{Ask, Batch, Kind, Row, Shape, System};
+use system::{Ask, Kind, Shape, System};
 use xc_hash::text::Featurizer;
 use xc_sparse::chunked::Touched;
 use xc_sparse::parallel::in_pool;
@@ -192,7 +192,7 @@ impl Model {
     /// An input or option that the model does not take; `out` is then empty.
     pub fn predict(
         &self,
-        query: &Query<'_>,
+        query: &Row<'_>,
         options: &QueryOptions<'_>,
         scratch: &mut Scratch,
         out: &mut Answer,
@@ -210,7 +210,7 @@ impl Model {
 
     fn answer(
         &self,
-        query: &Query<'_>,
+        query: &Row<'_>,
         options: &QueryOptions<'_>,
         buffers: &mut Buffers,
         out: &mut Answer,
@@ -218,7 +218,7 @@ impl Model {
         let Buffers { making, system, lists, .. } = buffers;
         let ask = self.ask(options, 1, lists)?;
         let ask = Ask { candidates: ask.candidates.at(0), ..ask };
-        let row = self.row(query, making)?;
+        let row = self.row(query, options.made, making)?;
         if let (true, Row::Sparse(row)) = (self.knows_terms(), row) {
             out.known_terms = Some(row.indices().len());
         }
@@ -248,7 +248,7 @@ impl Model {
     /// # Errors
     /// The first query that the model does not take, or options that it does not take (as of query
     /// 0).
-    pub fn predict_batch(&self, queries: Queries<'_>, options: &QueryOptions<'_>) -> Result<Answers, BatchError> {
+    pub fn predict_batch(&self, queries: Rows<'_>, options: &QueryOptions<'_>) -> Result<Answers, BatchError> {
         if !in_pool() {
             return match queries.len() {
                 0 | 1 => self.predict_each(queries, options),
@@ -264,33 +264,30 @@ impl Model {
         let calibration = self.calibration_for(options).map_err(of_all)?;
         let mut known_terms = Vec::new();
         let made;
-        let batch = match (queries, &self.maker) {
-            (Queries::Sparse(_), Some(Featurizer::Rows(_))) | (Queries::Text(_), Some(Featurizer::Text(_))) => {
+        let rows = match (queries, self.maker.as_ref().filter(|_| !options.made)) {
+            (Rows::OneHot(_), _) => {
+                let all: Vec<u32> = (0..queries.len() as u32).collect();
+                return queries.select(&all).with(|queries| self.predict_batch(queries, options));
+            }
+            (Rows::Sparse(_), Some(Featurizer::Rows(_))) | (Rows::Texts(_), Some(Featurizer::Text(_))) => {
                 made = self.features(queries)?;
-                Batch::Sparse(made.view())
+                Rows::Sparse(made.view())
             }
-            (Queries::Sparse(rows), None) | (Queries::Made(rows), _) => {
-                let expected = self.shape.n_features;
-                if self.shape.takes != InputKind::Sparse {
-                    return Err(of_all(QueryError::Input { got: InputKind::Sparse, expected: self.shape.takes }));
-                }
-                if rows.cols() != expected {
-                    return Err(of_all(QueryError::Width { got: rows.cols(), expected, dense: false }));
-                }
-                Batch::Sparse(rows)
-            }
-            (Queries::Text(texts), None) if self.shape.takes == InputKind::Text => Batch::Text(texts),
-            (Queries::Dense(rows), _) if self.shape.takes == InputKind::Dense => {
-                let (got, expected) = (rows.width(), self.shape.n_features);
+            (rows, maker) => {
+                let (got, expected) = (rows.kind(), maker.map_or(self.shape.takes, |_| self.takes()));
                 if got != expected {
-                    return Err(of_all(QueryError::Width { got, expected, dense: true }));
+                    return Err(of_all(QueryError::Input { got, expected }));
                 }
-                Batch::Dense(rows)
+                let (width, expected) = (rows.width(), self.shape.n_features);
+                if got != InputKind::Text && width != expected {
+                    let dense = got == InputKind::Dense;
+                    return Err(of_all(QueryError::Width { got: width, expected, dense }));
+                }
+                rows
             }
-            _ => return Err(of_all(QueryError::Input { got: kind_of(&queries), expected: self.takes() })),
         };
-        check_batch(batch)?;
-        if let (true, Batch::Sparse(rows)) = (self.knows_terms(), batch) {
+        check_rows(rows)?;
+        if let (true, Rows::Sparse(rows)) = (self.knows_terms(), rows) {
             known_terms = rows.indptr().windows(2).map(|w| w[1] - w[0]).collect();
         }
         if options.top_k == 0 {
@@ -300,7 +297,7 @@ impl Model {
         }
         let failed = |(query, source)| BatchError { query, source };
         let scratch = &mut *(self.shape.scratch)();
-        let mut answers = self.system.batch(batch, &ask, scratch).map_err(failed)?;
+        let mut answers = self.system.batch(rows, &ask, scratch).map_err(failed)?;
         if !known_terms.is_empty() {
             answers.known_terms = known_terms;
         }
@@ -313,7 +310,7 @@ impl Model {
     /// asked together.
     fn predict_without(
         &self,
-        queries: Queries<'_>,
+        queries: Rows<'_>,
         excluded: &LabelRows,
         first: usize,
         options: &QueryOptions<'_>,
@@ -340,7 +337,7 @@ impl Model {
                 scores: ScoreOptions { raw: true, threshold: None },
                 ..*options
             };
-            let answers = self.predict_batch(some.queries(), &asked);
+            let answers = some.with(|some| self.predict_batch(some, &asked));
             let answers = answers.map_err(|e| BatchError { query: numbers[e.query] as usize, source: e.source })?;
             for (at, &i) in numbers.iter().enumerate() {
                 let row = &mut rows[i as usize];
@@ -359,9 +356,9 @@ impl Model {
     }
 
     /// Answers one query after the other.
-    fn predict_each(&self, queries: Queries<'_>, options: &QueryOptions<'_>) -> Result<Answers, BatchError> {
+    fn predict_each(&self, queries: Rows<'_>, options: &QueryOptions<'_>) -> Result<Answers, BatchError> {
         let (mut scratch, mut answer, mut answers) = (Scratch::default(), Answer::default(), Answers::default());
-        if let Queries::Sparse(rows) | Queries::Made(rows) = queries
+        if let Rows::Sparse(rows) = queries
             && rows.cols() != self.shape.n_features
         {
             let (got, expected) = (rows.cols(), self.shape.n_features);
@@ -370,7 +367,7 @@ impl Model {
         for query in 0..queries.len() {
             let (candidates, exclude) = (options.candidates.from(query), options.exclude.from(query));
             let options = QueryOptions { candidates, exclude, ..*options };
-            let outcome = self.predict(&queries.get(query), &options, &mut scratch, &mut answer);
+            let outcome = self.predict(&queries.row(query), &options, &mut scratch, &mut answer);
             outcome.map_err(|source| BatchError { query, source })?;
             answers.ranked.push_row(&answer.labels);
             answers.certificates.extend(answer.certificate);
@@ -379,18 +376,18 @@ impl Model {
         Ok(answers)
     }
 
-    /// Features of queries as the input of the model's network or trees, for use with [`Queries::Made`].
+    /// Features of queries as the input of the model's network or trees, for use with [`QueryOptions::made`].
     ///
     /// # Errors
     /// Queries of another kind or width; features that cannot be weighted.
-    pub fn features(&self, queries: Queries<'_>) -> Result<CsrMatrix, BatchError> {
+    pub fn features(&self, queries: Rows<'_>) -> Result<CsrMatrix, BatchError> {
         let of_all = |source| BatchError { query: 0, source };
         match (queries, &self.maker) {
-            (Queries::Text(texts), Some(Featurizer::Text(pipeline))) if in_pool() || texts.len() > 1 => {
+            (Rows::Texts(texts), Some(Featurizer::Text(pipeline))) if in_pool() || texts.len() > 1 => {
                 let rows = pipeline.transform_batch(texts);
                 Ok(CsrMatrix::from_checked((texts.len(), rows.n_features), rows.indptr, rows.indices, rows.values))
             }
-            (Queries::Text(texts), Some(Featurizer::Text(pipeline))) => {
+            (Rows::Texts(texts), Some(Featurizer::Text(pipeline))) => {
                 let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
                 let mut scratch = pipeline.scratch();
                 for text in texts {
@@ -401,8 +398,8 @@ impl Model {
                 }
                 Ok(CsrMatrix::from_checked((texts.len(), pipeline.n_features()), indptr, indices, values))
             }
-            (Queries::Sparse(rows), None) if self.shape.takes == InputKind::Sparse => Ok(rows.to_owned()),
-            (Queries::Sparse(rows), Some(Featurizer::Rows(weights))) => {
+            (Rows::Sparse(rows), None) if self.shape.takes == InputKind::Sparse => Ok(rows.to_owned()),
+            (Rows::Sparse(rows), Some(Featurizer::Rows(weights))) => {
                 if rows.cols() != self.shape.n_features {
                     let (got, expected) = (rows.cols(), self.shape.n_features);
                     return Err(of_all(QueryError::Width { got, expected, dense: false }));
@@ -415,7 +412,7 @@ impl Model {
                 }
                 Ok(made)
             }
-            _ => Err(of_all(QueryError::Input { got: kind_of(&queries), expected: self.takes() })),
+            _ => Err(of_all(QueryError::Input { got: queries.kind(), expected: self.takes() })),
         }
     }
 
@@ -427,7 +424,7 @@ impl Model {
     /// As [`Model::predict`].
     pub fn touched(
         &self,
-        query: &Query<'_>,
+        query: &Row<'_>,
         options: &QueryOptions<'_>,
         scratch: &mut Scratch,
         touched: &mut Touched,
@@ -435,10 +432,8 @@ impl Model {
         let mut buffers = scratch.take(self);
         let Buffers { making, system, lists, .. } = &mut *buffers;
         let ask = self.ask(options, 1, lists)?;
-        let can = match self.row(query, making)? {
-            Row::Sparse(row) => self.system.touched(row, &ask, &mut **system, touched),
-            Row::Dense(_) | Row::Text(_) => false,
-        };
+        let row = self.row(query, options.made, making)?.sparse();
+        let can = row.is_ok_and(|row| self.system.touched(row, &ask, &mut **system, touched));
         scratch.put(buffers);
         Ok(can)
     }
@@ -491,59 +486,37 @@ impl Model {
     }
 
     /// The features of a query, checked.
-    fn row<'r>(&self, query: &Query<'r>, making: &'r mut Making) -> Result<Row<'r>, QueryError> {
+    fn row<'r>(&self, query: &Row<'r>, made: bool, making: &'r mut Making) -> Result<Row<'r>, QueryError> {
         let n_features = self.shape.n_features;
-        let Making { text, joined, values } = making;
-        let (row, got) = match (*query, &self.maker) {
-            (Query::Text(words), Some(Featurizer::Text(pipeline))) => {
+        let Making { text, values } = making;
+        match (*query, self.maker.as_ref().filter(|_| !made)) {
+            (Row::Text(words), Some(Featurizer::Text(pipeline))) => {
                 let (indices, values) = pipeline.transform_one(words, text);
                 return Ok(Row::Sparse(SparseRow::from_checked(indices, values)));
             }
-            (Query::Text(words), None) if self.shape.takes == InputKind::Text => return Ok(Row::Text(words)),
-            (Query::Fields(fields), None) if self.shape.takes == InputKind::Text => {
-                join(fields, joined);
-                return Ok(Row::Text(joined));
-            }
-            (Query::Fields(fields), Some(Featurizer::Text(pipeline))) => {
-                join(fields, joined);
-                let (indices, values) = pipeline.transform_one(joined, text);
-                return Ok(Row::Sparse(SparseRow::from_checked(indices, values)));
-            }
-            (Query::Sparse(row), Some(Featurizer::Rows(weights))) => {
+            (Row::Sparse(row), Some(Featurizer::Rows(weights))) => {
                 check_row(row, n_features)?;
                 values.clear();
                 values.extend_from_slice(row.values());
                 weights.weigh(row.indices(), values);
                 return Ok(Row::Sparse(SparseRow::from_checked(row.indices(), values)));
             }
-            (Query::Sparse(row), None) | (Query::Made(row), _) => (Some(row), InputKind::Sparse),
-            (Query::Dense(values), _) if self.shape.takes == InputKind::Dense => {
-                if values.len() != n_features {
-                    return Err(QueryError::Width { got: values.len(), expected: n_features, dense: true });
+            (row, maker) => {
+                let (got, expected) = (row.kind(), maker.map_or(self.shape.takes, |_| self.takes()));
+                if got != expected {
+                    return Err(QueryError::Input { got, expected });
                 }
-                check_values(values)?;
-                return Ok(Row::Dense(values));
             }
-            (Query::Sparse(_), _) => (None, InputKind::Sparse),
-            (Query::Dense(_), _) => (None, InputKind::Dense),
-            (Query::Text(_) | Query::Fields(_), _) => (None, InputKind::Text),
-        };
-        match row {
-            Some(row) if self.shape.takes == InputKind::Sparse => {
-                check_row(row, n_features)?;
-                Ok(Row::Sparse(row))
-            }
-            _ => Err(QueryError::Input { got, expected: self.takes() }),
         }
-    }
-}
-
-/// Fields of a text, joined by blanks.
-fn join(fields: &[&str], joined: &mut String) {
-    joined.clear();
-    for (at, field) in fields.iter().enumerate() {
-        joined.push_str(if at == 0 { "" } else { " " });
-        joined.push_str(field);
+        match query {
+            Row::Sparse(row) => check_row(*row, n_features)?,
+            Row::Dense(values) if values.len() != n_features => {
+                return Err(QueryError::Width { got: values.len(), expected: n_features, dense: true });
+            }
+            Row::Dense(values) => check_values(values)?,
+            Row::Text(_) => {}
+        }
+        Ok(*query)
     }
 }
 
@@ -562,24 +535,8 @@ fn sorted(labels: &[LabelId], out: &mut Vec<LabelId>) {
     }
 }
 
-/// What queries are.
-fn kind_of(queries: &Queries<'_>) -> InputKind {
-    match queries {
-        Queries::Text(_) => InputKind::Text,
-        Queries::Sparse(_) | Queries::Made(_) => InputKind::Sparse,
-        Queries::Dense(_) => InputKind::Dense,
-    }
-}
-
-/// Values that are all finite; the order of features and their range are what a matrix is made
-/// with.
-fn check_batch(batch: Batch<'_>) -> Result<(), BatchError> {
-    let at = |query, source| BatchError { query, source };
-    match batch {
-        Batch::Sparse(rows) => {
-            (0..rows.rows()).try_for_each(|i| check_values(rows.row(i).values()).map_err(|e| at(i, e)))
-        }
-        Batch::Dense(rows) => (0..rows.len()).try_for_each(|i| check_values(rows.row(i)).map_err(|e| at(i, e))),
-        Batch::Text(_) => Ok(()),
-    }
+/// Values that are all finite; the order of features and their range are what a matrix is made with.
+fn check_rows(rows: Rows<'_>) -> Result<(), BatchError> {
+    let check = |query| check_values(rows.row(query).values()).map_err(|source| BatchError { query, source });
+    (0..rows.len()).try_for_each(check)
 }

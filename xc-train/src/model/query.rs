@@ -2,86 +2,12 @@
 
 use crate::calibrate::ThresholdKind;
 use crate::mach::AnswerError;
-use std::fmt;
 use thiserror::Error;
 use xc_mach::{Certificate, Decoder};
-use xc_sparse::DenseRows;
 use xc_sparse::chunked::Choice;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
-use xc_sparse::{CsrMatrix, CsrView, DenseMatrix, LabelRows, SparseRow, SparseRowError};
-
-/// One query.
-#[derive(Clone, Copy, Debug)]
-pub enum Query<'a> {
-    /// A text, for a model with a text pipeline.
-    Text(&'a str),
-    /// Several fields of a text, in the order used in training; joined by spaces.
-    Fields(&'a [&'a str]),
-    /// Sparse features in the form of the training data: a model that weights them does so itself.
-    Sparse(SparseRow<'a>),
-    /// A vector.
-    Dense(&'a [f32]),
-    /// Sparse features made by [`super::Model::features`]: the model's pipeline is skipped.
-    Made(SparseRow<'a>),
-}
-
-/// Several queries of one kind.
-#[derive(Clone, Copy, Debug)]
-pub enum Queries<'a> {
-    /// Texts.
-    Text(&'a [&'a str]),
-    /// Sparse features in the form of the training data.
-    Sparse(CsrView<'a>),
-    /// Vectors.
-    Dense(DenseRows<'a>),
-    /// Sparse features made by [`super::Model::features`].
-    Made(CsrView<'a>),
-}
-
-impl<'a> Queries<'a> {
-    /// Number of queries.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Text(texts) => texts.len(),
-            Self::Sparse(rows) | Self::Made(rows) => rows.rows(),
-            Self::Dense(rows) => rows.len(),
-        }
-    }
-
-    /// True when there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Those of these numbers.
-    ///
-    /// # Panics
-    /// If there is none of one of them.
-    pub(super) fn select(&self, numbers: &[u32]) -> Selected<'a> {
-        match self {
-            Self::Text(texts) => Selected::Text(numbers.iter().map(|&i| texts[i as usize]).collect()),
-            Self::Sparse(rows) => Selected::Sparse(rows.select(numbers)),
-            Self::Dense(rows) => {
-                let values = numbers.iter().flat_map(|&i| rows.row(i as usize)).copied().collect();
-                Selected::Dense(DenseMatrix { rows: numbers.len(), columns: rows.width(), values })
-            }
-            Self::Made(rows) => Selected::Made(rows.select(numbers)),
-        }
-    }
-
-    /// Query `i`.
-    ///
-    /// # Panics
-    /// If there is none.
-    pub fn get(&self, i: usize) -> Query<'a> {
-        match self {
-            Self::Text(texts) => Query::Text(texts[i]),
-            Self::Sparse(rows) => Query::Sparse(rows.row(i)),
-            Self::Dense(rows) => Query::Dense(rows.row(i)),
-            Self::Made(rows) => Query::Made(rows.row(i)),
-        }
-    }
-}
+use xc_sparse::rows::{InputKind, WrongInput};
+use xc_sparse::{LabelRows, SparseRow, SparseRowError};
 
 /// The labels that may be answered.
 #[derive(Clone, Copy, Debug, Default)]
@@ -205,6 +131,8 @@ fn lists_of(rows: &LabelRows, first: usize, numbers: &[u32]) -> LabelRows {
 /// Options of a query. Default: the five best labels, searched with the settings saved in the model.
 #[derive(Clone, Copy, Debug)]
 pub struct QueryOptions<'a> {
+    /// Queries are features that [`super::Model::features`] made: the model's pipeline is skipped.
+    pub made: bool,
     /// Maximum number of labels answered; 0 answers none.
     pub top_k: usize,
     /// Labels with a smaller score are left out.
@@ -222,7 +150,8 @@ pub struct QueryOptions<'a> {
 impl Default for QueryOptions<'_> {
     fn default() -> Self {
         let (exclude, scores, search) = (Excluded::None, Default::default(), Default::default());
-        Self { top_k: 5, min_score: None, candidates: Candidates::All, exclude, scores, search }
+        let candidates = Candidates::All;
+        Self { made: false, top_k: 5, min_score: None, candidates, exclude, scores, search }
     }
 }
 
@@ -453,33 +382,9 @@ pub struct BatchError {
     pub source: QueryError,
 }
 
-/// The kind of input that a model takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputKind {
-    /// Text.
-    Text,
-    /// Sparse features.
-    Sparse,
-    /// A vector.
-    Dense,
-}
-
-impl From<crate::classifier::InputKind> for InputKind {
-    fn from(input: crate::classifier::InputKind) -> Self {
-        match input {
-            crate::classifier::InputKind::Dense => Self::Dense,
-            crate::classifier::InputKind::Sparse => Self::Sparse,
-        }
-    }
-}
-
-impl fmt::Display for InputKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Text => "text",
-            Self::Sparse => "sparse features",
-            Self::Dense => "a vector",
-        })
+impl From<WrongInput> for QueryError {
+    fn from(WrongInput { got, expected }: WrongInput) -> Self {
+        Self::Input { got, expected }
     }
 }
 
@@ -534,23 +439,4 @@ pub(super) fn check_lists(
         (first..expected).try_for_each(|i| check_labels(rows.row(i), n_labels))?;
     }
     Ok(())
-}
-
-/// Queries taken out of others.
-pub(super) enum Selected<'a> {
-    Text(Vec<&'a str>),
-    Sparse(CsrMatrix),
-    Dense(DenseMatrix),
-    Made(CsrMatrix),
-}
-
-impl Selected<'_> {
-    pub(super) fn queries(&self) -> Queries<'_> {
-        match self {
-            Self::Text(texts) => Queries::Text(texts),
-            Self::Sparse(rows) => Queries::Sparse(rows.view()),
-            Self::Dense(rows) => Queries::Dense(rows.view()),
-            Self::Made(rows) => Queries::Made(rows.view()),
-        }
-    }
 }

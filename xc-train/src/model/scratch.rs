@@ -34,8 +34,6 @@ pub(super) struct Lists {
 #[derive(Default)]
 pub(super) struct Making {
     pub(super) text: PipelineScratch,
-    /// Fields of a text, joined.
-    pub(super) joined: String,
     /// Weighted values of a row.
     pub(super) values: Vec<f32>,
 }
@@ -66,8 +64,8 @@ mod tests {
     use super::*;
     use crate::classifier::{Classifier, preset};
     use crate::model::query::{Answers, QueryError};
-    use crate::model::system::{Ask, Batch, Row, System, Told};
-    use crate::model::{Answer, Query, QueryOptions};
+    use crate::model::system::{Ask, System, Told};
+    use crate::model::{Answer, QueryOptions, Row, Rows};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicBool, Ordering};
     use xc_sparse::SparseRow;
@@ -93,7 +91,7 @@ mod tests {
             answer
         }
 
-        fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
+        fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
             self.inner.batch(rows, ask, scratch)
         }
     }
@@ -114,7 +112,7 @@ mod tests {
         let ask = |model: &Model, i: u32, scratch: &mut Scratch, out: &mut Answer| {
             let (indices, values) = query(i);
             let row = SparseRow::from_checked(&indices, &values);
-            model.predict(&Query::Sparse(row), &QueryOptions::top(3), scratch, out).unwrap();
+            model.predict(&Row::Sparse(row), &QueryOptions::top(3), scratch, out).unwrap();
         };
         let expected: Vec<Answer> = (0..4)
             .map(|i| {

@@ -1,8 +1,8 @@
 //! Word vectors as a [`Model`](super::Model): labels are words, an answer the words nearest to a text's.
 
 use super::query::{Answers, QueryError};
-use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};
-use super::{OpenModelError, OpenOptions};
+use super::system::{Ask, Cell, Check, Kind, Opened, Shape, System, Table, Told, scratch_of};
+use super::{OpenModelError, OpenOptions, Row, Rows};
 use crate::skipgram::{NearestScratch, SkipgramModel};
 use std::any::Any;
 use xc_sparse::rank::Scored;
@@ -36,12 +36,12 @@ impl System for SkipgramModel {
         scratch: &mut dyn Any,
         out: &mut Vec<Scored>,
     ) -> Result<Told, QueryError> {
-        self.nearest(row.sparse(), ask.top_k, ask.candidates.of(0), scratch_of(scratch), out);
+        self.nearest(row.sparse()?, ask.top_k, ask.candidates.of(0), scratch_of(scratch), out);
         Ok(Told::default())
     }
 
-    fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
-        let rows = rows.sparse();
+    fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
+        let rows = rows.sparse().map_err(|e| (0, e.into()))?;
         Ok(Answers::of(self.nearest_of_batch(rows, ask.top_k, |i| ask.candidates.of(i), scratch_of(scratch))))
     }
 }

@@ -1,17 +1,15 @@
 //! What a kind of model has to be able to do to stand behind [`super::Model`].
 
-use super::query::{Answers, Candidates, InputKind, QueryError, SearchOptions};
+use super::query::{Answers, Candidates, QueryError, SearchOptions};
 use super::{OpenModelError, OpenOptions};
-use crate::classifier::QueryRow;
 use std::any::Any;
 use std::error::Error;
 use xc_mach::Certificate;
-use xc_nn::Features;
-use xc_sparse::DenseRows;
+use xc_sparse::SparseRow;
 use xc_sparse::chunked::Touched;
 use xc_sparse::rank::Scored;
+use xc_sparse::rows::{InputKind, Row, Rows};
 use xc_sparse::store::Container;
-use xc_sparse::{CsrView, SparseRow};
 
 /// A kind of model on disk.
 #[derive(Clone, Copy)]
@@ -55,70 +53,6 @@ pub(super) struct Ask<'a> {
     pub(super) top_k: usize,
     pub(super) candidates: Candidates<'a>,
     pub(super) search: SearchOptions,
-}
-
-/// Features of one query.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Row<'a> {
-    Sparse(SparseRow<'a>),
-    Dense(&'a [f32]),
-    /// For a system that makes features itself.
-    Text(&'a str),
-}
-
-/// Features of several queries.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Batch<'a> {
-    Sparse(CsrView<'a>),
-    Dense(DenseRows<'a>),
-    /// For a system that makes features itself.
-    Text(&'a [&'a str]),
-}
-
-impl<'a> Row<'a> {
-    /// # Panics
-    /// If it is a vector or a text, which a model of sparse features is never asked with.
-    pub(super) fn sparse(self) -> SparseRow<'a> {
-        match self {
-            Self::Sparse(row) => row,
-            Self::Dense(_) | Self::Text(_) => panic!("a vector or a text for a model of sparse features"),
-        }
-    }
-
-    /// As a network takes it.
-    ///
-    /// # Panics
-    /// If it is a text, which a network is never asked with.
-    pub(super) fn query(self) -> QueryRow<'a> {
-        match self {
-            Self::Sparse(row) => QueryRow::Sparse(row),
-            Self::Dense(values) => QueryRow::Dense(values),
-            Self::Text(_) => panic!("a text for a network"),
-        }
-    }
-}
-
-impl<'a> Batch<'a> {
-    /// # Panics
-    /// If they are vectors or texts, which a model of sparse features is never asked with.
-    pub(super) fn sparse(self) -> CsrView<'a> {
-        match self {
-            Self::Sparse(rows) => rows,
-            Self::Dense(_) | Self::Text(_) => panic!("vectors or texts for a model of sparse features"),
-        }
-    }
-
-    /// As a network takes them.
-    ///
-    /// # Panics
-    /// If they are texts, which a network is never asked with.
-    pub(super) fn features(self) -> Features<'a> {
-        match self {
-            Self::Sparse(rows) => Features::Sparse(rows),
-            Self::Dense(rows) => Features::Dense(rows),
-            Self::Text(_) => panic!("texts for a network"),
-        }
-    }
 }
 
 /// What a model looks like from outside.
@@ -166,7 +100,7 @@ pub(super) trait System: Any + Send + Sync {
     ) -> Result<Told, QueryError>;
 
     /// Answers queries.
-    fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)>;
+    fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)>;
 
     /// Whether scores are at most 1: probabilities, products of them, cosines.
     fn scores_at_most_one(&self) -> bool {

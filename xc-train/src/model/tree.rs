@@ -1,8 +1,8 @@
 //! Label trees as a [`Model`](super::Model).
 
 use super::query::{Answers, Candidates, QueryError};
-use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};
-use super::{OpenModelError, OpenOptions};
+use super::system::{Ask, Cell, Check, Kind, Opened, Shape, System, Table, Told, scratch_of};
+use super::{OpenModelError, OpenOptions, Row, Rows};
 use rayon::prelude::*;
 use std::any::Any;
 use xc_sparse::SparseRow;
@@ -99,8 +99,9 @@ impl System for TreeModel {
         out: &mut Vec<Scored>,
     ) -> Result<Told, QueryError> {
         let Scratch { predict, candidates, restriction } = scratch_of(scratch);
+        let row = row.sparse()?;
         let Some(labels) = ask.candidates.of(0) else {
-            self.predict_one(row.sparse(), &params(ask), predict, out);
+            self.predict_one(row, &params(ask), predict, out);
             return Ok(Told::default());
         };
         // Preparing them passes over all labels, so the same candidates are prepared once.
@@ -108,18 +109,18 @@ impl System for TreeModel {
             self.restrict_into(labels, restriction)?;
             labels.clone_into(candidates);
         }
-        self.predict_restricted(row.sparse(), restriction, ask.top_k, predict, out);
+        self.predict_restricted(row, restriction, ask.top_k, predict, out);
         Ok(Told::default())
     }
 
-    fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, _: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
+    fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, _: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
+        let rows = rows.sparse().map_err(|e| (0, e.into()))?;
         let mut shared = Restriction::default();
         match ask.candidates {
-            Candidates::All => return Ok(Answers::of(self.predict_batch(rows.sparse(), &params(ask)))),
+            Candidates::All => return Ok(Answers::of(self.predict_batch(rows, &params(ask)))),
             Candidates::Labels(labels) => self.restrict_into(labels, &mut shared).map_err(|e| (0, e.into()))?,
             Candidates::ByQuery { .. } => {}
         }
-        let rows = rows.sparse();
         let answers = (0..rows.rows()).into_par_iter().map_init(
             <(PredictScratch, Restriction)>::default,
             |(scratch, own), i| -> Result<Vec<Scored>, (usize, QueryError)> {

@@ -4,7 +4,7 @@ use super::Words;
 use super::words::Cutter;
 use thiserror::Error;
 use xc_hash::stream::{Purpose, mix, name, unit};
-use xc_nn::{Features, OneHot, TargetRows, Windows};
+use xc_nn::{OneHot, Rows, TargetRows, Windows};
 
 /// Why a text is nothing to learn from.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -60,8 +60,8 @@ impl Corpus {
     }
 
     /// The word at each place.
-    pub fn features(&self) -> Features<'_> {
-        Features::OneHot(OneHot::new(&self.words, self.n_words))
+    pub fn features(&self) -> Rows<'_> {
+        Rows::OneHot(OneHot::new(&self.words, self.n_words))
     }
 
     /// The words beside each place.

@@ -13,7 +13,7 @@ use xc_sparse::{CsrMatrix, DType, LabelRows};
 use xc_train::blend::{self, RuleKind};
 use xc_train::classifier;
 use xc_train::model::{
-    Answer, Answers, Candidates, Excluded, InputKind, Model, Queries, Query, QueryError, QueryOptions, Scratch,
+    Answer, Answers, Candidates, Excluded, InputKind, Model, QueryError, QueryOptions, Row, Rows, Scratch,
 };
 
 /// A model of each kind and input.
@@ -61,18 +61,18 @@ impl Asked {
         Self { texts, rows: folders::rows(n), vectors }
     }
 
-    fn with<T>(&self, model: &Model, work: impl FnOnce(Queries<'_>) -> T) -> T {
+    fn with<T>(&self, model: &Model, work: impl FnOnce(Rows<'_>) -> T) -> T {
         let texts: Vec<&str> = self.texts.iter().map(|t| &**t).collect();
         match model.describe().takes {
-            InputKind::Text => work(Queries::Text(&texts)),
-            InputKind::Sparse => work(Queries::Sparse(self.rows.view())),
-            InputKind::Dense => work(Queries::Dense(DenseRows::new(&self.vectors, WIDTH))),
+            InputKind::Text => work(Rows::Texts(&texts)),
+            InputKind::Sparse => work(Rows::Sparse(self.rows.view())),
+            InputKind::Dense => work(Rows::Dense(DenseRows::new(&self.vectors, WIDTH))),
         }
     }
 }
 
 /// Answers one query after the other.
-fn one_by_one(model: &Model, queries: Queries<'_>, options: &QueryOptions<'_>) -> Answers {
+fn one_by_one(model: &Model, queries: Rows<'_>, options: &QueryOptions<'_>) -> Answers {
     let (mut scratch, mut answer, mut answers) = (Scratch::default(), Answer::default(), Answers::default());
     for i in 0..queries.len() {
         let mut options = *options;
@@ -82,7 +82,7 @@ fn one_by_one(model: &Model, queries: Queries<'_>, options: &QueryOptions<'_>) -
         if let Excluded::ByQuery { rows, first } = options.exclude {
             options.exclude = Excluded::ByQuery { rows, first: first + i };
         }
-        model.predict(&queries.get(i), &options, &mut scratch, &mut answer).unwrap();
+        model.predict(&queries.row(i), &options, &mut scratch, &mut answer).unwrap();
         answers.ranked.push_row(&answer.labels);
         answers.certificates.extend(answer.certificate);
         answers.known_terms.extend(answer.known_terms);
@@ -109,7 +109,7 @@ fn exclude_by_query(labels: &[u32], n: usize) -> Vec<Vec<u32>> {
 fn a_slice_of_queries_is_answered_as_they_are() {
     let (rows, options) = (folders::rows(12), QueryOptions::top(5));
     let ask = |model: &Model, rows: xc_sparse::CsrView<'_>| {
-        POOL.install(|| model.predict_batch(Queries::Sparse(rows), &options)).unwrap().ranked
+        POOL.install(|| model.predict_batch(Rows::Sparse(rows), &options)).unwrap().ranked
     };
     for model in MODELS.1.iter().filter(|model| model.describe().takes == InputKind::Sparse) {
         let all = ask(model, rows.view());
@@ -240,28 +240,26 @@ fn features_that_were_made_before_are_answered_as_the_queries_they_came_from() {
         let options = QueryOptions::default();
         let (made, plain) = asked
             .with(model, |queries| (model.features(queries).unwrap(), model.predict_batch(queries, &options).unwrap()));
-        let again = model.predict_batch(Queries::Made(made.view()), &options).unwrap();
+        let again = model.predict_batch(Rows::Sparse(made.view()), &QueryOptions { made: true, ..options }).unwrap();
         assert_eq!(again.ranked, plain.ranked, "{:?}", model.describe());
     }
 }
 
 #[test]
-fn fields_of_a_text_are_joined_and_known_terms_are_counted() {
+fn known_terms_are_counted() {
     let mut kinds = Vec::new();
-    let (mut scratch, mut whole, mut fields) = <(Scratch, Answer, Answer)>::default();
+    let (mut scratch, mut whole) = <(Scratch, Answer)>::default();
     let options = QueryOptions::default();
     for model in MODELS.1.iter().filter(|model| model.describe().takes == InputKind::Text) {
         let kind = model.describe().kind;
         kinds.push(kind);
-        model.predict(&Query::Text("alpha3 beta3 nonsense"), &options, &mut scratch, &mut whole).unwrap();
-        model.predict(&Query::Fields(&["alpha3", "beta3 nonsense"]), &options, &mut scratch, &mut fields).unwrap();
-        assert_eq!(whole, fields, "{kind}");
+        model.predict(&Row::Text("alpha3 beta3 nonsense"), &options, &mut scratch, &mut whole).unwrap();
         assert_eq!(whole.known_terms, Some(2), "{kind}");
         assert!(kind != xc_tree::KIND || whole.labels[0].label == 3);
-        model.predict(&Query::Text("zzz"), &options, &mut scratch, &mut whole).unwrap();
+        model.predict(&Row::Text("zzz"), &options, &mut scratch, &mut whole).unwrap();
         assert_eq!((whole.known_terms, whole.labels.len()), (Some(0), 0), "{kind}");
         let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-        let texts = Queries::Text(&["zzz", "alpha3 beta3 nonsense"]);
+        let texts = Rows::Texts(&["zzz", "alpha3 beta3 nonsense"]);
         let answers = pool.install(|| model.predict_batch(texts, &options)).unwrap();
         assert_eq!(answers.known_terms, [0, 2], "{kind}");
         assert!(answers.ranked.row(0).is_empty() && !answers.ranked.row(1).is_empty(), "{kind}");
@@ -287,7 +285,7 @@ fn a_scratch_serves_one_model_after_the_other() {
     for model in MODELS.1.iter().chain(MODELS.1.iter().rev()) {
         asked.with(model, |queries| {
             let options = QueryOptions::default();
-            model.predict(&queries.get(1), &options, &mut scratch, &mut answer).unwrap();
+            model.predict(&queries.row(1), &options, &mut scratch, &mut answer).unwrap();
             assert_eq!(answer.labels, model.predict_batch(queries, &options).unwrap().ranked.row(1));
         });
     }
@@ -301,7 +299,7 @@ fn a_folder_opened_twice_is_two_models_with_one_set_of_names() {
     let names = b.label_names().unwrap().unwrap();
     assert_eq!((names.len(), names[3].as_str()), (N_LABELS, "label 3"));
     assert!(matches!(
-        a.predict(&Query::Text("a"), &QueryOptions::default(), &mut Scratch::default(), &mut Answer::default()),
+        a.predict(&Row::Text("a"), &QueryOptions::default(), &mut Scratch::default(), &mut Answer::default()),
         Err(QueryError::Input { got: InputKind::Text, expected: InputKind::Sparse })
     ));
 }

@@ -1,7 +1,7 @@
 //! What a model says about itself, its copies and its labels.
 
 use crate::folders::{self, Front, N_LABELS};
-use xc_train::model::{Model, Queries, QueryOptions};
+use xc_train::model::{Model, QueryOptions, Rows};
 
 #[test]
 fn a_copy_answers_alike_and_a_model_knows_that_it_was_replaced() {
@@ -13,7 +13,7 @@ fn a_copy_answers_alike_and_a_model_knows_that_it_was_replaced() {
     model.save_copy(&copy).unwrap();
     let copy = Model::open(&copy).unwrap();
     let rows = folders::rows(20);
-    let ask = |model: &Model| model.predict_batch(Queries::Sparse(rows.view()), &QueryOptions::default()).unwrap();
+    let ask = |model: &Model| model.predict_batch(Rows::Sparse(rows.view()), &QueryOptions::default()).unwrap();
     assert_eq!(ask(&copy), ask(&model));
 
     assert!(!model.was_replaced());

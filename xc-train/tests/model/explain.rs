@@ -16,7 +16,7 @@ use xc_train::calibrate::{Method, ThresholdKind};
 use xc_train::classifier::Classifier;
 use xc_train::model::explain::{ExplainOptions, Explanation};
 use xc_train::model::{
-    Answer, Candidates, InputKind, Model, OpenOptions, Queries, Query, QueryError, QueryOptions, Scratch,
+    Answer, Candidates, InputKind, Model, OpenOptions, QueryError, QueryOptions, Row, Rows, Scratch,
 };
 
 /// Kinds that the others lack.
@@ -41,26 +41,37 @@ static MORE: LazyLock<(TempDir, Vec<Model>)> = LazyLock::new(|| {
     (folder, models)
 });
 
+/// A query, and whether its features were made before.
+type Query<'a> = (Row<'a>, bool);
+
 fn name(model: &Model) -> &str {
     model.folder().file_name().unwrap().to_str().unwrap()
 }
 
 /// The score of a label for one query, among these labels.
 fn score(model: &Model, query: Query<'_>, label: LabelId, among: &[LabelId]) -> f32 {
-    let options = QueryOptions { candidates: Candidates::Labels(among), ..QueryOptions::top(among.len().min(DEPTH)) };
+    let options = QueryOptions::top(among.len().min(DEPTH));
+    let options = QueryOptions { made: query.1, candidates: Candidates::Labels(among), ..options };
     let mut answer = Answer::default();
-    model.predict(&query, &options, &mut Scratch::default(), &mut answer).unwrap();
+    model.predict(&query.0, &options, &mut Scratch::default(), &mut answer).unwrap();
     answer.labels.iter().find(|s| s.label == label).map_or(0.0, |s| s.score)
 }
 
 fn best(model: &Model, query: Query<'_>, k: usize) -> Vec<LabelId> {
     let mut answer = Answer::default();
-    model.predict(&query, &QueryOptions::top(k), &mut Scratch::default(), &mut answer).unwrap();
+    model
+        .predict(
+            &query.0,
+            &QueryOptions { made: query.1, ..QueryOptions::top(k) },
+            &mut Scratch::default(),
+            &mut answer,
+        )
+        .unwrap();
     answer.labels.iter().map(|s| s.label).collect()
 }
 
 fn explain(model: &Model, query: Query<'_>, label: LabelId, n_features: usize) -> Explanation {
-    model.explain(&query, label, &ExplainOptions { n_features, raw: false }).unwrap()
+    model.explain(&query.0, label, &ExplainOptions { made: query.1, n_features, raw: false }).unwrap()
 }
 
 /// Calls `check` with some queries of every model but blends: each with its row as the model makes it.
@@ -74,17 +85,17 @@ fn each_query(mut check: impl FnMut(&Model, Query<'_>, Query<'_>)) {
             let row = rows.slice(i..i + 1);
             match (model.describe().takes, model.pipeline()) {
                 (InputKind::Dense, _) => {
-                    let query = Query::Dense(&vectors[i * WIDTH..][..WIDTH]);
+                    let query = (Row::Dense(&vectors[i * WIDTH..][..WIDTH]), false);
                     check(model, query, query);
                 }
                 (InputKind::Text, _) => {
-                    let made = model.features(Queries::Text(&text)).unwrap();
-                    check(model, Query::Text(text[0]), Query::Made(made.row(0)));
+                    let made = model.features(Rows::Texts(&text)).unwrap();
+                    check(model, (Row::Text(text[0]), false), (Row::Sparse(made.row(0)), true));
                 }
                 (InputKind::Sparse, _) => {
-                    let made = model.features(Queries::Sparse(row)).unwrap();
-                    let query = Query::Sparse(row.row(0));
-                    check(model, query, Query::Made(made.row(0)));
+                    let made = model.features(Rows::Sparse(row)).unwrap();
+                    let query = (Row::Sparse(row.row(0)), false);
+                    check(model, query, (Row::Sparse(made.row(0)), true));
                 }
             }
         }
@@ -93,19 +104,19 @@ fn each_query(mut check: impl FnMut(&Model, Query<'_>, Query<'_>)) {
 
 /// A query without some features, or coordinates.
 fn without<T>(query: Query<'_>, out: &[u32], work: impl FnOnce(Query<'_>) -> T) -> T {
-    match query {
-        Query::Dense(values) => {
+    match query.0 {
+        Row::Dense(values) => {
             let mut values = values.to_vec();
             out.iter().for_each(|&at| values[at as usize] = 0.0);
-            work(Query::Dense(&values))
+            work((Row::Dense(&values), false))
         }
-        Query::Made(row) | Query::Sparse(row) => {
+        Row::Sparse(row) => {
             let kept = row.indices().iter().zip(row.values()).filter(|(feature, _)| !out.contains(feature));
             let (indices, values): (Vec<u32>, Vec<f32>) = kept.unzip();
             let row = SparseRow::from_checked(&indices, &values);
-            work(if matches!(query, Query::Made(_)) { Query::Made(row) } else { Query::Sparse(row) })
+            work((Row::Sparse(row), query.1))
         }
-        Query::Text(_) | Query::Fields(_) => unreachable!("a row that was made"),
+        Row::Text(_) => unreachable!("a row that was made"),
     }
 }
 
@@ -149,7 +160,7 @@ fn a_blend_ranks_the_candidates_of_the_whole_query() {
     let rows = folders::rows(12);
     let mut compared = 0;
     for i in 0..rows.rows() {
-        let query = Query::Sparse(rows.row(i));
+        let query = (Row::Sparse(rows.row(i)), false);
         for label in best(blend, query, 3) {
             let explained = explain(blend, query, label, 200);
             let mut fixed = vec![label];
@@ -172,7 +183,8 @@ fn a_blend_ranks_the_candidates_of_the_whole_query() {
     // Members of a blend may make rows of their own; terms of texts are shared.
     for wanted in ["blend", "blend-text"] {
         let blend = MODELS.1.iter().find(|model| name(model) == wanted).unwrap();
-        let query = if wanted == "blend" { Query::Sparse(rows.row(3)) } else { Query::Text("alpha3 beta1 gamma2") };
+        let query = if wanted == "blend" { Row::Sparse(rows.row(3)) } else { Row::Text("alpha3 beta1 gamma2") };
+        let query = (query, false);
         let label = best(blend, query, 1)[0];
         let explained = explain(blend, query, label, 200);
         let terms: Vec<_> = explained.effects.iter().filter_map(|effect| effect.feature.term.as_deref()).collect();
@@ -198,8 +210,8 @@ fn networks_have_logits_and_trees_parts_that_sum_to_their_margins() {
             let close = |a: f32, b: f32| assert!((a - b).abs() <= 1e-6 * a.abs().max(1.0), "{name}: {a}, {b}");
             let with = |query: Query<'_>| {
                 let options = QueryOptions { candidates: Candidates::Labels(&all), ..QueryOptions::top(N_LABELS) };
-                let mut answer = Answer::default();
-                raw.predict(&query, &options, &mut Scratch::default(), &mut answer).unwrap();
+                let (options, mut answer) = (QueryOptions { made: query.1, ..options }, Answer::default());
+                raw.predict(&query.0, &options, &mut Scratch::default(), &mut answer).unwrap();
                 answer.labels.iter().find(|s| s.label == label).unwrap().score
             };
             close(logit, with(query));
@@ -222,7 +234,7 @@ fn networks_have_logits_and_trees_parts_that_sum_to_their_margins() {
 fn features_have_terms_where_the_pipeline_knows_them() {
     let model = MODELS.1.iter().find(|model| name(model) == "tree-text").unwrap();
     let Some(Featurizer::Text(pipeline)) = model.pipeline() else { panic!("a model of text") };
-    let explained = explain(model, Query::Fields(&["alpha3", "delta beta3"]), 3, 200);
+    let explained = explain(model, (Row::Text("alpha3 delta beta3"), false), 3, 200);
     assert!(!explained.effects.is_empty());
     for effect in &explained.effects {
         let feature = &effect.feature;
@@ -231,12 +243,12 @@ fn features_have_terms_where_the_pipeline_knows_them() {
     }
     assert_eq!(explained.effects[0].feature.term.as_deref(), Some("alpha3"));
     let options = ExplainOptions::default();
-    let unknown = model.explain(&Query::Text("alpha3"), N_LABELS as u32, &options);
+    let unknown = model.explain(&Row::Text("alpha3"), N_LABELS as u32, &options);
     assert_eq!(unknown, Err(QueryError::Label { label: N_LABELS as u32, n_labels: N_LABELS }));
-    assert!(matches!(model.explain(&Query::Dense(&[1.0]), 0, &options), Err(QueryError::Input { .. })));
+    assert!(matches!(model.explain(&Row::Dense(&[1.0]), 0, &options), Err(QueryError::Input { .. })));
     // Of a calibrated model, probabilities or its own scores.
     let model = MORE.1.iter().find(|model| name(model) == "calibrated").unwrap();
-    let of = |raw| model.explain(&Query::Text("alpha3"), 3, &ExplainOptions { raw, ..options }).unwrap().score;
+    let of = |raw| model.explain(&Row::Text("alpha3"), 3, &ExplainOptions { raw, ..options }).unwrap().score;
     assert!(model.describe().calibrated && of(true) != of(false));
     assert_eq!(model.calibration().unwrap().thresholds.of(ThresholdKind::Micro, 3), 0.5);
 }

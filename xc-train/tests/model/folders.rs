@@ -11,7 +11,7 @@ use xc_train::blend::fit::{FitParams, fit};
 use xc_train::blend::{self, RuleKind};
 use xc_train::classifier::{Classifier, ClassifierParams, EmbeddingInit, EncoderParams, HeadParams, InputKind, preset};
 use xc_train::mach::{MachParams, Repetition};
-use xc_train::model::{InputKind as Takes, Model, Queries, QueryOptions, write_blend, write_pipeline};
+use xc_train::model::{Model, QueryOptions, Rows, write_blend, write_pipeline};
 use xc_tree::{TrainInput, TreeModel, TreeParams};
 
 pub(crate) const N_LABELS: usize = 40;
@@ -105,7 +105,7 @@ pub(crate) fn uniform(folder: &Path, input: InputKind, loss: Loss) {
     let mut params = preset::uniform().params;
     let (encoder, n_features) = match input {
         InputKind::Sparse => (EncoderParams::bag([16, 64]), N_FEATURES),
-        InputKind::Dense => (EncoderParams::vectors([64]), WIDTH),
+        _ => (EncoderParams::vectors([64]), WIDTH),
     };
     (params.encoder, params.loss) = (encoder, loss);
     params.learning.init = EmbeddingInit::Random;
@@ -152,8 +152,8 @@ pub(crate) fn blend(folder: &Path, members: &[&Path], rule: RuleKind) {
     let (texts, x) = (texts(), rows(120));
     let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
     let queries = match members[0].describe().takes {
-        Takes::Text => Queries::Text(&texts),
-        _ => Queries::Sparse(x.view()),
+        InputKind::Text => Rows::Texts(&texts),
+        _ => Rows::Sparse(x.view()),
     };
     let ask = |member: &Model| member.predict_batch(queries, &QueryOptions::top(blend::DEPTH)).unwrap().ranked;
     let answers: Vec<_> = members.iter().map(ask).collect();

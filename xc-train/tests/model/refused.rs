@@ -11,8 +11,8 @@ use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows, SparseRow, SparseRowError};
 use xc_train::classifier;
 use xc_train::model::{
-    Answer, Candidates, Excluded, InputKind, Model, OpenModelError, OpenOptions, Queries, Query, QueryError,
-    QueryOptions, Scratch, SearchOptions,
+    Answer, Candidates, Excluded, InputKind, Model, OpenModelError, OpenOptions, QueryError, QueryOptions, Row, Rows,
+    Scratch, SearchOptions,
 };
 
 fn tree() -> Model {
@@ -21,15 +21,15 @@ fn tree() -> Model {
     Model::open(folder.path().join("m")).unwrap()
 }
 
-fn refused(model: &Model, query: Query<'_>, options: &QueryOptions<'_>) -> QueryError {
+fn refused(model: &Model, query: Row<'_>, options: &QueryOptions<'_>) -> QueryError {
     let mut answer = Answer::default();
     let error = model.predict(&query, options, &mut Scratch::default(), &mut answer).unwrap_err();
     assert!(answer.labels.is_empty());
     error
 }
 
-fn row<'a>(indices: &'a [u32], values: &'a [f32]) -> Query<'a> {
-    Query::Sparse(SparseRow::from_checked(indices, values))
+fn row<'a>(indices: &'a [u32], values: &'a [f32]) -> Row<'a> {
+    Row::Sparse(SparseRow::from_checked(indices, values))
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn rows_that_no_model_may_see_are_refused_with_their_place() {
 #[test]
 fn inputs_of_another_kind_or_width_are_refused() {
     let (model, options) = (tree(), QueryOptions::default());
-    let got = refused(&model, Query::Dense(&[1.0]), &options);
+    let got = refused(&model, Row::Dense(&[1.0]), &options);
     assert_eq!(got.to_string(), "the query is a vector; the model takes sparse features");
-    assert!(matches!(refused(&model, Query::Fields(&["a"]), &options), QueryError::Input { .. }));
+    assert!(matches!(refused(&model, Row::Text("a"), &options), QueryError::Input { .. }));
     let wide = CsrMatrix::zero((2, N_FEATURES + 1));
-    let error = model.predict_batch(Queries::Sparse(wide.view()), &options).unwrap_err();
+    let error = model.predict_batch(Rows::Sparse(wide.view()), &options).unwrap_err();
     assert_eq!(
         (&*error.to_string(), &*error.source.to_string()),
         ("query 0", "the query has 91 features; the model takes 90")
@@ -64,16 +64,16 @@ fn inputs_of_another_kind_or_width_are_refused() {
     folders::uniform(folder.path(), classifier::InputKind::Dense, Loss::SquaredHinge);
     let model = Model::open(folder.path()).unwrap();
     assert_eq!(model.describe().takes, InputKind::Dense);
-    let got = refused(&model, Query::Dense(&[0.0; WIDTH + 1]), &options);
+    let got = refused(&model, Row::Dense(&[0.0; WIDTH + 1]), &options);
     assert_eq!(got, QueryError::Width { got: WIDTH + 1, expected: WIDTH, dense: true });
     assert!(matches!(refused(&model, row(&[0], &[1.0]), &options), QueryError::Input { .. }));
     assert!(matches!(
-        refused(&model, Query::Made(SparseRow::from_checked(&[], &[])), &options),
+        refused(&model, row(&[], &[]), &QueryOptions { made: true, ..options }),
         QueryError::Input { .. }
     ));
     let mut values = vec![0.5; 3 * WIDTH];
     values[2 * WIDTH + 1] = f32::NAN;
-    let error = model.predict_batch(Queries::Dense(DenseRows::new(&values, WIDTH)), &options).unwrap_err();
+    let error = model.predict_batch(Rows::Dense(DenseRows::new(&values, WIDTH)), &options).unwrap_err();
     assert_eq!(error.query, 2);
 }
 
@@ -156,7 +156,7 @@ fn a_setting_of_trainers_that_is_not_known_changes_no_answer_and_one_of_answers_
     let path = folder.path().join("m");
     let (x, options) = (folders::rows(9), QueryOptions::default());
     let ask = |path: &Path| {
-        let answers = Model::open(path).unwrap().predict_batch(Queries::Sparse(x.view()), &options).unwrap();
+        let answers = Model::open(path).unwrap().predict_batch(Rows::Sparse(x.view()), &options).unwrap();
         answers.ranked.iter().flatten().map(|s| (s.label, s.score.to_bits())).collect::<Vec<_>>()
     };
     for kind in ["uniform", "lns", "mach"] {

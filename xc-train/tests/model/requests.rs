@@ -10,7 +10,7 @@ use xc_sparse::LabelRows;
 use xc_sparse::io::{Format, IndexBase, LabelNames};
 use xc_train::blend::RuleKind;
 use xc_train::model::requests::{RequestCode, RequestOptions, Responder, Response};
-use xc_train::model::{Answer, Candidates, Excluded, Model, Query, QueryError, QueryOptions, Scratch, SearchOptions};
+use xc_train::model::{Answer, Candidates, Excluded, Model, QueryError, QueryOptions, Row, Scratch, SearchOptions};
 
 struct Models {
     folder: TempDir,
@@ -58,7 +58,7 @@ fn a_request_is_what_the_model_is_asked() {
     let responder = responder(&MODELS.texts, false);
     let ask = |text: &str, options: &QueryOptions<'_>| {
         let mut answer = Answer::default();
-        MODELS.texts.predict(&Query::Text(text), options, &mut Scratch::default(), &mut answer).unwrap();
+        MODELS.texts.predict(&Row::Text(text), options, &mut Scratch::default(), &mut answer).unwrap();
         answer
     };
     let options = QueryOptions {
@@ -140,7 +140,7 @@ fn requests_are_answered_alike_alone_together_and_by_four_threads() {
                 assert_eq!(responder.answer(&lines(&many), &options).unwrap(), alone);
                 let mut scratch = Scratch::default();
                 for (at, response) in alone.iter().enumerate().step_by(4) {
-                    let (query, mut answer) = (Query::Text(&many[at]), Answer::default());
+                    let (query, mut answer) = (Row::Text(&many[at]), Answer::default());
                     model.predict(&query, &options, &mut scratch, &mut answer).unwrap();
                     assert_eq!(Ok(&answer), response.outcome.as_ref());
                 }

@@ -7,7 +7,7 @@ use xc_nn::sampler::{Lists, NegativeParams, SamplerParams};
 use xc_nn::schedule::Constant;
 use xc_nn::state::{Role, Snapshot, State};
 use xc_nn::trainer::{Event, Observer, Silent, Subset, TrainError};
-use xc_nn::{Activations, Batch, Examples, Features, Loss, Optimizer, TrainParams, Trainer};
+use xc_nn::{Activations, Batch, Examples, Loss, Optimizer, Row, Rows, TrainParams, Trainer};
 use xc_sparse::Cancel;
 use xc_sparse::DenseRows;
 use xc_sparse::dtype::DType;
@@ -17,8 +17,8 @@ use xc_sparse::uniform::{ByteLines, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::classifier::{
     CandidateHeadParams, Classifier, ClassifierParams, ClassifierParamsError, EmbeddingInit, EncoderParams, HeadParams,
-    InputKind, LearningParams, Only, OpenClassifierError, PredictError, PredictScratch, QueryRow, SparseHeadParams,
-    Wiring, Workload, preset,
+    InputKind, LearningParams, Only, OpenClassifierError, PredictError, PredictScratch, SparseHeadParams, Wiring,
+    Workload, preset,
 };
 
 const N: usize = 150;
@@ -105,17 +105,17 @@ impl Data {
         Self { x, dense, y: targets(N, N_LABELS) }
     }
 
-    fn features(&self, input: InputKind) -> Features<'_> {
+    fn features(&self, input: InputKind) -> Rows<'_> {
         match input {
-            InputKind::Sparse => Features::Sparse(self.x.view()),
-            InputKind::Dense => Features::Dense(DenseRows::new(&self.dense, N_FEATURES)),
+            InputKind::Sparse => Rows::Sparse(self.x.view()),
+            _ => Rows::Dense(DenseRows::new(&self.dense, N_FEATURES)),
         }
     }
 
-    fn row(&self, input: InputKind, i: usize) -> QueryRow<'_> {
+    fn row(&self, input: InputKind, i: usize) -> Row<'_> {
         match input {
-            InputKind::Sparse => QueryRow::Sparse(self.x.view().row(i)),
-            InputKind::Dense => QueryRow::Dense(&self.dense[i * N_FEATURES..][..N_FEATURES]),
+            InputKind::Sparse => Row::Sparse(self.x.view().row(i)),
+            _ => Row::Dense(&self.dense[i * N_FEATURES..][..N_FEATURES]),
         }
     }
 }
@@ -242,7 +242,7 @@ fn a_dense_classifier_learns_its_training_rows() {
         let mut params = dense();
         (params.encoder, params.loss) = (EncoderParams::bag([32, 16]), loss);
         let mut model = Classifier::new(preset::DENSE, 60, 25, params).unwrap();
-        let queries = Features::Sparse(x.view());
+        let queries = Rows::Sparse(x.view());
         let mut trainer = Trainer {
             loss,
             optimizer: Optimizer::adam(),
@@ -268,21 +268,20 @@ fn queries_of_another_kind_or_width_and_candidates_that_are_no_labels_are_refuse
     let said = |error: PredictError| error.to_string();
     let vectors = data.features(InputKind::Dense);
     let refused = sparse.predict(vectors, 5, Only::All, &mut scratch).unwrap_err();
-    assert_eq!(said(refused), "queries are vectors, expected sparse features");
+    assert_eq!(said(refused), "an instance is a vector, expected sparse features");
     let narrow = CsrMatrix::zero((2, 59));
-    let narrow = Features::Sparse(narrow.view());
+    let narrow = Rows::Sparse(narrow.view());
     let refused = sparse.predict(narrow, 5, Only::All, &mut scratch).unwrap_err();
     assert_eq!(said(refused), "queries of 59 features, expected 60");
     let queries = data.features(InputKind::Sparse);
     let refused = sparse.predict(queries, 5, Only::Labels(&[3, 40]), &mut scratch).unwrap_err();
     assert_eq!(said(refused), "query 0: candidate 40 is out of range, expected an id below 40");
     let row = xc_sparse::SparseRow::from_checked(&[60], &[1.0]);
-    let refused = sparse.predict_one(QueryRow::Sparse(row), 5, Only::All, &mut scratch, &mut Vec::new()).unwrap_err();
+    let refused = sparse.predict_one(Row::Sparse(row), 5, Only::All, &mut scratch, &mut Vec::new()).unwrap_err();
     assert_eq!(said(refused), "feature 60 is out of range, expected an id below 60");
     let large = xc_sparse::SparseRow::from_checked(&[1, 2, 3], &[3e38, -3e38, 3e38]);
     for params in compositions().into_iter().filter(|p| p.encoder.input() == InputKind::Sparse) {
-        let got =
-            trained(&data, &params).predict_one(QueryRow::Sparse(large), 5, Only::All, &mut scratch, &mut Vec::new());
+        let got = trained(&data, &params).predict_one(Row::Sparse(large), 5, Only::All, &mut scratch, &mut Vec::new());
         assert!(got.is_ok() || got == Err(PredictError::NotFinite { query: 0 }), "{got:?}");
     }
 }
@@ -331,7 +330,7 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
         let table = 4 << 20;
         match params.encoder.input() {
             InputKind::Sparse => assert!(lsa > random + table * 11 && lsa >= 2 * 12 * table, "{lsa} {random}"),
-            InputKind::Dense => assert_eq!(lsa, random),
+            _ => assert_eq!(lsa, random),
         }
     }
 }
@@ -548,7 +547,7 @@ fn a_folder_that_is_no_classifier_is_refused() {
         assert!(matches!(save(preset::DENSE, &change), Err(OpenClassifierError::Params { .. })));
     }
     let no_query = CsrMatrix::zero((0, 5));
-    let no_query = Features::Sparse(no_query.view());
+    let no_query = Rows::Sparse(no_query.view());
     assert_eq!(model.predict(no_query, 3, Only::All, &mut PredictScratch::default()).unwrap().len(), 0);
 }
 
@@ -576,7 +575,7 @@ fn a_bias_that_the_file_does_not_hold_takes_no_memory() {
 fn a_classifier_without_labels_answers_every_query_with_nothing() {
     let model = Classifier::new(preset::DENSE, 5, 0, dense()).unwrap();
     let queries = CsrMatrix::zero((2, 5));
-    let queries = Features::Sparse(queries.view());
+    let queries = Rows::Sparse(queries.view());
     let answers = model.predict(queries, 3, Only::All, &mut PredictScratch::default()).unwrap();
     assert_eq!((answers.len(), answers.iter().flatten().count()), (2, 0));
 }

@@ -6,11 +6,11 @@ use xc_hash::universal::Family;
 use xc_mach::Decoder;
 use xc_nn::schedule::Constant;
 use xc_nn::trainer::{Silent, Subset};
-use xc_nn::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
+use xc_nn::{Examples, Loss, Optimizer, Row, Rows, TrainParams, Trainer};
 use xc_sparse::rank::{Scored, rank_order};
 use xc_sparse::store::OpenMode;
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_train::classifier::{ClassifierParams, EncoderParams, QueryRow};
+use xc_train::classifier::{ClassifierParams, EncoderParams};
 use xc_train::mach::{self, Asking, MachContainer, MachModel, MachParams, MachScratch, OpenMachError};
 use xc_train::mach::{Repetition, bucket_rows, repetition_seed};
 
@@ -29,13 +29,13 @@ fn data() -> (CsrMatrix, LabelRows) {
     (features(n, N_FEATURES), LabelRows::from_lists((0..n as u32).map(|i| [i % N_LABELS as u32]), N_LABELS).unwrap())
 }
 
-fn rows(x: &CsrMatrix) -> Features<'_> {
-    Features::Sparse(x.view())
+fn rows(x: &CsrMatrix) -> Rows<'_> {
+    Rows::Sparse(x.view())
 }
 
 fn trained(params: &MachParams, number: u32, x: &CsrMatrix, y: &LabelRows, epochs: u32) -> Repetition {
     let buckets = bucket_rows(&params.assignment(N_LABELS, &[number]).unwrap(), 0, y);
-    let examples = Examples::try_new(Features::Sparse(x.view()), &buckets).unwrap();
+    let examples = Examples::try_new(Rows::Sparse(x.view()), &buckets).unwrap();
     let (mut constant, optimizer) = (Constant, Optimizer::adam());
     let mut trainer = Trainer {
         loss: params.classifier.loss,
@@ -137,7 +137,7 @@ fn batch_one_candidates_and_a_plain_loop_agree() {
                 assert_eq!(scores_of(batch.ranked.row(i)), scores_of(&expected), "{family} {decoder} row {i}");
                 assert_eq!(restricted.row(i), plain(i, &some[i], decoder, 4), "{family} {decoder} row {i}");
                 let mut one = Vec::new();
-                model.predict_one(QueryRow::Sparse(x.view().row(i)), &asking, &mut scratch, &mut one).unwrap();
+                model.predict_one(Row::Sparse(x.view().row(i)), &asking, &mut scratch, &mut one).unwrap();
                 assert_eq!(one, batch.ranked.row(i));
             }
         }

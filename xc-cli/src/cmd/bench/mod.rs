@@ -5,7 +5,7 @@ mod curves;
 use crate::answer::{SearchArgs, query_error};
 use crate::bytes::format_bytes;
 use crate::context::Context;
-use crate::data::{InputArgs, Queries, QueryRows};
+use crate::data::{InputArgs, Queries};
 use crate::error::CliError;
 use crate::measure::Meter;
 use crate::model::OpenArgs;
@@ -17,9 +17,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 use xc_sparse::chunked::{Choice, Intersect, Touched};
 use xc_sparse::store::PART_FOLDER;
-use xc_sparse::{CsrMatrix, DenseMatrix};
 use xc_train::Model;
-use xc_train::model::{self, Answer, BatchError, QueryOptions, Scratch};
+use xc_train::model::{Answer, BatchError, OwnedRows, QueryOptions, Rows, Scratch};
 
 /// Measure speed and compare training runs
 #[derive(clap::Args, Debug)]
@@ -152,14 +151,10 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     queries.report_unseen(&context.fit());
     let mut search = args.search.options();
     search.matching = (args.iterator != Iterator::Auto).then(|| args.iterator.choice());
-    let options = QueryOptions { search, ..QueryOptions::top(args.top_k) };
+    let options = QueryOptions { made: model.pipeline().is_some(), search, ..QueryOptions::top(args.top_k) };
     let input = args.input.display().to_string();
-    let features = Made::new(rows, &model, &input, context)?;
-    let texts = match &features {
-        Made::Texts(texts) => texts.iter().map(|text| &**text).collect(),
-        Made::Sparse(_) | Made::Dense(_) => Vec::new(),
-    };
-    let asked = Asked { features: &features, texts, model: &model, options, input };
+    let (made, mut texts) = (made(rows, &model, &input, context)?, Vec::new());
+    let asked = Asked { rows: made.view(&mut texts), model: &model, options, input };
     let passes = if args.cold { 0..1 } else { 1..args.repeat.saturating_add(1) };
     // What every query took is kept.
     let n_times = if args.mode == Mode::Online { asked.len() } else { 1 };
@@ -234,33 +229,19 @@ impl Times {
     }
 }
 
-/// Features of all queries, made before anything is timed.
-enum Made {
-    Sparse(CsrMatrix),
-    Dense(DenseMatrix),
-    /// Of a model whose members make features each for itself: that is timed too.
-    Texts(Vec<String>),
-}
-
-impl Made {
-    fn new(rows: QueryRows, model: &Model, input: &str, context: &Context) -> Result<Self, CliError> {
-        match rows {
-            QueryRows::Dense(matrix) => Ok(Self::Dense(matrix)),
-            QueryRows::Sparse(matrix) if model.pipeline().is_none() => Ok(Self::Sparse(matrix)),
-            QueryRows::Texts(texts) if model.pipeline().is_none() => Ok(Self::Texts(texts)),
-            rows => {
-                let made = context.on_threads(|| rows.ask(|queries| model.features(queries)));
-                Ok(Self::Sparse(made.map_err(|e| query_error(&e, 0, input))?))
-            }
-        }
+/// Features of all queries, made before anything is timed. A model whose members make features each for
+/// itself is asked with texts: that is timed too.
+fn made(rows: OwnedRows, model: &Model, input: &str, context: &Context) -> Result<OwnedRows, CliError> {
+    if model.pipeline().is_none() || matches!(rows, OwnedRows::Dense(_)) {
+        return Ok(rows);
     }
+    let made = context.on_threads(|| rows.with(|rows| model.features(rows)));
+    made.map(OwnedRows::Sparse).map_err(|e| query_error(&e, 0, input))
 }
 
 /// Queries of one model.
 struct Asked<'a> {
-    features: &'a Made,
-    /// Texts among them.
-    texts: Vec<&'a str>,
+    rows: Rows<'a>,
     model: &'a Model,
     options: QueryOptions<'a>,
     /// Where they come from.
@@ -268,20 +249,12 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn queries(&self) -> model::Queries<'_> {
-        match self.features {
-            Made::Texts(_) => model::Queries::Text(&self.texts),
-            Made::Sparse(matrix) => model::Queries::Made(matrix.view()),
-            Made::Dense(matrix) => model::Queries::Dense(matrix.view()),
-        }
-    }
-
     fn len(&self) -> usize {
-        self.queries().len()
+        self.rows.len()
     }
 
     fn one(&self, number: usize, scratch: &mut Scratch, answer: &mut Answer) -> Result<(), CliError> {
-        let outcome = self.model.predict(&self.queries().get(number), &self.options, scratch, answer);
+        let outcome = self.model.predict(&self.rows.row(number), &self.options, scratch, answer);
         outcome.map_err(|source| query_error(&BatchError { query: 0, source }, number, &self.input))
     }
 }
@@ -312,7 +285,7 @@ fn batch(asked: &Asked<'_>, timed: Range<usize>, context: &Context) -> Result<Ti
     for pass in 0..timed.end {
         context.check_interrupt()?;
         let start = Instant::now();
-        let answers = asked.model.predict_batch(asked.queries(), &asked.options);
+        let answers = asked.model.predict_batch(asked.rows, &asked.options);
         std::hint::black_box(answers.map_err(|e| query_error(&e, 0, &asked.input))?);
         if timed.contains(&pass) {
             times.push(start.elapsed().as_secs_f64() * 1e3 / asked.len() as f64);
@@ -338,7 +311,7 @@ impl Floor {
     fn measure(asked: &Asked<'_>, mode: Mode) -> Result<Self, CliError> {
         let (mut scratch, mut all, mut lines) = (Scratch::default(), Touched::default(), 0);
         let mut touch = |i: usize, touched: &mut Touched| {
-            let outcome = asked.model.touched(&asked.queries().get(i), &asked.options, &mut scratch, touched);
+            let outcome = asked.model.touched(&asked.rows.row(i), &asked.options, &mut scratch, touched);
             match outcome.map_err(|source| query_error(&BatchError { query: 0, source }, i, &asked.input))? {
                 true => Ok(()),
                 false => {

@@ -241,7 +241,7 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
     let asked = args.instances.read(&model, context)?;
     let (begin, watch) = (Instant::now(), Watch::new(context));
     let built = context.on_threads(|| match &asked {
-        Some(asked) => asked.ask(|queries| model.build_index(Some(queries), params, &watch)),
+        Some(asked) => asked.with(|queries| model.build_index(Some(queries), params, &watch)),
         None => model.build_index(None, params, &watch),
     });
     let mut index = built.map_err(|e| label_error(folder, &e))?;

@@ -9,7 +9,7 @@ mod sparse;
 
 use crate::answer::scope_of;
 use crate::context::Context;
-use crate::data::{InputArgs, Queries, QueryRows, RowArgs, read_rows, strings_for};
+use crate::data::{InputArgs, Queries, RowArgs, read_rows, strings_for};
 use crate::error::{CliError, chain};
 use crate::interrupt::interrupted;
 use crate::model::{dictionary, open_error as open_error_of_model, write_error};
@@ -23,7 +23,7 @@ use xc_sparse::store::{Container, OpenMode};
 use xc_sparse::{Cancel, DenseRows, LabelRows};
 use xc_train::Model;
 use xc_train::classifier::{LabelIndex, LabelIndexError, LostPrecision};
-use xc_train::model::IndexError;
+use xc_train::model::{IndexError, OwnedRows};
 
 /// Search vectors for nearest neighbours or largest inner products
 ///
@@ -235,19 +235,19 @@ impl Instances {
         &self,
         model: &Model,
         index: &mut LabelIndex,
-        asked: Option<&QueryRows>,
+        asked: Option<&OwnedRows>,
         top_k: usize,
         (folder, context): (&Path, &Context),
     ) -> Result<Option<LostPrecision>, CliError> {
         let Some(asked) = asked.filter(|_| index.graph().is_some()) else { return Ok(None) };
         let Some(labels) = self.labels(model, folder, asked.len(), context)? else { return Ok(None) };
         let most = self.max_loss.unwrap_or(MAX_LOSS) / 100.0;
-        let done = context.on_threads(|| asked.ask(|queries| model.fit_index(index, queries, &labels, top_k, most)));
+        let done = context.on_threads(|| asked.with(|queries| model.fit_index(index, queries, &labels, top_k, most)));
         Ok(done.map_err(|e| label_error(folder, &e))?.map(|done| done.1))
     }
 
     /// Instances for a model.
-    fn read(&self, model: &Model, context: &Context) -> Result<Option<QueryRows>, CliError> {
+    fn read(&self, model: &Model, context: &Context) -> Result<Option<OwnedRows>, CliError> {
         let Some(path) = &self.fit_queries else { return Ok(None) };
         let mut queries = Queries::open(path, &self.format.settings(), model)?;
         let first = queries.next_batch(self.fit_instances)?;

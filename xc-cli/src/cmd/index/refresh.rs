@@ -125,7 +125,7 @@ fn of_labels(
     let asked = args.instances.read(&model, context)?;
     let watch = Watch::new(context);
     let done = context.on_threads(|| match &asked {
-        Some(asked) => asked.ask(|queries| model.refresh_index(Some(queries), policy, &watch)),
+        Some(asked) => asked.with(|queries| model.refresh_index(Some(queries), policy, &watch)),
         None => model.refresh_index(None, policy, &watch),
     });
     let (mut index, done) = done.map_err(|e| label_error(folder, &e))?;

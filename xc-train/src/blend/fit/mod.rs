@@ -20,7 +20,7 @@ use xc_metrics::evaluate;
 use xc_metrics::{EvaluateError, EvaluatorParams, Metric, MetricReport};
 use xc_nn::schedule::WarmupCosine;
 use xc_nn::trainer::{Event, Keep, Monitor, Observer, Subset, TrainError};
-use xc_nn::{Examples, Features as Rows, Loss, Optimizer, TrainParams, Trainer};
+use xc_nn::{Examples, Loss, Optimizer, Rows, TrainParams, Trainer};
 use xc_sparse::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::{Cancel, LabelRows};

@@ -4,7 +4,7 @@ use crate::fit::FitError;
 use crate::model::{HoldOut, InputForm, TrainingRows};
 use std::path::Path;
 use xc_hash::text::Featurizer;
-use xc_nn::Features;
+use xc_nn::Rows;
 use xc_sparse::DenseRows;
 use xc_sparse::io::Vectors;
 use xc_sparse::rank::RankedBatch;
@@ -90,10 +90,10 @@ impl Dataset {
     }
 
     /// As a network takes them.
-    pub fn features(&self) -> Features<'_> {
+    pub fn features(&self) -> Rows<'_> {
         match &self.features {
-            FeatureRows::Sparse(matrix) => Features::Sparse(matrix.view()),
-            FeatureRows::Vectors(vectors) => Features::Dense(DenseRows::new(vectors.values(), vectors.columns())),
+            FeatureRows::Sparse(matrix) => Rows::Sparse(matrix.view()),
+            FeatureRows::Vectors(vectors) => Rows::Dense(DenseRows::new(vectors.values(), vectors.columns())),
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) use read::no_labels;
 pub use dataset::{Dataset, Datasets, FeatureRows, Split};
 pub use label_rows::add_label_rows;
 pub use labels::{NamesFile, label_format, label_of, read_label_set, read_numbers, read_rows, strings_for};
-pub use queries::{Queries, QueryRows};
+pub use queries::Queries;
 pub use read::{LabelsFrom, Making, of_features, read_labelled, read_training, with_names};
 pub use require::{report_unseen, require_labels};
 pub use side::{read_side_file, without_mark};

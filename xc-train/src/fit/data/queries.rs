@@ -4,7 +4,7 @@ use super::report_unseen;
 use crate::Model;
 use crate::fit::Context;
 use crate::fit::FitError;
-use crate::model::{self, InputKind, Query};
+use crate::model::{InputKind, OwnedRows, Row};
 use crate::settings::input::InputSettings;
 use std::path::Path;
 use std::sync::Arc;
@@ -30,56 +30,6 @@ enum Reader {
     Lines { reader: Box<InstanceReader>, buffer: Box<InstanceBuffer> },
     Whole { features: CsrMatrix, next: usize },
     Vectors { vectors: Vectors, next: usize },
-}
-
-/// Several queries of one kind.
-pub enum QueryRows {
-    /// Texts.
-    Texts(Vec<String>),
-    /// Weighted features.
-    Sparse(CsrMatrix),
-    /// Vectors.
-    Dense(DenseMatrix),
-}
-
-impl QueryRows {
-    /// Number of queries.
-    #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Texts(texts) => texts.len(),
-            Self::Sparse(matrix) => matrix.rows(),
-            Self::Dense(matrix) => matrix.rows,
-        }
-    }
-
-    /// Keeps those that `kept` says, one by one.
-    pub fn retain(&mut self, kept: &[bool]) {
-        let mut which = kept.iter();
-        match self {
-            Self::Texts(texts) => texts.retain(|_| which.next().is_some_and(|&kept| kept)),
-            Self::Sparse(matrix) => {
-                let rows: Vec<u32> = (0..).zip(which).filter(|(_, kept)| **kept).map(|(row, _)| row).collect();
-                *matrix = matrix.view().select(&rows);
-            }
-            Self::Dense(matrix) => {
-                let rows = matrix.view();
-                let rows = rows.iter().zip(which).filter(|(_, kept)| **kept).map(|(row, _)| row);
-                let values: Vec<f32> = rows.flatten().copied().collect();
-                matrix.rows = kept.iter().filter(|kept| **kept).count();
-                matrix.values = values;
-            }
-        }
-    }
-
-    /// Hands them over as a model takes them.
-    pub fn ask<T>(&self, work: impl FnOnce(model::Queries<'_>) -> T) -> T {
-        match self {
-            Self::Texts(texts) => work(model::Queries::Text(&texts.iter().map(|t| &**t).collect::<Vec<_>>())),
-            Self::Sparse(matrix) => work(model::Queries::Sparse(matrix.view())),
-            Self::Dense(matrix) => work(model::Queries::Dense(matrix.view())),
-        }
-    }
 }
 
 impl Queries {
@@ -171,7 +121,7 @@ impl Queries {
     }
 
     /// The next query, or `None` at the end; its id is added to those that are kept.
-    fn one(&mut self) -> Result<Option<Query<'_>>, FitError> {
+    fn one(&mut self) -> Result<Option<Row<'_>>, FitError> {
         match &mut self.reader {
             Reader::Lines { reader, buffer } => {
                 if reader.next_into(buffer)?.is_none() {
@@ -179,14 +129,14 @@ impl Queries {
                 }
                 self.ids.push(buffer.text.id.take());
                 Ok(Some(match self.takes {
-                    InputKind::Text => Query::Text(&buffer.text.text),
-                    _ => Query::Sparse(buffer.row.features()),
+                    InputKind::Text => Row::Text(&buffer.text.text),
+                    _ => Row::Sparse(buffer.row.features()),
                 }))
             }
             Reader::Whole { features, next } => {
                 let at = *next;
                 *next += 1;
-                Ok((at < features.rows()).then(|| Query::Sparse(features.view().row(at))))
+                Ok((at < features.rows()).then(|| Row::Sparse(features.view().row(at))))
             }
             Reader::Vectors { vectors, next } => {
                 let at = *next;
@@ -195,7 +145,7 @@ impl Queries {
                 }
                 vectors.check(at..at + 1)?;
                 *next += 1;
-                Ok(Some(Query::Dense(vectors.some(at..at + 1))))
+                Ok(Some(Row::Dense(vectors.some(at..at + 1))))
             }
         }
     }
@@ -204,7 +154,7 @@ impl Queries {
     ///
     /// # Errors
     /// What is wrong with one of them.
-    pub fn next_batch(&mut self, max_rows: usize) -> Result<Option<QueryRows>, FitError> {
+    pub fn next_batch(&mut self, max_rows: usize) -> Result<Option<OwnedRows>, FitError> {
         self.ids.clear();
         if let Reader::Vectors { vectors, next } = &mut self.reader {
             let rows = *next..vectors.rows().min(next.saturating_add(max_rows));
@@ -214,7 +164,7 @@ impl Queries {
             vectors.check(rows.clone())?;
             *next = rows.end;
             let (n, columns, values) = (rows.len(), vectors.columns(), vectors.some(rows).to_vec());
-            return Ok(Some(QueryRows::Dense(DenseMatrix { rows: n, columns, values })));
+            return Ok(Some(OwnedRows::Dense(DenseMatrix { rows: n, columns, values })));
         }
         if let (Reader::Lines { reader, buffer }, InputKind::Text) = (&mut self.reader, self.takes) {
             let mut texts = Vec::new();
@@ -222,18 +172,18 @@ impl Queries {
                 texts.push(std::mem::take(&mut buffer.text.text));
                 self.ids.push(buffer.text.id.take());
             }
-            return Ok((!texts.is_empty()).then_some(QueryRows::Texts(texts)));
+            return Ok((!texts.is_empty()).then_some(OwnedRows::Texts(texts)));
         }
         let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         while indptr.len() <= max_rows {
-            let Some(Query::Sparse(row)) = self.one()? else { break };
+            let Some(Row::Sparse(row)) = self.one()? else { break };
             indices.extend_from_slice(row.indices());
             values.extend_from_slice(row.values());
             indptr.push(indices.len());
         }
         let n_rows = indptr.len() - 1;
         let matrix = || CsrMatrix::from_checked((n_rows, self.n_features), indptr, indices, values);
-        Ok((n_rows > 0).then(|| QueryRows::Sparse(matrix())))
+        Ok((n_rows > 0).then(|| OwnedRows::Sparse(matrix())))
     }
 }
 

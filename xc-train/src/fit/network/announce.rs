@@ -11,7 +11,7 @@ use crate::message::format_bytes;
 use serde_json::{Value, json};
 use xc_nn::sampler::{Lists, NegativeParams, SamplerParams};
 use xc_nn::trainer;
-use xc_nn::{Features, Loss};
+use xc_nn::{Loss, Rows};
 use xc_sparse::rows::typical_length;
 
 impl Session<'_> {
@@ -113,10 +113,10 @@ const MEASURED: usize = 10_000;
 
 /// Sums of long rows leave the range that initial values and learning rates are made for, and rows that are not
 /// about as long as those give another network.
-fn say_length(features: Features<'_>, context: &Context<'_>) {
+fn say_length(features: Rows<'_>, context: &Context<'_>) {
     let typical = match features {
-        Features::OneHot(_) => return,
-        Features::Sparse(rows) => {
+        Rows::OneHot(_) | Rows::Texts(_) => return,
+        Rows::Sparse(rows) => {
             let squares = (0..rows.rows()).map(|i| rows.row(i).values().iter().map(|v| v * v).sum::<f32>());
             let longest = squares.fold(0.0, f32::max);
             if longest > 100.0 * 100.0 {
@@ -127,13 +127,13 @@ fn say_length(features: Features<'_>, context: &Context<'_>) {
             }
             typical_length((0..rows.rows()).map(|i| rows.row(i).values()))
         }
-        Features::Dense(rows) => {
+        Rows::Dense(rows) => {
             typical_length((0..rows.len()).step_by(rows.len().div_ceil(MEASURED).max(1)).map(|i| rows.row(i)))
         }
     };
     if !(0.5..=2.0).contains(&typical) {
         let (rows, option) = match features {
-            Features::Sparse(_) => ("rows", " (--normalise true)"),
+            Rows::Sparse(_) => ("rows", " (--normalise true)"),
             _ => ("vectors", ""),
         };
         context.note(format_args!(

@@ -1,6 +1,6 @@
 //! A text that words are learned from: gone through twice, once to count its words.
 
-use crate::fit::{Context, FitError, Rows, Source};
+use crate::fit::{Context, FitError, OwnedRows, Source};
 use crate::message::chain;
 use crate::settings::text::TokenSettings;
 use crate::settings::words::WordSettings;
@@ -26,7 +26,7 @@ pub(super) fn read_words(
     let each_line = |take: &mut dyn FnMut(&str)| match source {
         Source::Files(files) => each_line(&files.train, context, take),
         Source::Memory(arrays) => match &arrays.train.rows {
-            Rows::Texts(texts) => {
+            OwnedRows::Texts(texts) => {
                 texts.iter().for_each(|text| take(text));
                 Ok(())
             }

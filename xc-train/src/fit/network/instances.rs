@@ -2,7 +2,7 @@
 
 use super::corpus::WordText;
 use crate::fit::data::{Dataset, Datasets};
-use xc_nn::{Features, TargetRows};
+use xc_nn::{Rows, TargetRows};
 use xc_sparse::LabelRows;
 
 /// Instances in memory.
@@ -16,7 +16,7 @@ pub(in crate::fit) enum Instances {
 
 impl Instances {
     /// Features of the instances to learn from.
-    pub(super) fn features(&self) -> Features<'_> {
+    pub(super) fn features(&self) -> Rows<'_> {
         match self {
             Self::Files(sets) => sets.train.features(),
             Self::Words(text) => text.corpus.features(),

@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 use xc_metrics::MetricReport;
 use xc_nn::sampler::SampleError;
 use xc_nn::trainer::{CHECKPOINT, CheckpointAt, Observer, STATE, Subset, TrainError};
-use xc_nn::{Examples, Features, Optimizer, TargetRows, TrainParams, Trainer};
+use xc_nn::{Examples, Optimizer, Rows, TargetRows, TrainParams, Trainer};
 use xc_sparse::LabelRows;
 use xc_sparse::atomic::parent_of;
 use xc_sparse::rank::RankedBatch;
@@ -173,7 +173,7 @@ pub(super) trait System {
 /// Saves a model with what belongs to it.
 type Save<'t> = Box<dyn FnOnce(Extras<'_>) -> Result<(), FitError> + 't>;
 /// Answers instances.
-type Ask<'t> = Box<dyn FnOnce(Features<'_>) -> Result<RankedBatch, FitError> + 't>;
+type Ask<'t> = Box<dyn FnOnce(Rows<'_>) -> Result<RankedBatch, FitError> + 't>;
 
 /// What came out of a training run.
 pub(in crate::fit) struct Trained<'t> {
@@ -351,10 +351,10 @@ pub(super) fn train(
 
 fn shape(instances: &Instances) -> Shape {
     let (features, targets) = (instances.features(), instances.targets());
-    let input = if matches!(features, Features::Dense(_)) { InputKind::Dense } else { InputKind::Sparse };
+    let input = if matches!(features, Rows::Dense(_)) { InputKind::Dense } else { InputKind::Sparse };
     let (n_instances, n_labels) = (targets.len(), targets.n_labels());
     let n_entries = match features {
-        Features::Sparse(rows) => rows.nnz(),
+        Rows::Sparse(rows) => rows.nnz(),
         _ => n_instances * features.width(),
     };
     let data = Some(DataShape { n_instances, n_entries, n_labels });
@@ -464,7 +464,7 @@ impl Session<'_> {
         (watched, keep, counting): (Watched<'_>, Option<Keep>, Option<&Counting>),
         work: impl FnOnce(&mut Trainer<'_>, &Subset<'_>, Option<&Subset<'_>>) -> Result<T, FitError>,
     ) -> Result<T, FitError> {
-        fn examples<'d>(features: Features<'d>, targets: TargetRows<'d>) -> Result<Examples<'d>, FitError> {
+        fn examples<'d>(features: Rows<'d>, targets: TargetRows<'d>) -> Result<Examples<'d>, FitError> {
             Examples::try_new(features, targets)
                 .map_err(|e| FitError::usage(format_args!("training data: {}", chain(&e))))
         }

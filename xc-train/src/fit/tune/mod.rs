@@ -197,7 +197,7 @@ impl Tuning {
 
     fn is_text(&self) -> Result<bool, FitError> {
         let files = match &self.training.source {
-            Source::Memory(arrays) => return Ok(matches!(arrays.train.rows, super::Rows::Texts(_))),
+            Source::Memory(arrays) => return Ok(matches!(arrays.train.rows, super::OwnedRows::Texts(_))),
             Source::Files(files) => files,
         };
         std::fs::File::open(&files.train).map_err(|e| FitError::input(&files.train, &e))?;

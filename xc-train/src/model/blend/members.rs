@@ -1,7 +1,6 @@
 //! Which models may be members of one blend.
 
-use super::super::query::InputKind;
-use super::super::{Model, OpenModelError};
+use super::super::{InputKind, Model, OpenModelError};
 use crate::blend::KIND;
 use std::path::{Path, PathBuf};
 use thiserror::Error;

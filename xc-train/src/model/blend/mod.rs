@@ -9,9 +9,9 @@ pub use members::{MAX_MEMBERS, MembersError};
 pub use write::write_blend;
 
 use super::open::open_inside;
-use super::query::{Answers, Candidates, Queries, Query, QueryError, QueryOptions, Selected};
-use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};
-use super::{Answer, Model, OpenModelError, OpenOptions, TrainingRows, TrainingRowsError, kinds};
+use super::query::{Answers, Candidates, QueryError, QueryOptions};
+use super::system::{Ask, Cell, Check, Kind, Opened, Shape, System, Table, Told, scratch_of};
+use super::{Answer, Model, OpenModelError, OpenOptions, OwnedRows, Row, Rows, TrainingRows, TrainingRowsError, kinds};
 use crate::blend::{self, DEPTH, Features, OpenRuleError, Rule, RuleScratch, Scale, below, candidates};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -106,16 +106,17 @@ impl Blend {
 
     /// The score of a label for queries, as each member made their rows; a query for which no member has it among the best
     /// has none. The candidates are those of the first query, and the label.
-    pub(super) fn score_of(&self, label: LabelId, rows: &[Selected<'_>]) -> Result<RankedBatch, QueryError> {
+    pub(super) fn score_of(&self, label: LabelId, rows: &[OwnedRows]) -> Result<RankedBatch, QueryError> {
+        let options = QueryOptions { made: true, ..QueryOptions::top(DEPTH) };
         let mut fixed = vec![label];
         for (member, rows) in self.members.iter().zip(rows) {
-            let first = member.ranked(rows.queries().select(&[0]).queries(), &QueryOptions::top(DEPTH))?;
+            let first = member.ranked(&rows.with(|rows| rows.select(&[0])), &options)?;
             fixed.extend(first.row(0).iter().map(|s| s.label));
         }
-        let options = QueryOptions { candidates: Candidates::Labels(&fixed), ..QueryOptions::top(DEPTH) };
-        let asked = self.members.iter().zip(rows).map(|(member, rows)| member.ranked(rows.queries(), &options));
+        let options = QueryOptions { candidates: Candidates::Labels(&fixed), ..options };
+        let asked = self.members.iter().zip(rows).map(|(member, rows)| member.ranked(rows, &options));
         let answers: Vec<RankedBatch> = asked.collect::<Result<_, _>>()?;
-        let n = rows.first().map_or(0, |rows| rows.queries().len());
+        let n = rows.first().map_or(0, OwnedRows::len);
         Ok(self.rank(&answers, n, |ranked, _, _| ranked.retain(|s| s.label == label)))
     }
 
@@ -269,15 +270,10 @@ impl System for Blend {
         out: &mut Vec<Scored>,
     ) -> Result<Told, QueryError> {
         let Scratch { members, rule, rest } = scratch_of(scratch);
-        let query = match row {
-            Row::Sparse(row) => Query::Sparse(row),
-            Row::Dense(values) => Query::Dense(values),
-            Row::Text(text) => Query::Text(text),
-        };
         members.resize_with(self.members.len(), Default::default);
         let options = options(ask);
         for (member, (scratch, answer)) in self.members.iter().zip(&mut *members) {
-            member.predict(&query, &options, scratch, answer)?;
+            member.predict(&row, &options, scratch, answer)?;
         }
         let mut lists: [&[Scored]; MAX_MEMBERS] = [&[]; MAX_MEMBERS];
         lists.iter_mut().zip(&*members).for_each(|(list, (_, answer))| *list = &answer.labels);
@@ -290,17 +286,12 @@ impl System for Blend {
         Ok(Told { certificate: None, known_terms })
     }
 
-    fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, _: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
-        let queries = match rows {
-            Batch::Sparse(rows) => Queries::Sparse(rows),
-            Batch::Dense(rows) => Queries::Dense(rows),
-            Batch::Text(texts) => Queries::Text(texts),
-        };
+    fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, _: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
         let options = options(ask);
-        let n = queries.len();
+        let n = rows.len();
         let (mut answers, mut known_terms) = (Vec::with_capacity(self.members.len()), Vec::new());
         for member in &self.members {
-            let of = member.predict_batch(queries, &options).map_err(|e| (e.query, e.source))?;
+            let of = member.predict_batch(rows, &options).map_err(|e| (e.query, e.source))?;
             known_terms.resize(if of.known_terms.is_empty() { known_terms.len() } else { n }, 0);
             known_terms.iter_mut().zip(of.known_terms).for_each(|(most, of)| *most = of.max(*most));
             answers.push(of.ranked);

@@ -13,9 +13,10 @@ mod parser;
 pub use error::{RequestCode, RequestError};
 pub use parser::{Asked, Request, RequestParser};
 
-use super::query::{Selected, check_lists};
+use super::query::check_lists;
 use super::{
-    Answer, BatchError, Candidates, Excluded, InputForm, InputKind, Model, Query, QueryError, QueryOptions, Scratch,
+    Answer, BatchError, Candidates, Excluded, InputForm, InputKind, Model, OwnedRows, QueryError, QueryOptions, Row,
+    Scratch,
 };
 use error::chain;
 use rayon::prelude::*;
@@ -273,7 +274,7 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
             exclude: excluded.as_ref().map_or(options.exclude, |rows| Excluded::ByQuery { rows, first: 0 }),
             ..*options
         };
-        match self.model.predict_batch(queries.queries(), &options) {
+        match queries.with(|queries| self.model.predict_batch(queries, &options)) {
             Ok(all) => {
                 for (at, &place) in alike.iter().enumerate() {
                     answers[place] = Some(Answer {
@@ -289,12 +290,12 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
         }
     }
 
-    fn queries<'q>(&self, asked: impl Iterator<Item = &'q Asked>) -> Selected<'q> {
+    fn queries<'q>(&self, asked: impl Iterator<Item = &'q Asked>) -> OwnedRows {
         let (mut texts, mut indptr, mut indices, mut values) = (Vec::new(), vec![0], Vec::new(), Vec::new());
         let mut n = 0;
         for asked in asked {
             match asked {
-                Asked::Text(text) => texts.push(&**text),
+                Asked::Text(text) => texts.push(text.clone()),
                 Asked::Features { indices: ids, values: of } => {
                     indices.extend_from_slice(ids);
                     values.extend_from_slice(of);
@@ -305,11 +306,11 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
             n += 1;
         }
         match self.takes {
-            InputKind::Text => Selected::Text(texts),
+            InputKind::Text => OwnedRows::Texts(texts),
             InputKind::Sparse => {
-                Selected::Sparse(CsrMatrix::from_checked((n, self.n_features), indptr, indices, values))
+                OwnedRows::Sparse(CsrMatrix::from_checked((n, self.n_features), indptr, indices, values))
             }
-            InputKind::Dense => Selected::Dense(DenseMatrix { rows: n, columns: self.n_features, values }),
+            InputKind::Dense => OwnedRows::Dense(DenseMatrix { rows: n, columns: self.n_features, values }),
         }
     }
 
@@ -342,9 +343,9 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
             ..*options
         };
         let query = match &request.asked {
-            Asked::Text(text) => Query::Text(text),
-            Asked::Features { indices, values } => Query::Sparse(SparseRow::from_checked(indices, values)),
-            Asked::Vector(values) => Query::Dense(values),
+            Asked::Text(text) => Row::Text(text),
+            Asked::Features { indices, values } => Row::Sparse(SparseRow::from_checked(indices, values)),
+            Asked::Vector(values) => Row::Dense(values),
         };
         let kept = || self.scratches.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = kept().pop().unwrap_or_default();

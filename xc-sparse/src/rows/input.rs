@@ -1,0 +1,288 @@
+//! Instances of any kind: features, vectors, texts.
+
+use super::{CsrMatrix, CsrView, DenseMatrix, DenseRows, SparseRow};
+use std::fmt;
+use thiserror::Error;
+
+/// What an instance is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// Text.
+    Text,
+    /// Sparse features.
+    Sparse,
+    /// A vector.
+    Dense,
+}
+
+impl fmt::Display for InputKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "text",
+            Self::Sparse => "sparse features",
+            Self::Dense => "a vector",
+        })
+    }
+}
+
+/// Instances of another kind than is taken.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("an instance is {got}, expected {expected}")]
+pub struct WrongInput {
+    /// What an instance is.
+    pub got: InputKind,
+    /// What is taken.
+    pub expected: InputKind,
+}
+
+/// One instance.
+#[derive(Clone, Copy, Debug)]
+pub enum Row<'a> {
+    /// Weighted features.
+    Sparse(SparseRow<'a>),
+    /// A vector.
+    Dense(&'a [f32]),
+    /// A text.
+    Text(&'a str),
+}
+
+impl<'a> Row<'a> {
+    /// What it is.
+    pub fn kind(&self) -> InputKind {
+        match self {
+            Self::Sparse(_) => InputKind::Sparse,
+            Self::Dense(_) => InputKind::Dense,
+            Self::Text(_) => InputKind::Text,
+        }
+    }
+
+    /// Values of the features or of the vector; none of a text.
+    pub fn values(&self) -> &'a [f32] {
+        match self {
+            Self::Sparse(row) => row.values(),
+            Self::Dense(values) => values,
+            Self::Text(_) => &[],
+        }
+    }
+
+    /// Its features.
+    ///
+    /// # Errors
+    /// Another kind of instance.
+    pub fn sparse(&self) -> Result<SparseRow<'a>, WrongInput> {
+        match self {
+            Self::Sparse(row) => Ok(*row),
+            other => Err(WrongInput { got: other.kind(), expected: InputKind::Sparse }),
+        }
+    }
+}
+
+/// Instances with one feature each, of weight 1: sparse rows in 4 bytes per instance.
+#[derive(Clone, Copy, Debug)]
+pub struct OneHot<'a> {
+    features: &'a [u32],
+    n_features: usize,
+}
+
+impl<'a> OneHot<'a> {
+    /// The feature of each instance, all below `n_features`.
+    ///
+    /// # Panics
+    /// If one is not.
+    pub fn new(features: &'a [u32], n_features: usize) -> Self {
+        assert!(features.iter().all(|&f| (f as usize) < n_features), "a feature is not below {n_features}");
+        Self { features, n_features }
+    }
+
+    /// The row of instance `i`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn row(&self, i: usize) -> SparseRow<'a> {
+        SparseRow::from_checked(std::slice::from_ref(&self.features[i]), &[1.0])
+    }
+}
+
+/// Many instances of one kind, borrowed.
+///
+/// ```
+/// use xc_sparse::rows::{DenseRows, InputKind, Rows};
+///
+/// let rows = Rows::Dense(DenseRows::new(&[1.0, 2.0, 3.0, 4.0], 2));
+/// assert_eq!((rows.len(), rows.width(), rows.kind()), (2, 2, InputKind::Dense));
+/// assert_eq!(rows.row(1).values(), [3.0, 4.0]);
+/// assert!(rows.sparse().is_err());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Rows<'a> {
+    /// Weighted features.
+    Sparse(CsrView<'a>),
+    /// Vectors.
+    Dense(DenseRows<'a>),
+    /// One feature of weight 1 each.
+    OneHot(OneHot<'a>),
+    /// Texts.
+    Texts(&'a [&'a str]),
+}
+
+impl<'a> Rows<'a> {
+    /// What an instance is.
+    pub fn kind(&self) -> InputKind {
+        match self {
+            Self::Sparse(_) | Self::OneHot(_) => InputKind::Sparse,
+            Self::Dense(_) => InputKind::Dense,
+            Self::Texts(_) => InputKind::Text,
+        }
+    }
+
+    /// Number of instances.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Sparse(rows) => rows.rows(),
+            Self::Dense(rows) => rows.len(),
+            Self::OneHot(rows) => rows.features.len(),
+            Self::Texts(texts) => texts.len(),
+        }
+    }
+
+    /// True when there is no instance.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of features, or of values of a vector; 0 of texts.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Sparse(rows) => rows.cols(),
+            Self::Dense(rows) => rows.width(),
+            Self::OneHot(rows) => rows.n_features,
+            Self::Texts(_) => 0,
+        }
+    }
+
+    /// Instance `i`.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[inline]
+    pub fn row(&self, i: usize) -> Row<'a> {
+        match self {
+            Self::Sparse(rows) => Row::Sparse(rows.row(i)),
+            Self::Dense(rows) => Row::Dense(rows.row(i)),
+            Self::OneHot(rows) => Row::Sparse(rows.row(i)),
+            Self::Texts(texts) => Row::Text(texts[i]),
+        }
+    }
+
+    /// The features.
+    ///
+    /// # Errors
+    /// Vectors, texts, or features that are one-hot.
+    pub fn sparse(&self) -> Result<CsrView<'a>, WrongInput> {
+        match self {
+            Self::Sparse(rows) => Ok(*rows),
+            other => Err(WrongInput { got: other.kind(), expected: InputKind::Sparse }),
+        }
+    }
+
+    /// A copy of the instances with these numbers, in this order; one-hot rows become sparse ones.
+    ///
+    /// # Panics
+    /// If there is no such instance.
+    pub fn select(&self, numbers: &[u32]) -> OwnedRows {
+        let each = numbers.iter().map(|&i| i as usize);
+        match self {
+            Self::Sparse(rows) => OwnedRows::Sparse(rows.select(numbers)),
+            Self::Dense(rows) => {
+                let values = each.flat_map(|i| rows.row(i)).copied().collect();
+                OwnedRows::Dense(DenseMatrix { rows: numbers.len(), columns: rows.width(), values })
+            }
+            Self::OneHot(rows) => {
+                let (n, indices) = (numbers.len(), each.map(|i| rows.features[i]).collect());
+                let matrix = CsrMatrix::from_checked((n, rows.n_features), (0..=n).collect(), indices, vec![1.0; n]);
+                OwnedRows::Sparse(matrix)
+            }
+            Self::Texts(texts) => OwnedRows::Texts(each.map(|i| texts[i].to_owned()).collect()),
+        }
+    }
+}
+
+/// Many instances of one kind, owned.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OwnedRows {
+    /// Weighted features.
+    Sparse(CsrMatrix),
+    /// Vectors.
+    Dense(DenseMatrix),
+    /// Texts.
+    Texts(Vec<String>),
+}
+
+impl OwnedRows {
+    /// The rows, borrowed. *Cost*: nothing, or two words a text, in `texts`.
+    pub fn view<'a>(&'a self, texts: &'a mut Vec<&'a str>) -> Rows<'a> {
+        match self {
+            Self::Sparse(matrix) => Rows::Sparse(matrix.view()),
+            Self::Dense(matrix) => Rows::Dense(matrix.view()),
+            Self::Texts(all) => {
+                texts.clear();
+                texts.extend(all.iter().map(|text| &**text));
+                Rows::Texts(texts)
+            }
+        }
+    }
+
+    /// Hands [`OwnedRows::view`] to `work`.
+    pub fn with<T>(&self, work: impl FnOnce(Rows<'_>) -> T) -> T {
+        work(self.view(&mut Vec::new()))
+    }
+
+    /// Number of instances.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Sparse(matrix) => matrix.rows(),
+            Self::Dense(matrix) => matrix.rows,
+            Self::Texts(texts) => texts.len(),
+        }
+    }
+
+    /// True when there is no instance.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selected_rows_are_those_of_the_numbers_whatever_they_are() {
+        let features = CsrMatrix::try_new((3, 4), vec![0, 2, 2, 3], vec![0, 3, 1], vec![0.5, 2.0, 1.0]).unwrap();
+        let vectors = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let (hot, texts) = ([2, 0, 1], ["a", "", "c d"]);
+        for rows in [
+            Rows::Sparse(features.view()),
+            Rows::Dense(DenseRows::new(&vectors, 2)),
+            Rows::OneHot(OneHot::new(&hot, 3)),
+            Rows::Texts(&texts),
+        ] {
+            assert_eq!((rows.len(), rows.is_empty()), (3, false));
+            for numbers in [&[][..], &[2, 0, 2], &[1]] {
+                let some = rows.select(numbers);
+                assert_eq!((some.len(), some.is_empty()), (numbers.len(), numbers.is_empty()));
+                some.with(|some| {
+                    assert_eq!((some.kind(), some.width()), (rows.kind(), rows.width()));
+                    for (i, &number) in numbers.iter().enumerate() {
+                        let (one, other) = (some.row(i), rows.row(number as usize));
+                        assert_eq!(format!("{one:?}"), format!("{other:?}"));
+                        assert_eq!(one.kind(), rows.kind());
+                        assert_eq!(one.sparse().is_ok(), rows.kind() == InputKind::Sparse);
+                    }
+                });
+            }
+        }
+        let wrong = Rows::Texts(&texts).sparse().unwrap_err();
+        assert_eq!(wrong.to_string(), "an instance is text, expected sparse features");
+    }
+}
