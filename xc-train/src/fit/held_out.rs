@@ -5,13 +5,13 @@ use super::source::Arrays;
 use super::{Context, FitError, Source};
 use crate::Model;
 use crate::message::chain;
+use crate::model::Row;
 use crate::model::training_rows::{hash_dense, hash_sparse, hash_text};
 use crate::model::{BatchError, QueryError, QueryOptions, TrainingRows};
-use crate::model::Row;
 use crate::settings::input::InputSettings;
+use xc_sparse::LabelRows;
 use xc_sparse::io::{LabelNames, UnknownLabels};
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::LabelRows;
 
 /// Share of the validation rows that models may have been trained on.
 const MOST_SEEN: f64 = 0.01;
