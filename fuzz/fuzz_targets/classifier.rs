@@ -25,7 +25,7 @@ fuzz_target!(|input: (u8, &[u8])| {
         let values = vec![0.5; 2 * n];
         let queries = match model.params().encoder.input() {
             InputKind::Sparse => Rows::Sparse(matrix.view()),
-            InputKind::Dense => Rows::Dense(DenseRows::new(&values, n)),
+            _ => Rows::Dense(DenseRows::new(&values, n)),
         };
         let mut scratch = PredictScratch::default();
         // All labels as candidates are asked in another way and answer the same.

@@ -5,7 +5,6 @@
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 use xc_fuzz::{check_message, file, options};
-use xc_sparse::CsrView;
 use xc_sparse::io::*;
 
 fuzz_target!(|input: (u8, &[u8])| {
