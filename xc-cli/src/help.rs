@@ -6,7 +6,7 @@ use clap::{Arg, Command};
 const SHARED: [&str; 3] = ["Input options", "Text options", "Common options"];
 
 /// Options without a heading that many commands share: they follow a command's own.
-const SHARED_NAMES: [&str; 16] = [
+const SHARED_NAMES: [&str; 17] = [
     "checkpoint",
     "resume",
     "restart",
@@ -17,6 +17,7 @@ const SHARED_NAMES: [&str; 16] = [
     "validation-labels",
     "validation-features",
     "validation-fraction",
+    "split-seed",
     "refit",
     "label-names",
     "label-names-field",

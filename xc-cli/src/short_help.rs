@@ -6,7 +6,7 @@ use clap::{Arg, Command};
 const WIDTH: usize = 100;
 
 /// Options that few need: `--help` alone lists them.
-const RARE: [&str; 33] = [
+const RARE: [&str; 34] = [
     "train-labels",
     "validation-labels",
     "validation-features",
@@ -31,6 +31,7 @@ const RARE: [&str; 33] = [
     "schedule.warmup",
     "schedule.lowest",
     "clip-norm",
+    "split-seed",
     "patience-from",
     "checkpoint-every",
     "log-every",

@@ -27,6 +27,21 @@ fn p1(folder: &Folder, model: &str) -> f64 {
 }
 
 #[test]
+fn runs_of_several_seeds_hold_out_the_rows_of_one_split_seed() {
+    let folder = Folder::new();
+    folder.ok(SMALL);
+    folder.ok(&format!("train tree --train data/train.txt {HELD_OUT} --seed 1 --split-seed 7 --model tree"));
+    folder.ok(&format!("train dense --train data/train.txt {HELD_OUT} {DENSE} --seed 2 --split-seed 7 --model dense"));
+    let report = json(&folder.ok(&format!("{BLEND} --json")));
+    assert!((1100..1300).contains(&report["left_out"].as_u64().unwrap()), "{report}");
+    folder.ok(&format!("train tree --train data/train.txt {HELD_OUT} --seed 7 --model other"));
+    let report = json(&folder.ok("blend other dense --validation data/train.txt --held-out --output same --json"));
+    assert!((1100..1300).contains(&report["left_out"].as_u64().unwrap()), "{report}");
+    let alone = folder.xc("train tree --train data/train.txt --split-seed 7 --model no");
+    assert!(alone.code == 2 && alone.stderr.contains("--split-seed"), "{alone:?}");
+}
+
+#[test]
 fn a_blend_is_a_model_that_is_no_worse_than_its_members() {
     let folder = Folder::new();
     members(&folder);

@@ -26,8 +26,8 @@ use xc_train::fit::{self, Files, FittedTo, HeldOut};
 /// The rule is fitted on rows that no member was trained on, since members are more often right
 /// on their training rows. A model stores a hash of each training row; if more than 1% of the
 /// validation rows are among them, the blend is refused, or these rows are left out (--held-out).
-/// Models trained with the same --validation-fraction and --seed hold out the same rows of a
-/// file, whatever their kinds.
+/// Models trained with the same --validation-fraction and --seed (or --split-seed) hold out the
+/// same rows of a file, whatever their kinds.
 ///
 /// --refit-members replaces the members that the rule was fitted with by models trained again on
 /// all rows, in the same order.

@@ -216,6 +216,7 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, _, "resume" | "restart" | "explain" | "tfidf" | "no-model") => "",
         (_, _, "normalise") => "false",
         (_, _, "validation-fraction") => "0.4",
+        (_, _, "split-seed") => "3",
         (_, "train tree" | "tune tree", "preset") => "parabel",
         (_, _, "trees") => "1",
         (_, _, "tree.branching") => "3",

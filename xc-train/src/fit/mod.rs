@@ -259,8 +259,13 @@ impl Training {
         self.choices.value("validation-fraction")
     }
 
+    /// The seed that instances are held out by, if it is not that of the run.
+    fn split_seed(&self) -> Option<u64> {
+        self.choices.value("split-seed")
+    }
+
     /// Which instances are held out.
     fn hold_out(&self, seed: u64) -> Result<Option<HoldOut>, FitError> {
-        place::hold_out(self.validation_fraction(), seed)
+        place::hold_out(self.validation_fraction(), self.split_seed().unwrap_or(seed))
     }
 }

@@ -122,6 +122,9 @@ pub const TABLE: Table = Table {
              --seed give the same instances for every kind of model [default: none; the instances of --validation, if \
              given, are evaluated instead]",
         ),
+        training("split-seed", "split_seed", Size, "N")
+            .help("Seed of the held-out instances, which runs of several seeds then share [default: that of --seed]")
+            .belongs_to("validation-fraction", &[]),
         training("patience", "patience", Size, "N")
             .help("Stop after N epochs in which the --monitor value did not improve [default: never]")
             .none("never stops early"),
@@ -238,6 +241,8 @@ pub struct NetworkSettings {
     pub clip_norm: Option<f64>,
     /// Share of the instances that is held out.
     pub validation_fraction: Option<f64>,
+    /// The seed that they are held out by; nothing: that of the run.
+    pub split_seed: Option<u64>,
     /// Epochs without improvement after which the training ends.
     pub patience: Option<u32>,
     /// From when on they are counted.
@@ -282,6 +287,7 @@ impl NetworkSettings {
             lowest: 0.0,
             clip_norm: None,
             validation_fraction: None,
+            split_seed: None,
             patience: None,
             patience_from: PatienceFrom::default(),
             monitor: None,

@@ -35,6 +35,9 @@ pub const OWN: Table = Table {
             "Hold out this share of the training instances and score the model on them, unless --validation is given; the \
              same file and --seed give the same instances for every kind of model",
         ),
+        row("split-seed", "split_seed", Size, "N")
+            .help("Seed of the held-out instances, which runs of several seeds then share [default: that of --seed]")
+            .belongs_to("validation-fraction", &[]),
     ],
     starts: &[],
 };

@@ -141,9 +141,14 @@ impl NetworkChoices {
         self.validation_fraction().filter(|&share| share > 0.0)
     }
 
+    /// The seed that instances are held out by, if it is not that of the run.
+    pub(super) fn split_seed(&self) -> Option<u64> {
+        self.choices.value("split-seed")
+    }
+
     /// Which instances are held out.
     pub(super) fn hold_out(&self, seed: u64) -> Result<Option<HoldOut>, FitError> {
-        hold_out(self.validation_fraction(), seed)
+        hold_out(self.validation_fraction(), self.split_seed().unwrap_or(seed))
     }
 
     /// The optimiser.
@@ -179,7 +184,8 @@ impl NetworkChoices {
 /// Choices for a run on all instances: none is held out to judge epochs, so there are as many as asked.
 pub(in crate::fit) fn for_all(choices: &Choices, epochs: Option<u32>) -> Choices {
     let mut all = choices.clone();
-    ["validation-fraction", "patience", "patience-from", "monitor"].into_iter().for_each(|name| all.remove(name));
+    let of_held_out = ["validation-fraction", "split-seed", "patience", "patience-from", "monitor"];
+    of_held_out.into_iter().for_each(|name| all.remove(name));
     if let (Some(epochs), Some(row)) = (epochs, network::TABLE.row("epochs")) {
         all.push(row, epochs.into());
     }

@@ -85,6 +85,7 @@ impl Session<'_> {
         out.set_some("schedule.lowest", self.args.lowest(), "none", Origin::Follows("schedule"));
         out.set_some("clip-norm", training.clip_norm, "no clipping", Origin::Default);
         out.set("validation-fraction", self.args.held_out().unwrap_or(0.0), Origin::Default);
+        out.set_some("split-seed", self.args.split_seed(), "that of --seed", Origin::Default);
         let patience = training.early_stopping.map(|stopping| stopping.patience);
         out.set_some("patience", patience, "never stops early", Origin::Default);
         let by = if self.has_judges() { Origin::Default } else { Origin::Follows("validation") };

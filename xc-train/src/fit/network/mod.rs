@@ -484,7 +484,7 @@ impl Session<'_> {
             }
             // Words of a text, which are no rows of a file.
             (None, Some(share), _) => {
-                let (train, held_out) = train.hold_out(share, self.context.seed);
+                let (train, held_out) = train.hold_out(share, self.args.split_seed().unwrap_or(self.context.seed));
                 (train, Some(held_out))
             }
             (None, None, Some((set, targets))) => {

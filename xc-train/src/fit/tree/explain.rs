@@ -67,6 +67,7 @@ fn resolved(args: &Tree<'_>, params: &TreeParams) -> Resolved {
     out.set("post-processor", params.post_processor(), post);
     out.set("normalise", args.normalises(), Origin::Default);
     out.set("validation-fraction", args.validation_fraction().unwrap_or(0.0), Origin::Default);
+    out.set_some("split-seed", args.of.split_seed(), "that of --seed", Origin::Default);
     out.set("checkpoint", args.of.place.checkpoint().display(), Origin::Follows("model"));
     out
 }

@@ -84,7 +84,8 @@ impl Tree<'_> {
             return Err(FitError::usage("--cluster.representation asks for label features; expected --label-features"));
         }
         let which = "--cluster.representation label-features or pifa-and-label-features";
-        refuse_idle(&[("label-features", has && !needs, which)])?;
+        let splits = self.validation_fraction().is_some() || self.of.split_seed().is_none();
+        refuse_idle(&[("label-features", has && !needs, which), ("split-seed", !splits, "--validation-fraction")])?;
         Ok(params)
     }
 }

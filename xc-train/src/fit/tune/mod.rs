@@ -38,7 +38,7 @@ const MODEL: &str = "model";
 
 /// Settings that have no use in a search: trials are trained as the final model is, without instances that choose an
 /// epoch.
-const NOT_TUNED: [&str; 5] = ["monitor", "keep", "patience", "patience-from", "repetitions-range"];
+const NOT_TUNED: [&str; 6] = ["monitor", "keep", "split-seed", "patience", "patience-from", "repetitions-range"];
 
 /// A search to be made.
 #[derive(Clone, Debug)]
