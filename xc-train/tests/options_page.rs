@@ -7,51 +7,34 @@ use xc_train::settings::{
     Setting, Table, Values, astra, candidates, data, input, mach, network, serialised, tree, uniform,
 };
 
+/// What stands behind the name of an option.
 fn values(row: &Setting) -> String {
     match (row.names(), row.values) {
-        (Some(names), _) => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
-        (None, Values::Switch) => "switch".to_owned(),
-        (None, Values::Bool) => "`true`, `false`".to_owned(),
-        (None, Values::Size) => "integer".to_owned(),
-        (None, Values::Sizes) => "integers".to_owned(),
-        (None, Values::F32 | Values::F64) => "number".to_owned(),
-        (None, _) => row.unit.to_owned(),
+        (Some(names), _) => format!(" {}", names.join("|")),
+        (None, Values::Switch) => String::new(),
+        (None, Values::Bool) => " true|false".to_owned(),
+        (None, _) => format!(" {}", row.unit),
     }
-}
-
-/// The text of a setting without its default, and the default.
-fn said(row: &Setting, usual: Option<String>) -> (String, String) {
-    let (text, in_text) = match row.help.rsplit_once(" [default: ") {
-        Some((text, rest)) => (text, Some(rest.trim_end_matches(']').to_owned())),
-        None => (row.help, None),
-    };
-    (text.replace('|', "\\|"), usual.or(in_text).unwrap_or_else(|| "by kind".to_owned()))
 }
 
 fn section(out: &mut String, title: &str, of: &str, table: &Table, usual: impl Fn(&Setting) -> Option<String>) {
     writeln!(out, "\n## {title}\n\n{of}\n").unwrap();
-    let needs = |row: &Setting| table.needs(row).map_or_else(String::new, |needs| format!("`{needs}`"));
-    let tried = |row: &Setting| row.searched.map_or_else(String::new, |searched| searched.values.join(", "));
-    let mut more = vec![
-        ("needs", table.rows.iter().map(needs).collect::<Vec<_>>()),
-        ("`xc tune` tries", table.rows.iter().map(tried).collect()),
-    ];
-    more.retain(|(_, cells)| cells.iter().any(|cell| !cell.is_empty()));
-    let heads = more.iter().map(|(name, _)| format!(" {name} |")).collect::<String>();
-    let rule = "---|".repeat(more.len());
-    writeln!(out, "| option | values | default | meaning |{heads}\n|---|---|---|---|{rule}").unwrap();
-    for (at, row) in table.rows.iter().enumerate() {
-        let (text, usual) = said(row, usual(row));
-        let values = values(row).replace('|', "\\|");
-        let more = more.iter().map(|(_, cells)| format!(" {} |", cells[at])).collect::<String>();
-        writeln!(out, "| `--{}` | {values} | {usual} | {text} |{more}", row.name).unwrap();
+    for row in table.rows {
+        let (text, in_text) = match row.help.rsplit_once(" [default: ") {
+            Some((text, rest)) => (text, Some(rest.trim_end_matches(']').to_owned())),
+            None => (row.help, None),
+        };
+        let usual = usual(row).or(in_text).map_or_else(String::new, |usual| format!(" [{usual}]"));
+        let needs = table.needs(row).map_or_else(String::new, |needs| format!(" Needs `{needs}`."));
+        let tried = row.searched.map_or_else(String::new, |of| format!(" `xc tune`: {}.", of.values.join(", ")));
+        writeln!(out, "- `--{}{}`{usual}: {text}.{needs}{tried}", row.name, values(row)).unwrap();
     }
 }
 
 fn page() -> String {
     let mut out =
         "# Options of training\n\nWritten from the tables of `xc_train::settings`. Options of files and of the machine: \
-                   `xc train KIND --help`.\n"
+                   `xc train KIND --help`. In brackets: the default, where it is not that of the kind.\n"
             .to_owned();
     let none = |_: &Setting| None;
     section(&mut out, "Label trees", "`xc train tree`, `xc tune tree`.", &tree::TABLE, tree::usual);
