@@ -13,7 +13,7 @@ use xc_sparse::store::{Container, OpenMode};
 use xc_train::Model;
 use xc_train::blend::KIND;
 use xc_train::classifier::{Classifier, preset};
-use xc_train::model::{Rows, QueryOptions};
+use xc_train::model::{QueryOptions, Rows};
 
 /// Networks of 4 features and 6 labels that have learned nothing.
 static MEMBERS: LazyLock<[Container; 2]> = LazyLock::new(|| {

@@ -13,7 +13,7 @@ use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_train::Model;
 use xc_train::calibrate::{Calibration, Curve, ThresholdKind};
 use xc_train::classifier::{Classifier, preset};
-use xc_train::model::{Rows, QueryOptions, ScoreOptions};
+use xc_train::model::{QueryOptions, Rows, ScoreOptions};
 
 /// A network of 4 features and 6 labels that has learned nothing.
 static NETWORK: LazyLock<Container> = LazyLock::new(|| {

@@ -5,12 +5,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, model_folder};
+use xc_nn::Rows;
+use xc_sparse::CsrMatrix;
+use xc_sparse::DenseRows;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
-use xc_sparse::{CsrMatrix};
 use xc_train::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, preset};
-use xc_nn::Rows;
-use xc_sparse::DenseRows;
 
 fuzz_target!(|input: (u8, &[u8])| {
     let Some(path) = model_folder(preset::UNIFORM, input.0, input.1) else { return };

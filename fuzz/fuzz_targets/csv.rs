@@ -18,11 +18,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     };
     let label_strings = if how & 8 == 0 { LabelStrings::Names } else { LabelStrings::Ids };
     let fields = Fields { separator: separator.clone(), ..Fields::default() };
-    let table = TableForm {
-        delimiter: (how & 32 != 0).then_some(b';'),
-        quotes: how & 64 == 0,
-        header: how & 128 == 0,
-    };
+    let table = TableForm { delimiter: (how & 32 != 0).then_some(b';'), quotes: how & 64 == 0, header: how & 128 == 0 };
     let fields = if table.header { fields } else { Fields { text: vec!["1".into()], labels: "2".into(), ..fields } };
     let options = ReadOptions { format: Some(format), fields, table, label_strings, ..options() };
     // Most inputs would not get past the header.

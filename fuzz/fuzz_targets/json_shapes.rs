@@ -10,7 +10,8 @@ use xc_sparse::io::*;
 fuzz_target!(|bytes: &[u8]| {
     let options = ReadOptions { format: Some(Format::Jsonl), ..options() };
     // Most inputs would not be of this form.
-    for shape in [bytes.to_vec(), [b"[\n", bytes].concat(), [b"[\n", bytes, b"\n]"].concat(), [b"{\n", bytes].concat()] {
+    for shape in [bytes.to_vec(), [b"[\n", bytes].concat(), [b"[\n", bytes, b"\n]"].concat(), [b"{\n", bytes].concat()]
+    {
         let path = file("a.json", &shape);
         let whole = read_text(&path, &options);
         if let Err(error) = &whole {
