@@ -30,7 +30,7 @@ use xc_train::model::explain::{ExplainOptions, Explanation, Feature};
 ///   xc explain --model text.model --input test.jsonl --label "red fox" --label dog --top 5
 ///   xc explain --model text.model --input test.jsonl --label 17 --json
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, mut_args(|arg| arg.clone().hide(arg.is_hide_set() || OF_LABELS.contains(&arg.get_id().as_str()))))]
 pub(crate) struct Args {
     /// The model folder
     #[arg(long, value_name = "DIR")]
@@ -98,6 +98,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 /// Instances that are read together.
 const BATCH: usize = 256;
 
+/// Options of the input that are about its labels, which are not looked at.
+const OF_LABELS: [&str; 4] = ["label_field", "label_fields", "label_separator", "svmlight_label_base"];
+
 impl Args {
     fn refuse_idle(&self, model: &Model, context: &Context) -> Result<(), CliError> {
         if model.calibration().is_none() {
@@ -106,7 +109,7 @@ impl Args {
         }
         let input = self.format.or(model.input());
         let why = "labels of the input are ignored";
-        context.options.refuse(&["label-field", "label-fields", "label-separator", "svmlight-label-base"], why)?;
+        OF_LABELS.iter().try_for_each(|id| context.options.refuse(&[&*id.replace('_', "-")], why))?;
         input.refuse_idle_of_instances([&*self.input])?;
         Ok(input.refuse_idle([&*self.input])?)
     }

@@ -317,6 +317,7 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, "evaluate", "input") => "../in/others.txt",
         (_, _, "input") => "../in/test.txt",
         (_, _, "top-k") => "2",
+        (_, "explain", "top") => "1",
         (_, _, "only-labels") => "../in/some.txt",
         (_, _, "candidates" | "exclude") => "../in/lists.txt",
         (_, _, "min-score") => "0.6",

@@ -249,6 +249,16 @@ impl Model {
     /// The first query that the model does not take, or options that it does not take (as of query
     /// 0).
     pub fn predict_batch(&self, queries: Rows<'_>, options: &QueryOptions<'_>) -> Result<Answers, BatchError> {
+        self.predict_batch_in(queries, options, &mut Scratch::default())
+    }
+
+    /// The same in memory that is kept.
+    fn predict_batch_in(
+        &self,
+        queries: Rows<'_>,
+        options: &QueryOptions<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Answers, BatchError> {
         if !in_pool() {
             return match queries.len() {
                 0 | 1 => self.predict_each(queries, options),
@@ -296,8 +306,10 @@ impl Model {
             return Ok(Answers { known_terms, ..Answers::of(ranked) });
         }
         let failed = |(query, source)| BatchError { query, source };
-        let scratch = &mut *(self.shape.scratch)();
-        let mut answers = self.system.batch(rows, &ask, scratch).map_err(failed)?;
+        let mut buffers = scratch.take(self);
+        let answers = self.system.batch(rows, &ask, &mut *buffers.system);
+        scratch.put(buffers);
+        let mut answers = answers.map_err(failed)?;
         if !known_terms.is_empty() {
             answers.known_terms = known_terms;
         }

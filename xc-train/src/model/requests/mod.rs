@@ -30,7 +30,7 @@ use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::LabelId;
 use xc_sparse::{CsrMatrix, DenseMatrix, SparseRow};
 
-/// Plain requests that are answered one by one, in memory that is kept: a batch of so few gains nothing.
+/// Plain requests that are answered in memory that is kept, by trees one by one, where a batch of so few gains nothing.
 const FEW: usize = 8;
 
 /// How requests are read.
@@ -193,7 +193,8 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
         let mut answers: Vec<Option<Answer>> = vec![None; requests.len()];
         let plain = |at: &usize| read[*at].1.as_ref().is_ok_and(|wanted| wanted.request.is_plain());
         let alike: Vec<usize> = (0..requests.len()).filter(plain).collect();
-        if alike.len() > FEW && in_pool() {
+        let alone = if self.model.describe().shares_queries { 1 } else { FEW };
+        if alike.len() > alone && in_pool() {
             self.together(&read, &alike, options, &mut answers)?;
         }
         let outcomes = each(&read, |at, (_, wanted)| match (wanted, &answers[at]) {
@@ -274,7 +275,13 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
             exclude: excluded.as_ref().map_or(options.exclude, |rows| Excluded::ByQuery { rows, first: 0 }),
             ..*options
         };
-        match queries.with(|queries| self.model.predict_batch(queries, &options)) {
+        let is_few = alike.len() <= FEW;
+        let mut scratch = if is_few { self.take_scratch() } else { Scratch::default() };
+        let answered = queries.with(|queries| self.model.predict_batch_in(queries, &options, &mut scratch));
+        if is_few {
+            self.keep(scratch);
+        }
+        match answered {
             Ok(all) => {
                 for (at, &place) in alike.iter().enumerate() {
                     answers[place] = Some(Answer {
@@ -347,16 +354,23 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
             Asked::Features { indices, values } => Row::Sparse(SparseRow::from_checked(indices, values)),
             Asked::Vector(values) => Row::Dense(values),
         };
-        let kept = || self.scratches.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut scratch = kept().pop().unwrap_or_default();
+        let mut scratch = self.take_scratch();
         let mut answer = Answer::default();
         let outcome = self.model.predict(&query, &options, &mut scratch, &mut answer);
-        kept().push(scratch);
+        self.keep(scratch);
         match outcome {
             Ok(()) => Ok(Ok(answer)),
             Err(source) if source.is_of_query() => Ok(Err(RequestError { field: field.clone(), ..source.into() })),
             Err(source) => Err(source),
         }
+    }
+
+    fn take_scratch(&self) -> Scratch {
+        self.scratches.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    fn keep(&self, scratch: Scratch) {
+        self.scratches.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
     }
 }
 
