@@ -26,6 +26,9 @@ const SHARED_NAMES: [&str; 17] = [
     "normalise",
 ];
 
+/// Options of the input that are about its labels.
+pub(crate) const OF_LABELS: [&str; 4] = ["label-field", "label-fields", "label-separator", "svmlight-label-base"];
+
 /// Options that come first though some other option may stand in for them.
 const IN_FRONT: [&str; 1] = ["model"];
 
@@ -49,6 +52,8 @@ fn arranged(command: Command, path: &mut Vec<String>, common: &[Arg]) -> Command
         });
     }
     let unused = without_use(&path.join(" "));
+    // Labels of the input are not looked at: options about them are refused, and not listed.
+    let labels = if *path == ["explain"] { &OF_LABELS[..] } else { &[] };
     let hidden = common.iter().filter(|arg| arg.get_long().is_some_and(|name| unused.contains(&name)));
     let command = command.args(hidden.map(|arg| arg.clone().hide(true)));
     let mut order: Vec<_> = command.get_arguments().map(|arg| (rank(arg), arg.get_id().clone())).collect();
@@ -58,6 +63,7 @@ fn arranged(command: Command, path: &mut Vec<String>, common: &[Arg]) -> Command
         let at = order.iter().position(|(_, id)| id == arg.get_id()).unwrap_or(order.len());
         let is_shared = arg.get_help_heading().is_some_and(|heading| SHARED.contains(&heading));
         let arg = if is_shared { arg.hide_short_help(true) } else { arg };
+        let arg = if arg.get_long().is_some_and(|name| labels.contains(&name)) { arg.hide(true) } else { arg };
         arg.display_order(at)
     })
 }

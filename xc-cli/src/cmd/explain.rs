@@ -4,6 +4,7 @@ use crate::answer::query_error;
 use crate::context::Context;
 use crate::data::{InputArgs, Queries, label_of};
 use crate::error::{CliError, escaped};
+use crate::help::OF_LABELS;
 use crate::model::{OpenArgs, dictionary, open_error};
 use crate::output::Output;
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ use xc_train::model::explain::{ExplainOptions, Explanation, Feature};
 ///   xc explain --model text.model --input test.jsonl --label "red fox" --label dog --top 5
 ///   xc explain --model text.model --input test.jsonl --label 17 --json
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment, mut_args(|arg| arg.clone().hide(arg.is_hide_set() || OF_LABELS.contains(&arg.get_id().as_str()))))]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The model folder
     #[arg(long, value_name = "DIR")]
@@ -98,9 +99,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 /// Instances that are read together.
 const BATCH: usize = 256;
 
-/// Options of the input that are about its labels, which are not looked at.
-const OF_LABELS: [&str; 4] = ["label_field", "label_fields", "label_separator", "svmlight_label_base"];
-
 impl Args {
     fn refuse_idle(&self, model: &Model, context: &Context) -> Result<(), CliError> {
         if model.calibration().is_none() {
@@ -109,7 +107,7 @@ impl Args {
         }
         let input = self.format.or(model.input());
         let why = "labels of the input are ignored";
-        OF_LABELS.iter().try_for_each(|id| context.options.refuse(&[&*id.replace('_', "-")], why))?;
+        context.options.refuse(&OF_LABELS, why)?;
         input.refuse_idle_of_instances([&*self.input])?;
         Ok(input.refuse_idle([&*self.input])?)
     }
