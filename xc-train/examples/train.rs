@@ -1,5 +1,6 @@
 //! Trains a model of any kind from arrays: `cargo run --release -p xc-train --example train -- lns my.model`.
 
+use std::io::Write;
 use xc_sparse::LabelRows;
 use xc_train::fit::Silent;
 
@@ -9,6 +10,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let texts = ["audio library", "audio player", "mail reader", "mail client"].map(str::to_owned).to_vec();
     let labels = LabelRows::from_lists([[0], [0], [1], [1]], 2)?;
     let report = xc_train::fit(kind, (texts, labels), &[("text.min-df", "1")], model, &Silent)?;
-    println!("{}: {}", report.model.display(), report.what);
+    writeln!(std::io::stdout(), "{}: {}", report.model.display(), report.what)?;
     Ok(())
 }

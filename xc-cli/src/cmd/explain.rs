@@ -219,7 +219,7 @@ impl Shown<'_> {
     }
 
     /// The largest parts of a margin, and the number and sum of the others.
-    fn parts(&self, parts: &[(u32, f32)]) -> (Vec<(u32, f32)>, Option<(usize, f32)>) {
+    fn parts(&self, parts: &[(u32, f32)]) -> Largest {
         let mut parts = parts.to_vec();
         parts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
         let rest = parts.split_off(parts.len().min(self.top));
@@ -238,6 +238,9 @@ impl Shown<'_> {
         self.term(feature).map_or_else(|| feature.to_string(), escaped)
     }
 }
+
+/// Some parts, and the number and sum of the others.
+type Largest = (Vec<(u32, f32)>, Option<(usize, f32)>);
 
 /// A feature as a person reads it.
 fn of_feature(feature: &Feature) -> String {
