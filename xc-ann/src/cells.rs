@@ -12,10 +12,10 @@
 
 use crate::best::{Best, nearer};
 use crate::codes::{Blocks, Codes, QueryCode, block_stride};
-use crate::fit::SCANNED;
 use crate::items::{Items, LAST};
 use crate::kmeans::Codebook;
 use crate::metric::Metric;
+use crate::params::SCANNED;
 use crate::product::{BLOCK, BLOCKS};
 use rayon::prelude::*;
 use std::collections::HashSet;

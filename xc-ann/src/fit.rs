@@ -5,7 +5,7 @@ use crate::error::QueryError;
 use crate::exact::Share;
 use crate::graph::Graph;
 use crate::metric::Metric;
-use crate::params::{Fitted, SCANS_FROM, Scope, SearchParams};
+use crate::params::{Fitted, SCANNED, SCANS_FROM, Scope, SearchParams};
 use crate::precise::Scorer;
 use crate::search::Effort;
 use xc_hash::stream::{Purpose, Stream, name};
@@ -24,8 +24,6 @@ pub(crate) const USUAL_K: usize = 10;
 pub(crate) const SAMPLE: usize = 256;
 /// Vectors that a width is fitted to where there are no queries.
 const TO_FIT: usize = 1000;
-/// So few vertices are scanned where a fit is to hold for other queries.
-pub(crate) const SCANNED: usize = 2000;
 
 /// Whether cells answer so many queries sooner than a walk does, or a scan where the width is one: by what a
 /// comparison costs where codes lie side by side (4 to 6 ns without AVX-512).

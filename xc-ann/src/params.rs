@@ -84,6 +84,8 @@ impl BuildParams {
 
 /// From this width on all codes are compared, one after the other.
 pub(crate) const SCANS_FROM: f32 = 16.0;
+/// So few vertices are scanned where a fit is to hold for other queries, and are in no cells.
+pub(crate) const SCANNED: usize = 2000;
 
 /// How much a search visits.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -139,8 +139,8 @@ impl Context {
 impl Context {
     /// What the library is given of it.
     pub(crate) fn fit(&self) -> fit::Context<'_> {
-        let context = fit::Context::new(self).with_seed(self.seed).with_threads(self.threads);
-        fit::Context { max_memory: self.max_memory, budget: self.budget, ..context }
+        let Self { threads, seed, max_memory, budget, .. } = *self;
+        fit::Context { threads, seed, max_memory, budget, observer: self }
     }
 }
 

@@ -10,6 +10,7 @@ use xc_sparse::store::{CheckpointError, WriteError};
 use xc_train::fit::{FitError, FitErrorKind};
 use xc_train::message::without_os_numbers;
 pub(crate) use xc_train::message::{causes, chain, escaped, one_line};
+use xc_train::model::OpenModelError;
 
 /// Why a command ends, by exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ impl CliError {
 
     /// Exit code 2: a named file is at fault.
     pub(crate) fn input(path: &Path, error: &dyn Error) -> Self {
-        Self::new(Kind::Input, format_args!("{}: {}", path.display(), chain(error)))
+        FitError::input(path, error).into()
     }
 
     /// Exit code 3: something the machine or this build lacks.
@@ -63,13 +64,12 @@ impl CliError {
     /// An output cannot be begun or put in its place: exit code 2 where the path cannot be (no such folder,
     /// something else in its place), 1 where the system refuses to write there.
     pub(crate) fn unwritable(error: &WriteFileError) -> Self {
-        let kind = if error.is_misnamed() { Kind::Input } else { Kind::Failed };
-        Self::new(kind, chain(error))
+        FitError::unwritable(error).into()
     }
 
     /// The same of what is written without a partial file.
     pub(crate) fn unwritable_at(path: &Path, error: io::Error) -> Self {
-        Self::unwritable(&WriteFileError { path: path.to_owned(), doing: "write", source: error })
+        FitError::unwritable_at(path, error).into()
     }
 
     /// An output could not be written; a reader that went away is success.
@@ -125,6 +125,18 @@ impl From<FitError> for CliError {
 
 impl From<ReadError> for CliError {
     fn from(error: ReadError) -> Self {
+        FitError::from(error).into()
+    }
+}
+
+impl From<OpenModelError> for CliError {
+    fn from(error: OpenModelError) -> Self {
+        FitError::from(error).into()
+    }
+}
+
+impl From<WriteError> for CliError {
+    fn from(error: WriteError) -> Self {
         FitError::from(error).into()
     }
 }

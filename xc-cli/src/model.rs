@@ -4,11 +4,10 @@ use crate::answer::SearchArgs;
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use std::path::Path;
-use xc_sparse::io::LabelNames;
-use xc_sparse::store::{Container, OpenMode, WriteError};
+use xc_sparse::store::OpenMode;
 use xc_train::Model;
-pub(crate) use xc_train::fit::beside;
-use xc_train::model::{self, OpenModelError, OpenOptions, UseIndex};
+pub(crate) use xc_train::fit::{beside, open_container};
+use xc_train::model::{OpenModelError, OpenOptions, UseIndex};
 
 /// How a model is opened.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -49,7 +48,7 @@ impl OpenArgs {
         let mode = if self.in_memory { OpenMode::Read } else { OpenMode::Map };
         let options = OpenOptions { mode, ..options };
         let open = || if self.trusted { trusted(folder, &options) } else { Model::open_with(folder, &options) };
-        let model = context.on_threads(open).map_err(|e| open_error(&e))?;
+        let model = context.on_threads(open)?;
         model.warnings().for_each(|warning| context.warn(chain(warning)));
         Ok(model)
     }
@@ -60,34 +59,6 @@ fn trusted(folder: &Path, options: &OpenOptions) -> Result<Model, OpenModelError
     // SAFETY: whoever says --trusted promises that the folder was written by this program and has
     // not changed since.
     unsafe { Model::open_trusted(folder, options) }
-}
-
-/// A model that does not open is what the user named.
-pub(crate) fn open_error(error: &OpenModelError) -> CliError {
-    CliError::usage(chain(error))
-}
-
-/// The names of a folder's labels as a dictionary.
-pub(crate) fn dictionary(names: Option<Vec<String>>, folder: &Path) -> Result<Option<LabelNames>, CliError> {
-    let path = folder.join("labels.txt");
-    let of_file = |names: LabelNames| names.of_file(&path.display().to_string());
-    let names = names.map(|names| LabelNames::try_new(names).map(of_file)).transpose();
-    names.map_err(|e| CliError::input(&path, &e))
-}
-
-/// Maps the files of a folder, all of which have to be sound.
-pub(crate) fn open_container(folder: &Path) -> Result<Container, CliError> {
-    let container = model::open_container(folder, OpenMode::Map).map_err(|e| open_error(&e))?;
-    if let Some((_, first)) = container.lost().next() {
-        return Err(CliError::usage(chain(first)));
-    }
-    Ok(container)
-}
-
-/// A model folder that may not be written is exit code 2 when the path cannot be (something that must not
-/// be replaced is there, or no folder to put it in), otherwise 1.
-pub(crate) fn write_error(error: &WriteError) -> CliError {
-    error.into()
 }
 
 /// What is written must not take the place of the model's own files.

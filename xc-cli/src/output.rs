@@ -4,7 +4,7 @@ use crate::closed::stdout_was_closed;
 use crate::error::CliError;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
-use xc_sparse::atomic::{OutputFile, WriteFileError};
+use xc_sparse::atomic::OutputFile;
 use xc_train::fit::{self, check_file};
 
 const BUFFER_BYTES: usize = 1 << 18;
@@ -127,12 +127,7 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
 
 /// Makes an output folder, and its parents, unless it is there.
 pub(crate) fn make_folder(path: &Path) -> Result<(), CliError> {
-    std::fs::create_dir_all(path).map_err(|source| {
-        // Parents are made: none can be absent.
-        let source =
-            if source.kind() == io::ErrorKind::NotFound { io::ErrorKind::PermissionDenied.into() } else { source };
-        CliError::unwritable(&WriteFileError { path: path.to_owned(), doing: "make the folder", source })
-    })
+    Ok(fit::make_folder(path)?)
 }
 
 #[cfg(test)]

@@ -21,7 +21,6 @@ pub mod classifier;
 #[cfg(feature = "fit")]
 pub mod fit;
 pub mod mach;
-#[cfg(feature = "train")]
 pub mod message;
 pub mod model;
 #[cfg(feature = "train")]

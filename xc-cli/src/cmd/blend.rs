@@ -2,10 +2,10 @@
 
 use crate::bytes::format_bytes;
 use crate::context::Context;
-use crate::data::InputArgs;
+use crate::data::HeldOutArgs;
 use crate::error::{CliError, chain};
 use crate::measure::Meter;
-use crate::model::{self, OpenArgs, is_same};
+use crate::model::{OpenArgs, is_same};
 use crate::named::named;
 use crate::output;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use xc_sparse::store::ContainerWriter;
 use xc_train::Model;
 use xc_train::blend::RuleKind;
 use xc_train::blend::fit::{FitParams, Fitted};
-use xc_train::fit::{self, Files, FittedTo, HeldOut};
+use xc_train::fit::{self, FittedTo};
 
 /// Blend several models into one
 ///
@@ -45,23 +45,9 @@ pub(crate) struct Args {
     /// Model folders of the members
     #[arg(value_name = "MODEL", required = true)]
     members: Vec<PathBuf>,
-    /// Instances with labels that no member was trained on
-    #[arg(long, value_name = "FILE")]
-    validation: PathBuf,
-    /// Labels of these instances, if --validation does not contain them
-    #[arg(long, value_name = "FILE")]
-    validation_labels: Option<PathBuf>,
     /// Folder of the blend; an existing blend is replaced when the new one is complete
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
-    /// Leave out all instances that a member was trained on, however many: --validation may then be the training file
-    /// that members held instances out of
-    #[arg(long)]
-    held_out: bool,
-    /// Accept members that do not record which rows they were trained on (imported ones): you know that none of these
-    /// rows is in --validation
-    #[arg(long)]
-    unknown_rows: bool,
     /// Members trained again on all rows, one for each member and in the same order: they answer in the blend, with the
     /// rule that was fitted to the original members
     #[arg(long, value_name = "MODEL", num_args = 1..)]
@@ -80,12 +66,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = FitParams::default().networks)]
     networks: usize,
     #[command(flatten)]
-    format: InputArgs,
+    rows: HeldOutArgs,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
-    ContainerWriter::check(&args.output).map_err(|e| model::write_error(&e))?;
+    ContainerWriter::check(&args.output)?;
     output::check(Path::new("-"))?;
     let params = FitParams {
         rule: args.rule,
@@ -106,26 +92,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             "--output {output}: is the member {path}; another folder is expected"
         )));
     }
-    for path in [Some(&args.validation), args.validation_labels.as_ref()].into_iter().flatten() {
-        std::fs::File::open(path).map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), chain(&e))))?;
-    }
+    args.rows.check()?;
     let open = |paths: &[PathBuf]| -> Result<Vec<Model>, CliError> {
         paths.iter().map(|path| OpenArgs::default().open_as_saved(path, context)).collect()
     };
     let members = open(&args.members)?;
     let refits = args.refit_members.as_deref().map(open).transpose()?;
-    let files = std::iter::once(&args.validation).chain(&args.validation_labels);
-    args.format.or(members[0].input()).refuse_idle(files.map(PathBuf::as_path))?;
-    let rows = HeldOut {
-        input: args.format.settings(),
-        leave_out_seen: args.held_out,
-        allow_unverified: args.unknown_rows,
-        ..HeldOut::new(Files {
-            train: args.validation.clone(),
-            train_labels: args.validation_labels.clone(),
-            ..Files::default()
-        })
-    };
+    let rows = args.rows.rows(members[0].input())?;
     let fit = context.fit();
     let done = context.on_threads(|| fit::blend(&members, refits.as_deref(), &rows, &params, &args.output, &fit))?;
     report(args, &done, &meter, context)

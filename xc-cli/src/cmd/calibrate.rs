@@ -1,10 +1,10 @@
 //! `xc calibrate`: probabilities of a model's scores, and thresholds, from rows it was not trained on.
 
 use crate::context::Context;
-use crate::data::InputArgs;
+use crate::data::HeldOutArgs;
 use crate::error::CliError;
 use crate::measure::Meter;
-use crate::model::{self, OpenArgs, beside};
+use crate::model::{OpenArgs, beside};
 use crate::named::named;
 use crate::output;
 use crate::plot::{Axis, Chart, Picture, Scale, Series};
@@ -15,7 +15,7 @@ use xc_sparse::atomic::parent_of;
 use xc_sparse::store::ContainerWriter;
 use xc_train::calibrate::fit::{CalibrateParams, Fitted};
 use xc_train::calibrate::{Method, Reliability, ThresholdKind};
-use xc_train::fit::{self, Files, FittedTo, HeldOut};
+use xc_train::fit::{self, FittedTo};
 
 /// Calibrate a model's scores to probabilities, and find thresholds
 ///
@@ -45,12 +45,6 @@ pub(crate) struct Args {
     /// The model folder
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// Instances with labels that the model was not trained on
-    #[arg(long, value_name = "FILE")]
-    validation: PathBuf,
-    /// Labels of these instances, if --validation does not contain them
-    #[arg(long, value_name = "FILE")]
-    validation_labels: Option<PathBuf>,
     /// Folder of the calibrated model [default: the model's own, which is replaced when the new one
     /// is complete]
     #[arg(long, value_name = "DIR")]
@@ -68,24 +62,17 @@ pub(crate) struct Args {
     /// Folds of the rows, each evaluated by a fit on the others
     #[arg(long, value_name = "N", default_value_t = CalibrateParams::default().folds)]
     folds: usize,
-    /// Leave out the instances that the model was trained on, however many they are
-    #[arg(long)]
-    held_out: bool,
-    /// Accept a model that does not record which rows it was trained on (an imported one): you know that none of these
-    /// rows is in --validation
-    #[arg(long)]
-    unknown_rows: bool,
     /// Reliability diagram, SVG [default: calibration.svg in MODEL.log]
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
     #[command(flatten)]
-    format: InputArgs,
+    rows: HeldOutArgs,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
     let destination = args.output.as_ref().unwrap_or(&args.model);
-    ContainerWriter::check(destination).map_err(|e| model::write_error(&e))?;
+    ContainerWriter::check(destination)?;
     let picture = match &args.picture {
         Some(path) => path.clone(),
         None => beside(destination, "log").join("calibration.svg"),
@@ -99,20 +86,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         top_k: args.top_k,
         seed: context.seed,
     };
+    args.rows.check()?;
     let model = OpenArgs::default().open_as_saved(&args.model, context)?;
     context.options.refuse(&["id-field"], "ids of instances are not read")?;
-    let files = std::iter::once(&args.validation).chain(&args.validation_labels);
-    args.format.or(model.input()).refuse_idle(files.map(PathBuf::as_path))?;
-    let rows = HeldOut {
-        input: args.format.settings(),
-        leave_out_seen: args.held_out,
-        allow_unverified: args.unknown_rows,
-        ..HeldOut::new(Files {
-            train: args.validation.clone(),
-            train_labels: args.validation_labels.clone(),
-            ..Files::default()
-        })
-    };
+    let rows = args.rows.rows(model.input())?;
     let fit = context.fit();
     let done = context.on_threads(|| fit::calibrate(&model, &rows, &params, destination, &fit))?;
     draw(&done.fitted, destination, &picture)?;

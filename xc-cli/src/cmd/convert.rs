@@ -6,7 +6,7 @@ mod change;
 use crate::context::Context;
 use crate::data::{Dataset, InputArgs, InputSettings, Making, NamesArgs, TextArgs, read_labelled};
 use crate::error::{CliError, causes, chain};
-use crate::model::{self, OpenArgs, dictionary};
+use crate::model::{self, OpenArgs};
 use crate::named::weight_type;
 use crate::output::{self, Output};
 use std::io::{Cursor, Write};
@@ -21,7 +21,9 @@ use xc_sparse::io::{
 use xc_sparse::store::{ContainerWriter, WriteError};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::fit::{Extras, save_with};
-use xc_train::model::{ConvertError, FOREIGN_FORMATS, ImportOptions, import, read_pipeline, write_pipeline};
+use xc_train::model::{
+    ConvertError, FOREIGN_FORMATS, ImportOptions, dictionary, import, read_pipeline, write_pipeline,
+};
 
 /// The kind of a folder that `--save-pipeline` writes.
 pub(crate) const PIPELINE_KIND: &str = "pipeline";
@@ -245,7 +247,7 @@ fn open_pipeline(folder: &Path) -> Result<Fixed, CliError> {
     let wrong = |e: xc_sparse::store::OpenError| CliError::usage(chain(&e));
     Ok(Fixed {
         maker: read_pipeline(&container).map_err(|e| CliError::usage(chain(&e)))?,
-        names: dictionary(container.labels().map_err(wrong)?, folder)?,
+        names: dictionary(&container)?,
         n_features: container.parameter("n_features").map_err(wrong)?,
         n_labels: container.parameter("n_labels").map_err(wrong)?,
     })
@@ -273,7 +275,7 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
         )));
     }
     if let Some(folder) = &args.save_pipeline {
-        ContainerWriter::check(folder).map_err(|e| model::write_error(&e))?;
+        ContainerWriter::check(folder)?;
     }
     let fixed = args.pipeline.as_deref().map(open_pipeline).transpose()?;
     let given = args.names.read()?;
@@ -457,11 +459,11 @@ fn save_pipeline(folder: &Path, data: &Dataset) -> Result<(), CliError> {
         }
         writer.finish()
     };
-    write().map_err(|e| model::write_error(&e))
+    write().map_err(CliError::from)
 }
 
 fn import_model(args: &Args, format: &str, context: &Context) -> Result<(), CliError> {
-    ContainerWriter::check(&args.destination).map_err(|e| model::write_error(&e))?;
+    ContainerWriter::check(&args.destination)?;
     let names = args.names.read()?;
     let n_labels = args.labels.or(names.as_ref().map(LabelNames::len));
     let options = ImportOptions { n_labels, weights: args.precision.unwrap_or(DType::F32) };

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::data::{InputArgs, Queries, label_of};
 use crate::error::{CliError, escaped};
 use crate::help::OF_LABELS;
-use crate::model::{OpenArgs, dictionary, open_error};
+use crate::model::OpenArgs;
 use crate::output::Output;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let model = args.open.open_whole(&args.model, context)?;
     args.refuse_idle(&model, context)?;
     let n_labels = model.describe().n_labels;
-    let names = dictionary(model.label_names().map_err(|e| open_error(&e))?, &args.model)?;
+    let names = model.dictionary()?;
     let label = |word: &String| match label_of(word, n_labels, names.as_ref()) {
         Ok(Some(label)) => Ok(label),
         Ok(None) => {

@@ -4,7 +4,6 @@ use crate::bytes::format_bytes;
 use crate::cmd::convert;
 use crate::context::Context;
 use crate::error::{CliError, chain, escaped};
-use crate::model::{dictionary, open_error};
 use crate::output;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -44,7 +43,7 @@ const TRIES: usize = 1000;
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let mut tries = 0..TRIES;
     let (container, Seen { found, tables }) = loop {
-        let container = open_container(&args.model, OpenMode::Map).map_err(|e| open_error(&e))?;
+        let container = open_container(&args.model, OpenMode::Map)?;
         match look(args, &container, context) {
             // What stands in a folder is gone with it.
             Err(_) if container.replacement()() && tries.next().is_some() => context.check_interrupt()?,
@@ -77,7 +76,7 @@ struct Seen {
 fn look(args: &Args, container: &Container, context: &Context) -> Result<Seen, CliError> {
     let found = if args.verify {
         let task = context.task("model verified", 1);
-        let found = context.on_threads(|| verify(container)).map_err(|e| open_error(&e))?;
+        let found = context.on_threads(|| verify(container))?;
         task.advance(1);
         Some(found)
     } else {
@@ -89,7 +88,7 @@ fn look(args: &Args, container: &Container, context: &Context) -> Result<Seen, C
     let tables = match &found {
         // Damaged arrays may not make a model at all; the damage is what is to be said.
         Some(found) if !found.is_empty() => Vec::new(),
-        _ => tables(container).map_err(|e| open_error(&e))?,
+        _ => tables(container)?,
     };
     Ok(Seen { found, tables })
 }
@@ -119,7 +118,7 @@ fn check(folder: &Path, container: &Container) -> Result<(), CliError> {
         convert::PIPELINE_KIND => convert::check_pipeline(folder),
         _ => match Model::open(folder) {
             Ok(model) => {
-                dictionary(model.label_names().map_err(|e| open_error(&e))?, folder)?;
+                model.dictionary()?;
                 // An index of older weights is no damage.
                 let is_damage = |warning: &&(dyn Error + Send + Sync + 'static)| {
                     !matches!(warning.downcast_ref(), Some(IndexWarning::Old { .. }))
@@ -128,7 +127,7 @@ fn check(folder: &Path, container: &Container) -> Result<(), CliError> {
             }
             // Its structure is not known here, but for a pipeline, which is taken from a container of any kind.
             Err(OpenModelError::Kind { .. }) => read_pipeline(container).map(drop).map_err(|e| usage(&e)),
-            Err(error) => Err(open_error(&error)),
+            Err(error) => Err(error.into()),
         },
     }
 }

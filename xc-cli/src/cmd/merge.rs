@@ -44,7 +44,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    ContainerWriter::check(&args.output).map_err(|e| model::write_error(&e))?;
+    ContainerWriter::check(&args.output)?;
     // A part that lacks a file is no part to merge.
     let parts = args.parts.iter().map(|path| model::open_container(path)).collect::<Result<Vec<_>, _>>()?;
     let trained = parts.iter().map(|part| trained_alike(part, &parts[0])).collect::<Vec<_>>();
@@ -114,7 +114,7 @@ fn no_room(n_labels: usize, error: &MergeError) -> CliError {
 /// Parts that do not belong together are what the user named; the rest is the output's.
 fn refused(error: &MergeError) -> CliError {
     match error {
-        MergeError::Write(error) => model::write_error(error),
+        MergeError::Write(error) => error.into(),
         _ => CliError::usage(chain(error)),
     }
 }

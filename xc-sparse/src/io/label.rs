@@ -1,7 +1,6 @@
 //! Labels by id or by name, and the dictionary between them.
 
 use super::error::{ReadErrorKind, Snippet};
-use super::options::ReadOptions;
 use crate::rows::LabelRows;
 use crate::store::is_control;
 use std::collections::HashMap;
@@ -181,21 +180,6 @@ impl LabelCollector {
     /// Numbers names by a given dictionary.
     pub fn with_names(known: impl Into<Arc<LabelNames>>, unknown: UnknownLabels) -> Self {
         Self { known: known.into(), given: true, unknown, ..Self::new() }
-    }
-
-    /// A collector of the labels of a file that is read with these options.
-    pub fn of(options: &ReadOptions) -> Self {
-        let indicators = &options.fields.indicators;
-        let names = options.label_names.clone().or_else(|| {
-            // Every column is a label, whether or not an instance has it.
-            let columns = LabelNames::try_new(indicators.clone()).ok();
-            columns.filter(|columns| !columns.is_empty()).map(Arc::new)
-        });
-        match names {
-            Some(names) => Self::with_names(names, options.unknown_labels),
-            None => Self::new(),
-        }
-        .with_bound(options.n_labels)
     }
 
     /// Rejects ids at or above `n_labels`.

@@ -4,7 +4,7 @@ use super::blocks::{BLOCK_BYTES, MAX_LINE_BYTES};
 use super::entries::IndexBase;
 use super::fields::{Fields, Parts};
 use super::format::Format;
-use super::label::{LabelNames, LabelStrings, UnknownLabels};
+use super::label::{LabelCollector, LabelNames, LabelStrings, UnknownLabels};
 use super::row::{Limits, Unseen};
 use super::xc_text::HeaderRule;
 use std::path::PathBuf;
@@ -131,5 +131,22 @@ impl ReadOptions {
             count.entries.fetch_add(unseen.entries, Ordering::Relaxed);
             count.rows.fetch_add(unseen.rows, Ordering::Relaxed);
         }
+    }
+}
+
+impl LabelCollector {
+    /// A collector of the labels of a file that is read with these options.
+    pub fn of(options: &ReadOptions) -> Self {
+        let indicators = &options.fields.indicators;
+        let names = options.label_names.clone().or_else(|| {
+            // Every column is a label, whether or not an instance has it.
+            let columns = LabelNames::try_new(indicators.clone()).ok();
+            columns.filter(|columns| !columns.is_empty()).map(Arc::new)
+        });
+        match names {
+            Some(names) => Self::with_names(names, options.unknown_labels),
+            None => Self::new(),
+        }
+        .with_bound(options.n_labels)
     }
 }

@@ -11,7 +11,7 @@ use crate::model::{InputForm, QueryOptions, ScoreOptions, TrainingRows, write_bl
 use serde_json::json;
 use std::path::Path;
 use xc_nn::trainer::TrainError;
-use xc_sparse::io::{Format, LabelNames};
+use xc_sparse::io::Format;
 use xc_sparse::store::ContainerWriter;
 
 /// What was fitted, and to how many rows.
@@ -48,8 +48,8 @@ pub fn blend(
         Model::check_members(members).map_err(refused)?;
         refits.map_or(Ok(()), |refits| Model::check_refits(members, refits)).map_err(refused)?;
         let seen = rows.training_rows(members, context)?;
-        let names = first.label_names().map_err(|e| FitError::usage(chain(&e)))?;
-        let validation = rows.read(members, &seen, dictionary(first)?, context)?;
+        let names = first.label_names()?;
+        let validation = rows.read(members, &seen, first.dictionary()?, context)?;
         let n_labels = first.describe().n_labels;
         let validation = Validation { labels: validation.labels.within(n_labels), ..validation };
         let n = validation.labels.len();
@@ -113,7 +113,7 @@ pub fn calibrate(
     let models = std::slice::from_ref(model);
     context.on_threads(|| {
         let seen = rows.training_rows(models, context)?;
-        let validation = rows.read(models, &seen, dictionary(model)?, context)?;
+        let validation = rows.read(models, &seen, model.dictionary()?, context)?;
         let (n, n_labels) = (validation.labels.len(), model.describe().n_labels);
         let n_pairs = n as u64 * params.top_k.min(n_labels) as u64;
         let needed = n_pairs * PAIR_BYTES * params.folds.min(n) as u64;
@@ -130,15 +130,6 @@ pub fn calibrate(
         model.save_calibrated(&fitted.calibration, output)?;
         Ok(FittedTo { fitted, instances: n, left_out: validation.n_left_out })
     })
-}
-
-/// The names of a model's labels.
-fn dictionary(model: &Model) -> Result<Option<LabelNames>, FitError> {
-    let path = model.folder().join("labels.txt");
-    let names = model.label_names().map_err(|e| FitError::usage(chain(&e)))?;
-    let of_file = |names: LabelNames| names.of_file(&path.display().to_string());
-    let names = names.map(|names| LabelNames::try_new(names).map(of_file)).transpose();
-    names.map_err(|e| FitError::input(&path, &e))
 }
 
 fn blend_error(error: &BlendError, rows: &Path) -> FitError {

@@ -19,13 +19,18 @@ pub trait Observer: Cancel {
     }
 
     /// Who follows the training of trees.
-    fn of_trees(&self) -> Box<dyn xc_tree::Observer + '_>;
+    fn of_trees(&self) -> Box<dyn xc_tree::Observer + '_> {
+        Box::new(Unwatched(self))
+    }
 
     /// Who follows the training of a network.
     ///
     /// # Errors
     /// A log that cannot be begun.
-    fn of_network<'o>(&'o self, run: &NetworkRun<'_>) -> Result<Box<dyn trainer::Observer + 'o>, FitError>;
+    fn of_network<'o>(&'o self, run: &NetworkRun<'_>) -> Result<Box<dyn trainer::Observer + 'o>, FitError> {
+        let _ = run;
+        Ok(Box::new(Unwatched(self)))
+    }
 
     /// Work whose end is not known has begun: what it is called, and a call for each part that is done.
     fn task(&self, what: &str) -> Box<dyn FnMut(u64) + '_> {
@@ -88,15 +93,7 @@ pub struct Silent;
 
 impl Cancel for Silent {}
 
-impl Observer for Silent {
-    fn of_trees(&self) -> Box<dyn xc_tree::Observer + '_> {
-        Box::new(Unwatched(self))
-    }
-
-    fn of_network<'o>(&'o self, _: &NetworkRun<'_>) -> Result<Box<dyn trainer::Observer + 'o>, FitError> {
-        Ok(Box::new(Unwatched(self)))
-    }
-}
+impl Observer for Silent {}
 
 /// Threads, seed, memory and observer of a training run.
 #[derive(Clone, Copy)]

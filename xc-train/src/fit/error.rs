@@ -1,6 +1,7 @@
 //! Why training ends without a model.
 
 use crate::message::{chain, one_line, without_os_numbers};
+use crate::model::OpenModelError;
 use crate::settings::SettingError;
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -93,6 +94,13 @@ impl Error for FitError {}
 impl From<SettingError> for FitError {
     fn from(error: SettingError) -> Self {
         Self::usage(error)
+    }
+}
+
+/// A model that does not open is what the caller named.
+impl From<OpenModelError> for FitError {
+    fn from(error: OpenModelError) -> Self {
+        Self::usage(chain(&error))
     }
 }
 

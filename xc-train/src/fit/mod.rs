@@ -27,6 +27,7 @@ pub mod data;
 mod defaults;
 mod error;
 mod held_out;
+mod hold_out;
 pub mod memory;
 mod network;
 mod place;
@@ -45,10 +46,10 @@ pub use error::{FitError, FitErrorKind};
 pub use held_out::{HeldOut, query_error};
 pub use memory::Budget;
 pub use network::Costs;
-pub use place::{Place, check_file, check_in_folder};
+pub use place::{Place, check_file, check_in_folder, make_folder};
 pub use refit::Refit;
 pub use report::{Judging, Report};
-pub use save::{Extras, beside, save_created, save_with};
+pub use save::{Extras, beside, open_container, save_created, save_with};
 pub use source::{Arrays, Files, Labelled, Source};
 pub use xc_sparse::rows::OwnedRows;
 
@@ -114,7 +115,7 @@ pub struct Training {
 
 /// What a run came to.
 #[derive(Debug)]
-pub enum Outcome {
+enum Outcome {
     /// It was only to be explained.
     Planned(Plan),
     /// A model was saved.
@@ -156,16 +157,11 @@ impl Training {
     /// # Errors
     /// As [`fit`].
     pub fn run(&self, context: &Context<'_>) -> Result<Report, FitError> {
-        let refit = self.second(context)?;
-        let first = match &refit {
-            Some(refit) if refit.is_under_way => None,
-            _ => Some(self.train(context)?),
-        };
-        match (refit, first) {
-            (Some(refit), _) => refit.training(self)?.train(context),
-            (None, Some(report)) => Ok(report),
-            (None, None) => unreachable!("a run without a second one is done"),
+        let Some(refit) = self.second(context)? else { return self.train(context) };
+        if !refit.is_under_way {
+            self.train(context)?;
         }
+        refit.training(self)?.train(context)
     }
 
     /// The second run, on all instances, where one was asked for.
@@ -173,7 +169,7 @@ impl Training {
     /// # Errors
     /// It cannot be: no instance is held out, or its folder cannot be written.
     pub fn second(&self, context: &Context<'_>) -> Result<Option<Refit>, FitError> {
-        let hold_out = self.hold_out(context.seed)?;
+        let hold_out = self.choices.hold_out(context.seed)?;
         let is_judged = self.source.has_validation() || hold_out.is_some();
         if !is_judged && self.kind != xc_tree::KIND {
             let why = "held-out instances are expected with it (--validation or --validation-fraction)";
@@ -187,7 +183,7 @@ impl Training {
     /// # Errors
     /// As [`fit`].
     pub fn train(&self, context: &Context<'_>) -> Result<Report, FitError> {
-        self.trained(self.hold_out(context.seed)?, &Judging::default(), true, context)
+        self.trained(self.choices.hold_out(context.seed)?, &Judging::default(), true, context)
     }
 
     /// The same with instances that are held out as it is said, and judged so; `choose_epoch`: whether they choose the
@@ -213,7 +209,7 @@ impl Training {
     /// # Errors
     /// As [`fit`], but for memory and the folder.
     pub fn explain(&self, context: &Context<'_>) -> Result<Plan, FitError> {
-        match self.go(true, self.hold_out(context.seed)?, &Judging::default(), true, context)? {
+        match self.go(true, self.choices.hold_out(context.seed)?, &Judging::default(), true, context)? {
             Outcome::Planned(plan) => Ok(plan),
             Outcome::Trained(_) => unreachable!("a run that is only explained"),
         }
@@ -252,20 +248,5 @@ impl Training {
 
     fn reading(&self) -> Result<Reading<'_>, SettingError> {
         Reading::new(&self.source, &self.choices)
-    }
-
-    /// The share of the training instances that was asked to be held out.
-    pub fn validation_fraction(&self) -> Option<f64> {
-        self.choices.value("validation-fraction")
-    }
-
-    /// The seed that instances are held out by, if it is not that of the run.
-    fn split_seed(&self) -> Option<u64> {
-        self.choices.value("split-seed")
-    }
-
-    /// Which instances are held out.
-    fn hold_out(&self, seed: u64) -> Result<Option<HoldOut>, FitError> {
-        place::hold_out(self.validation_fraction(), self.split_seed().unwrap_or(seed))
     }
 }

@@ -2,10 +2,9 @@
 
 use super::{Context, FitError, beside};
 use crate::message::chain;
-use crate::model::HoldOut;
 use std::io;
 use std::path::{Path, PathBuf};
-use xc_sparse::atomic::{OutputFile, OutputFolder, parent_of};
+use xc_sparse::atomic::{OutputFile, OutputFolder, WriteFileError, parent_of};
 use xc_sparse::store::{Checkpoint, CheckpointFolder, ContainerWriter, Layout};
 
 /// Where a model goes, and its checkpoint.
@@ -83,19 +82,6 @@ impl Place {
     }
 }
 
-/// What `--validation-fraction` asks for.
-///
-/// # Errors
-/// No share from 0 to below 1.
-pub(super) fn hold_out(share: Option<f64>, seed: u64) -> Result<Option<HoldOut>, FitError> {
-    match share {
-        Some(got) if !(0.0..1.0).contains(&got) => {
-            Err(FitError::usage(format_args!("--validation-fraction {got}: a share from 0 to below 1 is expected")))
-        }
-        share => Ok(share.filter(|&share| share > 0.0).map(|share| HoldOut { share, seed, part: 0 })),
-    }
-}
-
 /// Refuses a file that cannot be written, before the work whose result it is to hold: nothing is changed.
 ///
 /// # Errors
@@ -130,6 +116,19 @@ pub fn check_in_folder(path: &Path) -> Result<(), FitError> {
     let is_missing = |folder: &Path| !folder.as_os_str().is_empty() && std::fs::symlink_metadata(folder).is_err();
     let made = folder.ancestors().take_while(|folder| is_missing(folder)).last().unwrap_or(folder);
     OutputFolder::create(made).map(drop).map_err(|e| FitError::unwritable(&e))
+}
+
+/// Makes an output folder, and its parents, unless it is there.
+///
+/// # Errors
+/// A folder that cannot be made.
+pub fn make_folder(path: &Path) -> Result<(), FitError> {
+    std::fs::create_dir_all(path).map_err(|source| {
+        // Parents are made: none can be absent.
+        let source =
+            if source.kind() == io::ErrorKind::NotFound { io::ErrorKind::PermissionDenied.into() } else { source };
+        FitError::unwritable(&WriteFileError { path: path.to_owned(), doing: "make the folder", source })
+    })
 }
 
 /// The same path whatever links and dots lead to it; what it names need not exist.

@@ -17,8 +17,11 @@ pub(super) fn open_just_saved(container: &Container) -> Result<TreeModel, FitErr
 }
 
 /// Maps the files of a folder, all of which have to be sound.
-pub(super) fn open_container(folder: &Path) -> Result<Container, FitError> {
-    let container = model::open_container(folder, OpenMode::Map).map_err(|e| FitError::usage(chain(&e)))?;
+///
+/// # Errors
+/// The folder is absent, or damaged.
+pub fn open_container(folder: &Path) -> Result<Container, FitError> {
+    let container = model::open_container(folder, OpenMode::Map)?;
     if let Some((_, first)) = container.lost().next() {
         return Err(FitError::usage(chain(first)));
     }

@@ -4,6 +4,7 @@ use super::data::{NamesFile, is_vectors};
 use crate::classifier::InputKind;
 use crate::settings::input::InputSettings;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use xc_sparse::rows::OwnedRows;
 use xc_sparse::store::CheckpointKey;
 use xc_sparse::{CsrMatrix, DenseMatrix, LabelRows};
@@ -127,24 +128,24 @@ impl Arrays {
     }
 }
 
-/// Where the data of a training run are.
+/// Where the data of a training run are. *Cost* of a copy: none, the data are shared.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// Files.
-    Files(Box<Files>),
+    Files(Arc<Files>),
     /// Memory.
-    Memory(Box<Arrays>),
+    Memory(Arc<Arrays>),
 }
 
 impl From<Files> for Source {
     fn from(files: Files) -> Self {
-        Self::Files(Box::new(files))
+        Self::Files(Arc::new(files))
     }
 }
 
 impl From<Arrays> for Source {
     fn from(arrays: Arrays) -> Self {
-        Self::Memory(Box::new(arrays))
+        Self::Memory(Arc::new(arrays))
     }
 }
 
@@ -212,6 +213,18 @@ impl Source {
         match self {
             Self::Files(files) => files.validation.is_some(),
             Self::Memory(arrays) => arrays.validation.is_some(),
+        }
+    }
+
+    /// The same without these.
+    pub(super) fn without_validation(&self) -> Self {
+        match self {
+            Self::Files(files) => {
+                let (validation, validation_labels, validation_features) = (None, None, None);
+                Files { validation, validation_labels, validation_features, ..(**files).clone() }.into()
+            }
+            Self::Memory(arrays) if arrays.validation.is_none() => self.clone(),
+            Self::Memory(arrays) => Arrays { validation: None, ..(**arrays).clone() }.into(),
         }
     }
 

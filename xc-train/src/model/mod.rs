@@ -49,6 +49,8 @@ pub use index::{IndexError, IndexWarning};
 pub use input::InputForm;
 #[cfg(feature = "train")]
 pub use merge::{MergeError, Merged, merge, trained_alike};
+#[cfg(any(feature = "requests", feature = "fit"))]
+pub use names::dictionary;
 pub use open::{OpenModelError, OpenOptions, UseIndex, open_container, tables};
 pub use query::{
     Answer, Answers, BatchError, Candidates, Excluded, QueryError, QueryOptions, ScoreOptions, SearchOptions,

@@ -2,6 +2,8 @@
 
 use super::{Model, OpenModelError};
 use xc_sparse::rank::LabelId;
+#[cfg(any(feature = "requests", feature = "fit"))]
+use xc_sparse::{io::LabelNames, store::Container};
 
 impl Model {
     /// Names of the labels, if there are any. *Cost*: reads the file at each call.
@@ -10,6 +12,15 @@ impl Model {
     /// The file is damaged.
     pub fn label_names(&self) -> Result<Option<Vec<String>>, OpenModelError> {
         Ok(self.container.labels()?)
+    }
+
+    /// The same as a dictionary. *Cost*: reads the file at each call.
+    ///
+    /// # Errors
+    /// The file is damaged, or two labels have one name.
+    #[cfg(any(feature = "requests", feature = "fit"))]
+    pub fn dictionary(&self) -> Result<Option<LabelNames>, OpenModelError> {
+        dictionary(&self.container)
     }
 
     /// The name of a label; `None` if labels have no names, or there is no such label.
@@ -25,6 +36,20 @@ impl Model {
             _ = self.names.set(NamesOfLabels::of(text));
         }
         Ok(self.names.get().and_then(|names| names.name(label)))
+    }
+}
+
+/// The names of labels in a container, which messages call by their file.
+///
+/// # Errors
+/// As [`Model::dictionary`].
+#[cfg(any(feature = "requests", feature = "fit"))]
+pub fn dictionary(container: &Container) -> Result<Option<LabelNames>, OpenModelError> {
+    let Some(names) = container.labels()? else { return Ok(None) };
+    let path = container.folder().join("labels.txt");
+    match LabelNames::try_new(names) {
+        Ok(names) => Ok(Some(names.of_file(&path.display().to_string()))),
+        Err(source) => Err(OpenModelError::RepeatedName { path, source }),
     }
 }
 

@@ -105,6 +105,16 @@ pub enum OpenModelError {
         /// Features of the model.
         expected: usize,
     },
+    /// Two labels have one name.
+    #[cfg(any(feature = "requests", feature = "fit"))]
+    #[error("{}", path.display())]
+    RepeatedName {
+        /// The file of names.
+        path: PathBuf,
+        /// The name.
+        #[source]
+        source: xc_sparse::io::RepeatedName,
+    },
     /// The label names are not those of the model.
     #[error("{}: {got} label names, the model has {expected} labels", path.display())]
     LabelNames {

@@ -5,7 +5,7 @@ use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::data::read_label_set;
 use crate::error::{CliError, chain};
-use crate::model::{self, OpenArgs, dictionary, is_same, open_error};
+use crate::model::{OpenArgs, is_same};
 use std::path::PathBuf;
 use xc_sparse::io::LabelNames;
 use xc_sparse::store::ContainerWriter;
@@ -53,14 +53,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             destination.display()
         )));
     }
-    ContainerWriter::check(destination).map_err(|e| model::write_error(&e))?;
+    ContainerWriter::check(destination)?;
     let model = OpenArgs::default().open_whole(&args.source, context)?;
     let given = args.names.read()?;
     let change = &args.change;
     let keep_labels = match &change.keep_labels {
         None => None,
         Some(path) => {
-            let own = dictionary(model.label_names().map_err(|e| open_error(&e))?, &args.source)?;
+            let own = model.dictionary()?;
             Some(read_label_set(path, model.describe().n_labels, given.as_ref().or(own.as_ref()))?)
         }
     };
@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         context.warn(format_args!("{source}: its calibration is of other scores and is left out"));
     }
     let before = model.describe().n_bytes;
-    changed.save(destination).map_err(|e| model::write_error(&e))?;
+    changed.save(destination)?;
     let after = OpenArgs::default().open_whole(destination, context)?.describe().n_bytes;
     context.note(format_args!(
         "convert: {}: {}, from {} of {source}",

@@ -3,7 +3,6 @@
 use super::{Args, Threshold};
 use crate::data::{InputSettings, require_labels, strings_for};
 use crate::error::{CliError, chain};
-use crate::model::{dictionary, open_error};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +47,7 @@ impl<'a> Setting<'a> {
             Some(model) => {
                 args.names.check(given.as_ref(), model.describe().n_labels)?;
                 match given {
-                    None => dictionary(model.label_names().map_err(|e| open_error(&e))?, model.folder())?,
+                    None => model.dictionary()?,
                     given => given,
                 }
             }

@@ -81,7 +81,7 @@ fn measure_overlap(model: &TreeModel) -> Vec<f64> {
 
 pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -> Result<(), CliError> {
     let asked = &args.untrained;
-    ContainerWriter::check(folder).map_err(|e| model::write_error(&e))?;
+    ContainerWriter::check(folder)?;
     let overlap = match &asked.like {
         Some(like) => {
             let like_model = OpenArgs::default().open_whole(like, context)?;
@@ -151,7 +151,7 @@ pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -
 }
 
 fn write_model(tree: &Untrained, folder: &Path, context: &Context) -> Result<(), CliError> {
-    let mut writer = ContainerWriter::create(folder, KIND).map_err(|e| model::write_error(&e))?;
+    let mut writer = ContainerWriter::create(folder, KIND)?;
     let mut task = None;
     tree.write(&mut writer, PostProcessor::Hinge { p: 3 }, |done, total| {
         task.get_or_insert_with(|| context.task("nodes written", total)).set(done);
@@ -159,7 +159,7 @@ fn write_model(tree: &Untrained, folder: &Path, context: &Context) -> Result<(),
     })
     .map_err(untrained_error)?;
     drop(task);
-    writer.finish().map_err(|e| model::write_error(&e))
+    writer.finish().map_err(CliError::from)
 }
 
 fn write_queries(tree: &Untrained, shape: Shape, file: &mut Output) -> Result<(), CliError> {
@@ -178,7 +178,7 @@ fn write_queries(tree: &Untrained, shape: Shape, file: &mut Output) -> Result<()
 fn untrained_error(error: UntrainedError) -> CliError {
     match &error {
         UntrainedError::Parameter { .. } => CliError::usage(format_args!("generate --model: {}", chain(&error))),
-        UntrainedError::Write(e) => model::write_error(e),
+        UntrainedError::Write(e) => e.into(),
         UntrainedError::Cancelled => CliError::interrupted(),
         _ => CliError::failed(chain(&error)),
     }

@@ -8,7 +8,7 @@ use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::measure::Meter;
-use crate::model::{OpenArgs, write_error};
+use crate::model::OpenArgs;
 use crate::named::named;
 use crate::output;
 use serde_json::json;
@@ -235,7 +235,7 @@ impl Args {
 fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context) -> Result<Option<Built>, CliError> {
     let output = args.output.clone().unwrap_or_else(|| folder.join(PART_FOLDER));
     let model = OpenArgs::default().open_whole(folder, context)?;
-    ContainerWriter::check(&output).map_err(|e| write_error(&e))?;
+    ContainerWriter::check(&output)?;
     let needed = model.index_bytes(params).map_err(|e| label_error(folder, &e))?;
     context.foresee_memory("the index", needed as u64 + needed as u64 / 10)?;
     let asked = args.instances.read(&model, context)?;
@@ -289,7 +289,7 @@ fn of_vectors(
     args: &Args,
     context: &Context,
 ) -> Result<Built, CliError> {
-    ContainerWriter::check(output).map_err(|e| write_error(&e))?;
+    ContainerWriter::check(output)?;
     let given = vectors(path)?;
     let (n, width) = (given.rows(), given.columns());
     let needed = Graph::bytes(n, width, params) + 4 * given.values().len();
@@ -315,7 +315,7 @@ fn of_vectors(
     let build_s = begin.elapsed().as_secs_f64();
     let (fitted, stats, n_bytes) = (index.graph().fitted(), index.graph().stats(), index.n_bytes());
     let (n_cells, is_scan) = (index.graph().n_cells(), index.graph().is_scan());
-    index.save(output).map_err(|e| write_error(&e))?;
+    index.save(output)?;
     log::write(output, build_s, context);
     let (what, lost, output) = ("vectors", None, output.to_owned());
     Ok(Built { n, width, what, stats, n_cells, fitted, is_scan, lost, build_s, n_bytes, output })

@@ -12,7 +12,6 @@ use crate::context::Context;
 use crate::data::{InputArgs, Queries, RowArgs, read_rows, strings_for};
 use crate::error::{CliError, chain};
 use crate::interrupt::interrupted;
-use crate::model::{dictionary, open_error as open_error_of_model, write_error};
 use crate::progress::Task;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -202,9 +201,9 @@ impl Instances {
     }
 
     /// Labels of the instances that were read, if the file has some.
-    fn labels(&self, model: &Model, folder: &Path, n: usize, context: &Context) -> Result<Option<LabelRows>, CliError> {
+    fn labels(&self, model: &Model, n: usize, context: &Context) -> Result<Option<LabelRows>, CliError> {
         let Some(path) = &self.fit_queries else { return Ok(None) };
-        let names = dictionary(model.label_names().map_err(|e| open_error_of_model(&e))?, folder)?;
+        let names = model.dictionary()?;
         let mut options = self.format.or(model.input()).options();
         options.label_strings = strings_for(names.as_ref());
         options.label_names = names.map(Arc::new);
@@ -240,7 +239,7 @@ impl Instances {
         (folder, context): (&Path, &Context),
     ) -> Result<Option<LostPrecision>, CliError> {
         let Some(asked) = asked.filter(|_| index.graph().is_some()) else { return Ok(None) };
-        let Some(labels) = self.labels(model, folder, asked.len(), context)? else { return Ok(None) };
+        let Some(labels) = self.labels(model, asked.len(), context)? else { return Ok(None) };
         let most = self.max_loss.unwrap_or(MAX_LOSS) / 100.0;
         let done = context.on_threads(|| asked.with(|queries| model.fit_index(index, queries, &labels, top_k, most)));
         Ok(done.map_err(|e| label_error(folder, &e))?.map(|done| done.1))
@@ -353,7 +352,7 @@ fn build_error(path: &Path, error: &BuildError) -> CliError {
 fn label_error(folder: &Path, error: &IndexError) -> CliError {
     match error {
         IndexError::Index(LabelIndexError::Build(error)) => build_error(folder, error),
-        IndexError::Write(error) => write_error(error),
+        IndexError::Write(error) => error.into(),
         error => CliError::usage(format_args!("{}: {}", folder.display(), chain(error))),
     }
 }

@@ -4,7 +4,7 @@ use super::{Instances, Watch, build_error, label_error, open, rows, say_lost, ve
 use crate::context::Context;
 use crate::error::CliError;
 use crate::measure::Meter;
-use crate::model::{OpenArgs, write_error};
+use crate::model::OpenArgs;
 use crate::output;
 use clap::ValueEnum;
 use serde_json::json;
@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let own = args.model.as_ref().map(|model| model.join(PART_FOLDER)).or(args.index.clone());
     // A folder to be read that is absent is said when it is opened.
     if let Some(output) = args.output.clone().or(own.filter(|own| parent_of(own).is_dir())) {
-        ContainerWriter::check(&output).map_err(|e| write_error(&e))?;
+        ContainerWriter::check(&output)?;
     }
     let (done, lost) = match (&args.model, &args.index, &args.vectors) {
         (Some(model), ..) => of_labels(model, policy, args, context)?,
@@ -169,6 +169,6 @@ fn of_vectors(
     let done = context.on_threads(|| index.refresh(values, asked.as_ref().map(rows), policy, &watch));
     let done = done.map_err(|e| build_error(path, &e))?;
     drop(watch);
-    index.save(args.output.as_deref().unwrap_or(folder)).map_err(|e| write_error(&e))?;
+    index.save(args.output.as_deref().unwrap_or(folder))?;
     Ok(done)
 }

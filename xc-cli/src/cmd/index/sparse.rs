@@ -5,7 +5,6 @@ use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::data::InputArgs;
 use crate::error::CliError;
-use crate::model::write_error;
 use crate::output;
 use serde_json::json;
 use std::path::Path;
@@ -49,14 +48,14 @@ pub(super) fn build(
     format: &InputArgs,
     context: &Context,
 ) -> Result<(), CliError> {
-    ContainerWriter::check(output).map_err(|e| write_error(&e))?;
+    ContainerWriter::check(output)?;
     let rows = read(path, &format.options())?;
     context.foresee_memory("the index", InvertedIndex::bytes(rows.rows(), rows.cols(), rows.nnz()) as u64)?;
     let begin = Instant::now();
     let index = context.on_threads(|| InvertedIndex::build(rows.view(), metric)).map_err(|e| build_error(path, &e))?;
     let build_s = begin.elapsed().as_secs_f64();
     context.check_interrupt()?;
-    index.save(output).map_err(|e| write_error(&e))?;
+    index.save(output)?;
     log::write(output, build_s, context);
     say(&index, "rows", build_s, output, context)
 }

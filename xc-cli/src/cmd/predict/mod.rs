@@ -7,7 +7,7 @@ use crate::answer_file::{Form, Style, Writer};
 use crate::context::Context;
 use crate::data::{InputArgs, InputSettings, NamesArgs, Queries, label_format, read_label_set};
 use crate::error::CliError;
-use crate::model::{OpenArgs, dictionary, is_same, open_error, refuse_inside};
+use crate::model::{OpenArgs, is_same, refuse_inside};
 use crate::output::{self, Output};
 use crate::stdin;
 use clap::ValueEnum;
@@ -177,7 +177,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     args.known.check(given.as_ref(), model.describe().n_labels)?;
     let names: Option<Arc<LabelNames>> = match given.map(Arc::new) {
         Some(names) => Some(names),
-        None if with_names => dictionary(model.label_names().map_err(|e| open_error(&e))?, &args.model)?.map(Arc::new),
+        None if with_names => model.dictionary()?.map(Arc::new),
         None => None,
     };
     if args.names && names.is_none() {

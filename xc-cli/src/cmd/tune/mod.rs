@@ -51,10 +51,6 @@ pub(crate) struct TuneArgs {
     no_model: bool,
 }
 
-/// Options of `xc train` that a search has no use for: they are not listed.
-const NOT_TUNED: [&str; 8] =
-    ["checkpoint", "refit", "monitor", "keep", "split-seed", "patience", "patience-from", "repetitions-range"];
-
 const OUTPUT_HELP: &str = "Folder for the results: best.toml, trials.jsonl, trials.svg, model; new or empty unless \
                            --resume or --restart is given";
 

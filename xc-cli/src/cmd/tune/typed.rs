@@ -2,6 +2,7 @@
 
 use super::{TuneArgs, Tuned};
 use clap::{ArgMatches, Command, FromArgMatches};
+use xc_train::fit::tune::NOT_TUNED;
 
 /// Options of `xc tune KIND`: those of `xc train KIND`, where `--model` is called `--output`, and
 /// those of the search.
@@ -26,7 +27,8 @@ impl<A: Tuned> clap::Args for Typed<A> {
     fn augment_args(command: Command) -> Command {
         let command = TuneArgs::augment_args(command).next_help_heading(None::<&str>);
         let command = A::augment_args(command).next_help_heading(None::<&str>);
-        let command = super::NOT_TUNED.iter().fold(command, |command, name| {
+        // Options that a search has no use for are not listed.
+        let command = NOT_TUNED.into_iter().chain(["checkpoint", "refit"]).fold(command, |command, name| {
             let id = command.get_arguments().find(|arg| arg.get_long() == Some(name)).map(|arg| arg.get_id().clone());
             id.into_iter().fold(command, |command, id| command.mut_arg(id, |arg| arg.hide(true)))
         });

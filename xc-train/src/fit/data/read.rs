@@ -1,40 +1,19 @@
 //! Instances with labels, for training, validation and conversion.
 
+use super::making::count_empty;
 use super::{
-    Dataset, FeatureRows, NamesFile, report_unseen, require_labels, strings_for, texts::TextSource, texts::read_texts,
+    Dataset, FeatureRows, Making, NamesFile, TextSource, read_texts, report_unseen, require_labels, strings_for,
 };
 use crate::fit::Context;
 use crate::fit::FitError;
-use crate::model::HoldOut;
 use crate::model::training_rows::hash_sparse;
 use crate::settings::input::InputSettings;
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
-use xc_hash::text::{Featurizer, Idf, PipelineParams, RowWeights, Weighting};
+use xc_hash::text::{Featurizer, Idf, RowWeights};
 use xc_sparse::io::{Format, LabelNames, Parts, ReadOptions, UnknownLabels, holds_text, read_dataset, read_labels};
 use xc_sparse::{CsrMatrix, LabelRows};
-
-/// How features are to be made.
-pub enum Making<'a> {
-    /// Learn it from this file: a text pipeline for text; for features the weighting that is given.
-    /// Instances that are held out are made into features, and nothing is learned of them.
-    Fit {
-        /// How text becomes features.
-        text: &'a PipelineParams,
-        /// How features are weighted.
-        weighting: Option<Weighting>,
-        /// Which instances are held out.
-        hold_out: Option<HoldOut>,
-    },
-    /// As it was learned before; `None` means features are used as they are.
-    Apply {
-        /// What made the features of the training instances.
-        maker: Option<&'a Featurizer>,
-        /// Features that there are.
-        n_features: usize,
-    },
-}
 
 /// Where the labels of a file's instances are.
 #[derive(Clone, Copy, Debug)]
@@ -234,11 +213,6 @@ pub fn of_features(
         hashes,
         form: Default::default(),
     })
-}
-
-/// Rows without an entry.
-pub(super) fn count_empty(indptr: &[usize]) -> usize {
-    indptr.windows(2).filter(|row| row[0] == row[1]).count()
 }
 
 /// Whether values are what somebody counted.

@@ -1,6 +1,6 @@
 //! Why texts have few features or none, and which option gives them more.
 
-use super::texts::TextSource;
+use super::text_source::TextSource;
 use crate::model::HoldOut;
 use crate::model::training_rows::hash_text;
 use xc_hash::text::{Block, DfBound, Grams, Pipeline, PipelineParams, Slots, VocabularyParams};

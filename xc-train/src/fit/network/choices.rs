@@ -2,8 +2,6 @@
 
 use crate::classifier::{ClassifierParams, InputKind, Preset, preset};
 use crate::fit::FitError;
-use crate::fit::place::hold_out;
-use crate::model::HoldOut;
 use crate::settings::network::{self, NetworkSettings, OptimizerName, ScheduleName};
 use crate::settings::{Choices, refuse_idle};
 use xc_nn::schedule::{Constant, HalveOnPlateau, WarmupCosine};
@@ -115,7 +113,7 @@ impl NetworkChoices {
         has_file: bool,
     ) -> Result<TrainParams, FitError> {
         let settings = self.settings(preset, preset.params.encoder.input())?;
-        self.hold_out(seed)?;
+        self.choices.hold_out(seed)?;
         Ok(settings.train_params(seed, self.monitor(&settings, has_file)?)?)
     }
 
@@ -131,24 +129,9 @@ impl NetworkChoices {
         }
     }
 
-    /// The share of held-out instances that was asked for.
-    pub(super) fn validation_fraction(&self) -> Option<f64> {
-        self.choices.value("validation-fraction")
-    }
-
     /// Share of the training instances that is held out.
     pub(super) fn held_out(&self) -> Option<f64> {
-        self.validation_fraction().filter(|&share| share > 0.0)
-    }
-
-    /// The seed that instances are held out by, if it is not that of the run.
-    pub(super) fn split_seed(&self) -> Option<u64> {
-        self.choices.value("split-seed")
-    }
-
-    /// Which instances are held out.
-    pub(super) fn hold_out(&self, seed: u64) -> Result<Option<HoldOut>, FitError> {
-        hold_out(self.validation_fraction(), self.split_seed().unwrap_or(seed))
+        self.choices.validation_fraction().filter(|&share| share > 0.0)
     }
 
     /// The optimiser.

@@ -1,15 +1,14 @@
 //! A network whose steps score some labels.
 
+use super::candidates::CandidateChoices;
 use super::choices::NetworkChoices;
 use super::dense::loss_for;
-use super::explain::resolve_candidates;
 use super::{Session, Shape, System};
 use crate::classifier::preset::{FEW, LONG, MANY};
 use crate::classifier::{ClassifierParams, Preset, preset};
 use crate::fit::FitError;
 use crate::fit::plan::{Origin, Plan};
 use crate::settings::Choices;
-use crate::settings::candidates::CandidateSettings;
 
 pub(in crate::fit) struct Lns {
     network: NetworkChoices,
@@ -18,43 +17,7 @@ pub(in crate::fit) struct Lns {
 
 impl Lns {
     pub(super) fn new(choices: &Choices) -> Self {
-        Self { network: NetworkChoices::new(choices), head: CandidateChoices { choices: choices.clone() } }
-    }
-}
-
-/// Which labels a step scores.
-pub(in crate::fit) struct CandidateChoices {
-    pub(super) choices: Choices,
-}
-
-impl CandidateChoices {
-    fn settings(&self) -> Result<CandidateSettings, FitError> {
-        Ok(CandidateSettings::new(&self.choices)?)
-    }
-
-    /// The paper's settings that were asked for.
-    pub(super) fn preset(&self) -> Option<String> {
-        self.choices.value("preset")
-    }
-
-    /// Gives the classifier this head, and refuses one that is impossible for instances of a shape.
-    pub(super) fn apply(&self, shape: &Shape, params: &mut ClassifierParams) -> Result<(), FitError> {
-        Ok(self.settings()?.put(shape.n_features, shape.n_labels, params)?)
-    }
-
-    /// Whether labels are so few that what a list is to hold by default would be all of them.
-    pub(super) fn scores_all(&self, n_labels: usize) -> bool {
-        self.settings().is_ok_and(|settings| settings.scores_all(n_labels))
-    }
-
-    /// Says where few labels change what a step does.
-    pub(super) fn announce(&self, session: &Session<'_>) {
-        let n_labels = session.shape.n_labels;
-        if self.scores_all(n_labels) {
-            session
-                .context
-                .note(format_args!("{n_labels} labels are no more than a step would choose: it scores all of them"));
-        }
+        Self { network: NetworkChoices::new(choices), head: CandidateChoices::new(choices) }
     }
 }
 
@@ -128,7 +91,7 @@ impl System for Lns {
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
         plan.lines.extend(self.head.preset().is_none().then(|| few_or_long(&session.shape)));
-        resolve_candidates(&self.head, session, &mut plan.resolved);
+        self.head.resolve(session, &mut plan.resolved);
     }
 
     fn announce(&self, session: &Session<'_>) -> Result<(), FitError> {

@@ -2,6 +2,7 @@
 
 mod announce;
 mod astra;
+mod candidates;
 mod choices;
 mod corpus;
 mod cost;
@@ -15,6 +16,7 @@ mod skipgram;
 mod uniform;
 
 use super::context::{Context, NetworkRun};
+use super::data::{Datasets, Split};
 use super::place::{Place, drop_checkpoint};
 use super::plan::{Origin, Plan, seen_labels};
 use super::report::{Judging, Report, score_against};
@@ -43,8 +45,6 @@ use xc_sparse::LabelRows;
 use xc_sparse::atomic::parent_of;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Checkpoint, Layout, to_parameter};
-
-use super::data::{Datasets, Split};
 
 /// The system of a kind of network.
 pub(super) fn system(kind: &str, choices: &Choices, place: &Place) -> Option<Box<dyn System>> {
@@ -484,7 +484,8 @@ impl Session<'_> {
             }
             // Words of a text, which are no rows of a file.
             (None, Some(share), _) => {
-                let (train, held_out) = train.hold_out(share, self.args.split_seed().unwrap_or(self.context.seed));
+                let (train, held_out) =
+                    train.hold_out(share, self.of.choices.split_seed().unwrap_or(self.context.seed));
                 (train, Some(held_out))
             }
             (None, None, Some((set, targets))) => {

@@ -1,10 +1,9 @@
 //! Vectors of the words of a text.
 
+use super::candidates::CandidateChoices;
 use super::choices::NetworkChoices;
 use super::corpus::{WordText, read_words};
-use super::explain::resolve_candidates;
 use super::instances::Instances;
-use super::lns::CandidateChoices;
 use super::{Learned, Session, Shape, System, Trained};
 use crate::classifier::{ClassifierParams, LearningParams, Preset, preset};
 use crate::fit::place::{Place, check_file};
@@ -31,7 +30,7 @@ pub(in crate::fit) struct Skipgram {
 impl Skipgram {
     pub(super) fn new(choices: &Choices, place: &Place) -> Self {
         let vectors = place.vectors.clone().unwrap_or_else(|| beside(&place.model, "vectors.txt"));
-        let head = CandidateChoices { choices: choices.clone() };
+        let head = CandidateChoices::new(choices);
         Self { network: NetworkChoices::new(choices), head, choices: choices.clone(), vectors }
     }
 
@@ -88,7 +87,7 @@ impl System for Skipgram {
     }
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
-        resolve_candidates(&self.head, session, &mut plan.resolved);
+        self.head.resolve(session, &mut plan.resolved);
         plan.resolved.set("vectors", self.vectors.display(), Origin::Follows("model"));
         plan.resolved.set_some("vocabulary", None::<usize>, "all", Origin::Default);
     }

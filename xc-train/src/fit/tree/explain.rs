@@ -1,7 +1,7 @@
 //! What the options of trees mean for the data.
 
 use super::{Tree, kept_parameters};
-use crate::fit::data::Dataset;
+use crate::fit::data::{Dataset, count_empty};
 use crate::fit::plan::{Origin, Plan, Resolved, seen_labels};
 use crate::message::counted;
 use crate::message::format_bytes;
@@ -9,7 +9,6 @@ use crate::message::name_of;
 use crate::settings::{serialised, tree};
 use serde_json::{Map, json};
 use xc_hash::text::{Featurizer, Idf, Norm, Weighting};
-use xc_sparse::CsrMatrix;
 use xc_sparse::rows::typical_length;
 use xc_tree::{LabelRepresentation, Negatives, TreeParams};
 
@@ -66,8 +65,8 @@ fn resolved(args: &Tree<'_>, params: &TreeParams) -> Resolved {
     let post = if params.post.is_some() { of_preset() } else { Origin::Follows("linear.loss") };
     out.set("post-processor", params.post_processor(), post);
     out.set("normalise", args.normalises(), Origin::Default);
-    out.set("validation-fraction", args.validation_fraction().unwrap_or(0.0), Origin::Default);
-    out.set_some("split-seed", args.of.split_seed(), "that of --seed", Origin::Default);
+    out.set("validation-fraction", args.of.choices.validation_fraction().unwrap_or(0.0), Origin::Default);
+    out.set_some("split-seed", args.of.choices.split_seed(), "that of --seed", Origin::Default);
     out.set("checkpoint", args.of.place.checkpoint().display(), Origin::Follows("model"));
     out
 }
@@ -88,7 +87,7 @@ fn lines(args: &Tree<'_>, params: &TreeParams, data: &Dataset) -> Vec<(&'static 
         };
         line("", format!("{} without an instance: they {fate}", counted(n_labels - seen, "label")));
     }
-    let empty = count_empty_rows(data.sparse());
+    let empty = count_empty(data.sparse().indptr());
     if empty > 0 {
         line("", format!("{} without a feature: they teach the bias only", counted(empty, "instance")));
     }
@@ -169,10 +168,4 @@ fn clusters(params: &TreeParams, n_labels: usize) -> Vec<String> {
             counted(n_labels, "label")
         ),
     ]
-}
-
-/// Rows without a feature: they are scored by the bias alone, which is worth knowing.
-fn count_empty_rows(features: &CsrMatrix) -> usize {
-    let rows = features.view();
-    (0..rows.rows()).filter(|&i| rows.row(i).nnz() == 0).count()
 }

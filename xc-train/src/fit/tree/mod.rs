@@ -61,10 +61,6 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn validation_fraction(&self) -> Option<f64> {
-        self.of.validation_fraction()
-    }
-
     /// Whether rows are scaled to length 1.
     fn normalises(&self) -> bool {
         self.of.reading().is_ok_and(|reading| reading.normalises())
@@ -75,7 +71,8 @@ impl Tree<'_> {
     /// # Errors
     /// A value out of range, or one that changes nothing.
     fn params(&self, seed: u64) -> Result<TreeParams, FitError> {
-        let mut params = tree::params(self.preset, &self.of.choices)?;
+        let choices = &self.of.choices;
+        let mut params = tree::params(self.preset, choices)?;
         params.seed = seed;
         // Rows come scaled: what makes the features, kept in the model, does that (--normalise).
         params.normalise_rows = false;
@@ -84,7 +81,7 @@ impl Tree<'_> {
             return Err(FitError::usage("--cluster.representation asks for label features; expected --label-features"));
         }
         let which = "--cluster.representation label-features or pifa-and-label-features";
-        let splits = self.validation_fraction().is_some() || self.of.split_seed().is_none();
+        let splits = choices.validation_fraction().is_some() || choices.split_seed().is_none();
         refuse_idle(&[("label-features", has && !needs, which), ("split-seed", !splits, "--validation-fraction")])?;
         Ok(params)
     }

@@ -10,8 +10,8 @@ mod stored;
 pub use found::{BEST, Found, PICTURE, Row, options_line};
 pub use rungs::Rung;
 
-use super::context::{Context, NetworkRun, Observer, Unwatched};
-use super::place::{Place, check_in_folder};
+use super::context::{Context, Observer};
+use super::place::{Place, check_in_folder, make_folder};
 use super::report::Judging;
 use super::{FitError, FitErrorKind, Source, Training};
 use crate::message::{chain, seconds};
@@ -24,7 +24,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use stored::{LAYOUT, Run};
 use xc_metrics::{KeepRows, Metric};
-use xc_nn::trainer;
 use xc_sparse::Cancel;
 use xc_sparse::io::{Format, holds_text};
 use xc_sparse::store::{Checkpoint, CheckpointFolder};
@@ -38,7 +37,7 @@ const MODEL: &str = "model";
 
 /// Settings that have no use in a search: trials are trained as the final model is, without instances that choose an
 /// epoch.
-const NOT_TUNED: [&str; 6] = ["monitor", "keep", "split-seed", "patience", "patience-from", "repetitions-range"];
+pub const NOT_TUNED: [&str; 6] = ["monitor", "keep", "split-seed", "patience", "patience-from", "repetitions-range"];
 
 /// A search to be made.
 #[derive(Clone, Debug)]
@@ -76,14 +75,6 @@ impl Cancel for Trial<'_> {
 }
 
 impl Observer for Trial<'_> {
-    fn of_trees(&self) -> Box<dyn xc_tree::Observer + '_> {
-        Box::new(Unwatched(self))
-    }
-
-    fn of_network<'o>(&'o self, _: &NetworkRun<'_>) -> Result<Box<dyn trainer::Observer + 'o>, FitError> {
-        Ok(Box::new(Unwatched(self)))
-    }
-
     fn released(&self) {
         self.0.released();
     }
@@ -118,7 +109,7 @@ impl Tuning {
         }
         check(self)?;
         self.training.check(seed)?;
-        let rungs = rungs(source.has_validation(), self.training.validation_fraction(), seed)?;
+        let rungs = rungs(source.has_validation(), choices.validation_fraction(), seed)?;
         let (space, why) = free(&self.with(&[], MODEL)?, self.is_text()?, seed);
         Ok(SearchPlan { space, why, rungs })
     }
@@ -134,7 +125,7 @@ impl Tuning {
         check_in_folder(&output.join(BEST))?;
         let SearchPlan { space, rungs, .. } = self.plan(context.seed)?;
         let names: Vec<_> = rungs.iter().map(|rung| &*rung.name).collect();
-        let fraction = self.training.validation_fraction();
+        let fraction = self.training.choices.validation_fraction();
         let plan = (&space, context.seed, self.metric.to_string(), names, fraction);
         let key = stored::key(&self.training, &plan)?;
         let is_new = !output.exists();
@@ -175,12 +166,7 @@ impl Tuning {
         let mut training = self.with(&changes, MODEL)?;
         // Nothing is chosen by instances any more.
         training.choices.remove("validation-fraction");
-        match &mut training.source {
-            Source::Files(files) => {
-                (files.validation, files.validation_labels, files.validation_features) = (None, None, None);
-            }
-            Source::Memory(arrays) => arrays.validation = None,
-        }
+        training.source = training.source.without_validation();
         Ok(training)
     }
 
@@ -272,11 +258,6 @@ fn begin(output: &Path, place: &Place, context: &Context<'_>) -> Result<Checkpoi
     }
     context.observer.resumable_search(&trials);
     Ok(folder)
-}
-
-/// Makes an output folder, and its parents, unless it is there.
-fn make_folder(path: &Path) -> Result<(), FitError> {
-    std::fs::create_dir_all(path).map_err(|e| FitError::unwritable_at(path, e))
 }
 
 impl Session<'_> {

@@ -1,10 +1,9 @@
 //! What is wrong with a request.
 
+use crate::message::chain;
 use crate::model::QueryError;
-use std::error::Error;
 use thiserror::Error;
 use xc_sparse::io::{LineError, ReadErrorKind};
-use xc_sparse::store::is_control;
 
 /// The kind of an error in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,15 +90,4 @@ impl From<QueryError> for RequestError {
         };
         Self::new(code, chain(&error))
     }
-}
-
-/// An error and what caused it, in one line.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let causes = std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string);
-    let text = causes.fold(error.to_string(), |text, cause| match text.ends_with(&cause) {
-        true => text,
-        false => format!("{text}: {cause}"),
-    });
-    let escape = |c: char| if is_control(c) { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(escape).collect()
 }

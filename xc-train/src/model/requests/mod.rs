@@ -18,7 +18,7 @@ use super::{
     Answer, BatchError, Candidates, Excluded, InputForm, InputKind, Model, OwnedRows, QueryError, QueryOptions, Row,
     Scratch,
 };
-use error::chain;
+use crate::message::chain;
 use rayon::prelude::*;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -157,10 +157,15 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
     /// # Errors
     /// The model's names are damaged.
     pub fn names(&self) -> Result<Option<&LabelNames>, RequestError> {
-        match self.names.get_or_init(|| read_names(&self.model)) {
+        match self.names.get_or_init(|| self.read_names()) {
             Ok(names) => Ok(names.as_deref()),
             Err(problem) => Err(RequestError::new(RequestCode::LabelNames, problem.clone())),
         }
+    }
+
+    fn read_names(&self) -> Result<Option<Arc<LabelNames>>, String> {
+        let names = self.model.dictionary().map_err(|e| chain(&e))?;
+        Ok(names.map(Arc::new))
     }
 
     /// As [`RequestParser::header`].
@@ -381,12 +386,4 @@ fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) -> R + Sync + Se
     } else {
         items.iter().enumerate().map(|(at, item)| work(at, item)).collect()
     }
-}
-
-fn read_names(model: &Model) -> Result<Option<Arc<LabelNames>>, String> {
-    let Some(names) = model.label_names().map_err(|e| chain(&e))? else { return Ok(None) };
-    let path = model.folder().join("labels.txt");
-    let path = path.display();
-    let names = LabelNames::try_new(names).map_err(|e| format!("{path}: {}", chain(&e)))?;
-    Ok(Some(Arc::new(names.of_file(&path.to_string()))))
 }

@@ -1,0 +1,30 @@
+//! How instances become features.
+
+use crate::model::HoldOut;
+use xc_hash::text::{Featurizer, PipelineParams, Weighting};
+
+/// How features are to be made.
+pub enum Making<'a> {
+    /// Learn it from this file: a text pipeline for text; for features the weighting that is given.
+    /// Instances that are held out are made into features, and nothing is learned of them.
+    Fit {
+        /// How text becomes features.
+        text: &'a PipelineParams,
+        /// How features are weighted.
+        weighting: Option<Weighting>,
+        /// Which instances are held out.
+        hold_out: Option<HoldOut>,
+    },
+    /// As it was learned before; `None` means features are used as they are.
+    Apply {
+        /// What made the features of the training instances.
+        maker: Option<&'a Featurizer>,
+        /// Features that there are.
+        n_features: usize,
+    },
+}
+
+/// Rows without an entry.
+pub(in crate::fit) fn count_empty(indptr: &[usize]) -> usize {
+    indptr.windows(2).filter(|row| row[0] == row[1]).count()
+}
