@@ -25,8 +25,6 @@ enum Kind {
     Interrupted,
     /// 0: the reader of our output went away, which is success.
     BrokenPipe,
-    /// 1: a panic whose line is already printed.
-    Panicked,
 }
 
 /// What went wrong and which exit code says so.
@@ -85,10 +83,6 @@ impl CliError {
         Self::new(Kind::Interrupted, crate::interrupt::line())
     }
 
-    pub(crate) fn reported_panic() -> Self {
-        Self::new(Kind::Panicked, "")
-    }
-
     /// The same, of a file that it stands in.
     pub(crate) fn within(self, file: &Path) -> Self {
         Self::new(self.kind, format_args!("{}: {}", file.display(), self.line))
@@ -96,12 +90,12 @@ impl CliError {
 
     /// The line to print, unless there is nothing to say.
     pub(crate) fn line(&self) -> Option<&str> {
-        (!matches!(self.kind, Kind::BrokenPipe | Kind::Panicked)).then_some(&*self.line)
+        (!matches!(self.kind, Kind::BrokenPipe)).then_some(&*self.line)
     }
 
     pub(crate) fn exit_code(&self) -> u8 {
         match self.kind {
-            Kind::Failed | Kind::Panicked => 1,
+            Kind::Failed => 1,
             Kind::Input => 2,
             Kind::Missing => 3,
             Kind::Interrupted => crate::interrupt::exit_code(),

@@ -75,9 +75,8 @@ struct Cli {
 
 fn main() -> ExitCode {
     allocator::give_back_large_arrays();
-    report_panics_as_one_line();
-    let outcome = std::panic::catch_unwind(run).unwrap_or_else(|_| Err(CliError::reported_panic()));
-    match outcome {
+    end_panics_with_one_line();
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if let Some(line) = error.line() {
@@ -108,17 +107,18 @@ fn run() -> Result<(), CliError> {
     cli.command.run(&context).map_err(|e| arguments.located(e))
 }
 
-/// A panic is a defect of the program: it is said in one line, once, without a backtrace unless one
-/// was asked for.
-fn report_panics_as_one_line() {
+/// A panic is a defect of the program: it is said in one line, once, without a backtrace unless one was asked for, and
+/// ends the program, whose release does not unwind.
+fn end_panics_with_one_line() {
     static REPORTED: AtomicBool = AtomicBool::new(false);
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         if std::env::var_os("RUST_BACKTRACE").is_some_and(|v| v != "0") {
             default(info);
         }
-        if REPORTED.swap(true, Ordering::Relaxed) {
-            return;
+        while REPORTED.swap(true, Ordering::Relaxed) {
+            // Another thread is about to end the program.
+            std::thread::park();
         }
         let payload = info.payload();
         let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
@@ -129,6 +129,8 @@ fn report_panics_as_one_line() {
             "xc: error: internal error{place}: {what} (a defect of xc, unless another program wrote to a model or data file \
              while it was open)"
         );
+        #[expect(clippy::exit, reason = "nothing above could say it")]
+        std::process::exit(1);
     }));
 }
 
