@@ -36,8 +36,7 @@
 //! ```
 //!
 //! # When not to use it
-//! For general sparse algebra use `sprs`; for
-//! decompositions, `faer`. Weights that are mostly nonzero belong in [`dense`]: a sparse product
+//! For general sparse algebra use `sprs`; for decompositions, `faer`. Weights that are mostly nonzero belong in [`dense`]: a sparse product
 //! reads an index with each weight.
 //!
 //! # Modules

@@ -9,31 +9,22 @@
 //!   stripes of 32 columns, one task each: row after row z = x V, W += x^T z         no rows x k matrix exists
 //! ```
 
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::householder::{
-    apply_block_householder_sequence_on_the_left_in_place_scratch as apply_scratch,
-    apply_block_householder_sequence_on_the_left_in_place_with_conj as apply,
-};
-use faer::linalg::qr::no_pivoting::factor;
-use faer::{Conj, Mat, Par, Spec};
+use super::orthonormal;
 use rayon::prelude::*;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::simd::prefetch_start;
 use xc_sparse::{CsrView, Loop, vectorised_loop};
 
 /// Columns of a task: two cache lines of a row of `V`.
-const STRIPE: usize = 32;
+const STRIPE: usize = orthonormal::COLUMNS;
 /// A row's columns of a stripe.
-type Part = [f32; STRIPE];
+type Part = orthonormal::Part;
 /// Features between asking for a part and reading it.
 const AHEAD: usize = 8;
 /// Rows between two looks at whether to stop.
 const ROWS: usize = 1024;
 /// Features whose first values are one stream's.
 const CHUNK: usize = 4096;
-/// A column whose length falls below this share once those before it are taken away is within
-/// rounding of them.
-const DEPENDENT: f32 = 1e-5;
 
 /// Embeddings of `k` values, one row per feature, that span the top right singular vectors of the
 /// rows `which`, scaled so that the embedding sums of these rows (`x V`) have values of mean square
@@ -43,10 +34,9 @@ const DEPENDENT: f32 = 1e-5;
 /// hold less than a hundred thousandth of the weight of the first. Nothing comes back once
 /// `cancelled` says so.
 ///
-/// *Determinism*: the same bits at any number of threads on one instruction set.
+/// *Determinism*: the same bits at any number of threads.
 ///
-/// *Cost*: a pass 2 k multiplications per entry (k / 32 tasks) and 4 k^2 per feature on one thread;
-/// memory as [`bytes`] says.
+/// *Cost*: a pass 2 k multiplications per entry (k / 32 tasks) and 2 k^2 per feature; memory as [`bytes`] says.
 ///
 /// # Panics
 /// If a row has a feature that is none, or there is no pass.
@@ -86,18 +76,12 @@ pub fn embeddings(
             .collect();
         let stripes = stripes?;
         energy = stripes.iter().map(|s| s.energy).sum();
-        drop(v);
-        let mut columns = Mat::<f32>::zeros(n_features, k);
-        columns.col_iter_mut().enumerate().for_each(|(at, to)| {
-            let from = &stripes[at / STRIPE].columns;
-            to.iter_mut().zip(from).for_each(|(to, part)| *to = part[at % STRIPE]);
-        });
-        drop(stripes);
-        let orthonormal = thin_q(columns);
-        v = vec![[0.0f32; STRIPE]; n_features * n_stripes];
-        v.par_chunks_mut(n_stripes.max(1)).enumerate().for_each(|(feature, row)| {
-            row.as_flattened_mut()[..k].iter_mut().enumerate().for_each(|(at, to)| *to = orthonormal[(feature, at)]);
-        });
+        for (at, stripe) in stripes.into_iter().enumerate() {
+            if cancelled() {
+                return None;
+            }
+            orthonormal::append(&mut v, n_stripes, at, stripe.columns);
+        }
         if cancelled() {
             return None;
         }
@@ -171,47 +155,6 @@ impl Loop for Multiply<'_> {
             *energy += length * length * sums.iter().map(|&z| f64::from(z).powi(2)).sum::<f64>();
         }
     }
-}
-
-/// An orthonormal basis of the columns (Householder QR, on this thread): column by column, what is
-/// left of each without those before it; 0 where that is nothing.
-fn thin_q(mut a: Mat<f32>) -> Mat<f32> {
-    let (n, k) = (a.nrows(), a.ncols());
-    let size = n.min(k);
-    if size == 0 {
-        return Mat::zeros(n, k);
-    }
-    let block = factor::recommended_block_size::<f32>(n, k);
-    let mut coefficients = Mat::<f32>::zeros(block, size);
-    let request = factor::qr_in_place_scratch::<f32>(n, k, block, Par::Seq, Spec::default());
-    let mut memory = MemBuffer::new(request);
-    factor::qr_in_place(a.as_mut(), coefficients.as_mut(), Par::Seq, MemStack::new(&mut memory), Spec::default());
-    // The pivot of each column that is there. R is in echelon form: a column that depends exactly
-    // on those before it has none.
-    let (mut row, mut pivots) = (0, Vec::with_capacity(size));
-    for column in 0..k {
-        if row == size || a[(row, column)] == 0.0 {
-            continue;
-        }
-        let length = (0..=row).map(|i| f64::from(a[(i, column)]).powi(2)).sum::<f64>().sqrt();
-        let is_there = f64::from(a[(row, column)].abs()) > f64::from(DEPENDENT) * length;
-        pivots.push(is_there.then_some(column));
-        row += 1;
-    }
-    let mut q = Mat::<f32>::identity(n, size);
-    let request = apply_scratch::<f32>(n, block, size);
-    let mut memory = MemBuffer::new(request);
-    let basis = a.as_ref().subcols(0, size);
-    apply(basis, coefficients.as_ref(), Conj::No, q.as_mut(), Par::Seq, MemStack::new(&mut memory));
-    drop(a);
-    if pivots.len() == k && pivots.iter().all(Option::is_some) {
-        return q;
-    }
-    let mut out = Mat::zeros(n, k);
-    for (from, to) in pivots.iter().enumerate().filter_map(|(from, to)| Some((from, (*to)?))) {
-        out.col_mut(to).copy_from(q.col(from));
-    }
-    out
 }
 
 #[cfg(test)]

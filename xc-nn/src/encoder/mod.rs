@@ -21,6 +21,8 @@
 mod bag;
 #[cfg(feature = "train")]
 pub mod lsa;
+#[cfg(feature = "train")]
+mod orthonormal;
 mod precomputed;
 mod stack;
 
