@@ -1,0 +1,363 @@
+//! A sparse row of weights for each label, and the logits of listed labels.
+//!
+//! ```text
+//!   label 0   feature 3: 0.5   feature 7: -1.0     bias 0.1        query   feature 3: 2.0   feature 4: 1.0
+//!   label 1   (none)                               bias -1.0       label 0    0.5 * 2.0 + 0.1
+//! ```
+//!
+//! For weights where each label has features of its own, and queries that score a few labels of very many. Siblings
+//! that are scored together belong in [`chunked`](crate::chunked), labels with equally many inputs each in
+//! [`uniform`](crate::uniform).
+//!
+//! ```
+//! use xc_sparse::label_weights::{LabelWeights, LogitScratch};
+//! use xc_sparse::{CsrMatrix, DType, SparseRow};
+//!
+//! let rows = CsrMatrix::try_new((2, 8), vec![0, 2, 2], vec![3, 7], vec![0.5, -1.0])?;
+//! let weights = LabelWeights::nearest(&rows, &[0.125, -1.0], DType::F32);
+//! let (mut scratch, mut logits) = (LogitScratch::default(), Vec::new());
+//! weights.logits(SparseRow::try_new(&[3, 4], &[2.0, 1.0])?, &[1, 0], &mut scratch, &mut logits);
+//! assert_eq!(logits, [-1.0, 1.125]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::buffer::{Buffer, FloatBuffer};
+use crate::dtype::{DType, Float};
+use crate::rows::{CsrMatrix, MatrixError, SparseRow, SparseRowError};
+use crate::simd::{prefetch, prefetch_all};
+use std::ops::Range;
+use thiserror::Error;
+
+/// Rows that are asked for before they are read; their places, twice as many.
+const AHEAD: usize = 4;
+
+/// A sparse row of weights and a bias for each label, in memory or in a mapped file.
+///
+/// # Invariants
+/// `starts` rises from 0 to the number of weights, with one entry more than there are labels; the features of a label
+/// ascend and are below `n_features`; weights and biases are finite.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LabelWeights {
+    n_features: usize,
+    starts: Buffer<u64>,
+    features: Buffer<u32>,
+    weights: FloatBuffer,
+    bias: Buffer<f32>,
+}
+
+/// Why arrays are no weights of labels. Lists are labels.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum LabelWeightsError {
+    /// They are no matrix of labels and features.
+    #[error(transparent)]
+    Matrix(#[from] MatrixError),
+    /// A bias is infinite or not a number.
+    #[error("label {label} has the bias {bias}, expected a finite number")]
+    Bias {
+        /// The label.
+        label: usize,
+        /// Its bias.
+        bias: f32,
+    },
+}
+
+/// What [`LabelWeights::logits`] reuses: a value for each feature (4 bytes), all 0 between calls, and a row of weights.
+#[derive(Clone, Debug, Default)]
+pub struct LogitScratch {
+    query: Vec<f32>,
+    row: Vec<f32>,
+}
+
+impl LabelWeights {
+    /// Weights rounded to the nearest number of a type. *Shapes*: `rows` is labels x features; one bias a label.
+    ///
+    /// # Panics
+    /// If there is not one bias a label, a number is not finite, or the type is not one of those of [`FloatBuffer`].
+    pub fn nearest(rows: &CsrMatrix, bias: &[f32], of: DType) -> Self {
+        let starts: Buffer<u64> = rows.indptr().iter().map(|&at| at as u64).collect();
+        let weights = FloatBuffer::nearest(of, rows.data().iter().copied());
+        match Self::try_new(rows.cols(), starts, rows.indices().to_vec().into(), weights, bias.to_vec().into()) {
+            Ok(weights) => weights,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Checks the arrays of some labels and takes them, without a copy; the weights of label `l` are at
+    /// `starts[l]..starts[l + 1]`. *Cost*: O(labels + weights).
+    ///
+    /// # Errors
+    /// See [`LabelWeightsError`].
+    pub fn try_new(
+        n_features: usize,
+        starts: Buffer<u64>,
+        features: Buffer<u32>,
+        weights: FloatBuffer,
+        bias: Buffer<f32>,
+    ) -> Result<Self, LabelWeightsError> {
+        let (lists, n_entries) = (bias.len(), features.len());
+        if weights.len() != n_entries {
+            return Err(MatrixError::Lengths { ids: n_entries, values: weights.len() }.into());
+        }
+        let at = match starts.len() == lists + 1 {
+            false => Some(starts.len()),
+            true if starts[0] != 0 => Some(0),
+            true => {
+                let falls = starts.windows(2).position(|w| w[0] > w[1]).map(|at| at + 1);
+                falls.or((starts[lists] != n_entries as u64).then_some(lists))
+            }
+        };
+        if let Some(at) = at {
+            return Err(MatrixError::Indptr { at, lists, n_entries }.into());
+        }
+        let all = Self { n_features, starts, features, weights, bias };
+        for list in 0..lists {
+            let features = &all.features[all.range(list as u32)];
+            if let Some(w) = features.windows(2).find(|w| w[0] >= w[1]) {
+                let source = SparseRowError::Order { previous: w[0], next: w[1] };
+                return Err(MatrixError::List { list, source }.into());
+            }
+            // Ascending: the last is the largest.
+            if let Some(&id) = features.last().filter(|&&id| id as usize >= n_features) {
+                return Err(MatrixError::OutOfRange { list, id, bound: n_features }.into());
+            }
+        }
+        if let Some(at) = all.weights.not_finite() {
+            let list = all.starts.partition_point(|&start| start <= at as u64) - 1;
+            let source = SparseRowError::NotFinite { feature: all.features[at], value: all.weights.get(at) };
+            return Err(MatrixError::List { list, source }.into());
+        }
+        match all.bias.iter().position(|bias| !bias.is_finite()) {
+            Some(label) => Err(LabelWeightsError::Bias { label, bias: all.bias[label] }),
+            None => Ok(all),
+        }
+    }
+
+    /// Number of labels.
+    pub fn n_labels(&self) -> usize {
+        self.bias.len()
+    }
+
+    /// Number of features; those of a query from here on have no weights.
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// Where the weights of each label begin, and at last where all end.
+    pub fn starts(&self) -> &[u64] {
+        &self.starts
+    }
+
+    /// The features of all weights, label after label.
+    pub fn features(&self) -> &[u32] {
+        &self.features
+    }
+
+    /// All weights, label after label.
+    pub fn weights(&self) -> &FloatBuffer {
+        &self.weights
+    }
+
+    /// The bias of each label.
+    pub fn bias(&self) -> &[f32] {
+        &self.bias
+    }
+
+    /// Pairs (feature, weight) of a label, in ascending order of the feature.
+    ///
+    /// # Panics
+    /// If there is no such label.
+    pub fn row(&self, label: u32) -> impl Iterator<Item = (u32, f32)> + '_ {
+        self.range(label).map(|at| (self.features[at], self.weights.get(at)))
+    }
+
+    /// The logit of each listed label, in their order: the sum of weight times value over the features that label and
+    /// query both have, one after the other as features ascend, and the bias at last. Each product and sum is rounded
+    /// once, to f32, so that a label's logit has the same bits in any list.
+    ///
+    /// *Cost*: O(features of the query + weights of the labels), the first call for so many features O(features) more.
+    ///
+    /// # Panics
+    /// If there is no such label.
+    pub fn logits(&self, query: SparseRow<'_>, labels: &[u32], scratch: &mut LogitScratch, logits: &mut Vec<f32>) {
+        // First of all, so that no panic leaves a query behind.
+        if let Some(label) = labels.iter().find(|&&label| label as usize >= self.n_labels()) {
+            panic!("label {label} of {}", self.n_labels());
+        }
+        let LogitScratch { query: values, row } = scratch;
+        if values.len() < self.n_features {
+            values.resize(self.n_features, 0.0);
+        }
+        let known = query.iter().filter(|&(feature, _)| (feature as usize) < self.n_features);
+        known.clone().for_each(|(feature, value)| values[feature as usize] = value);
+        logits.clear();
+        match &self.weights {
+            FloatBuffer::F32(weights) => self.each(labels, weights, logits, |f, range| sum(f, &weights[range], values)),
+            FloatBuffer::Bf16(weights) => {
+                self.each(labels, weights, logits, |f, range| sum(f, widened(&weights[range], row), values))
+            }
+            FloatBuffer::F16(weights) => {
+                self.each(labels, weights, logits, |f, range| sum(f, widened(&weights[range], row), values))
+            }
+            FloatBuffer::E4m3(weights) => {
+                self.each(labels, weights, logits, |f, range| sum(f, widened(&weights[range], row), values))
+            }
+            FloatBuffer::E5m2(weights) => {
+                self.each(labels, weights, logits, |f, range| sum(f, widened(&weights[range], row), values))
+            }
+        }
+        known.for_each(|(feature, _)| values[feature as usize] = 0.0);
+    }
+
+    /// Appends bias and sum of each label. Labels lie anywhere: those to come are fetched meanwhile.
+    #[inline(always)]
+    fn each<T>(
+        &self,
+        labels: &[u32],
+        weights: &[T],
+        logits: &mut Vec<f32>,
+        mut sum: impl FnMut(&[u32], Range<usize>) -> f32,
+    ) {
+        logits.extend(labels.iter().enumerate().map(|(at, &label)| {
+            if let Some(&place) = labels.get(at + 2 * AHEAD) {
+                prefetch(&self.starts, place as usize);
+                prefetch(&self.bias, place as usize);
+            }
+            if let Some(&ahead) = labels.get(at + AHEAD) {
+                let range = self.range(ahead);
+                prefetch_all(&self.features[range.clone()]);
+                prefetch_all(&weights[range]);
+            }
+            let range = self.range(label);
+            sum(&self.features[range.clone()], range) + self.bias[label as usize]
+        }));
+    }
+
+    #[inline(always)]
+    fn range(&self, label: u32) -> Range<usize> {
+        self.starts[label as usize] as usize..self.starts[label as usize + 1] as usize
+    }
+}
+
+/// Features that the query lacks add 0, which changes no sum that began with 0.
+#[inline(always)]
+fn sum(features: &[u32], weights: &[f32], values: &[f32]) -> f32 {
+    features.iter().zip(weights).fold(0.0, |sum, (&feature, &weight)| sum + weight * values[feature as usize])
+}
+
+#[inline(always)]
+fn widened<'r, T: Float>(weights: &[T], row: &'r mut Vec<f32>) -> &'r [f32] {
+    if row.len() < weights.len() {
+        row.resize(weights.len(), 0.0);
+    }
+    T::widen_all(weights, &mut row[..weights.len()]);
+    &row[..weights.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    const N_FEATURES: usize = 40;
+
+    fn row() -> impl Strategy<Value = BTreeMap<u32, f32>> {
+        // Features from 40 on are those of queries that no label knows.
+        prop::collection::btree_map(0u32..48, prop_oneof![Just(0.0f32), Just(-0.0), -4f32..4.0], 0..30)
+    }
+
+    /// By the definition: features that both have, ascending.
+    fn logit(label: &[(u32, f32)], bias: f32, query: &BTreeMap<u32, f32>) -> f32 {
+        let mut sum = 0.0f32;
+        for &(feature, weight) in label {
+            if let Some(value) = query.get(&feature) {
+                sum += weight * value;
+            }
+        }
+        sum + bias
+    }
+
+    fn matrix(rows: &[BTreeMap<u32, f32>]) -> CsrMatrix {
+        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in rows {
+            for (&f, &v) in row.range(..N_FEATURES as u32) {
+                indices.push(f);
+                values.push(v);
+            }
+            indptr.push(indices.len());
+        }
+        CsrMatrix::try_new((rows.len(), N_FEATURES), indptr, indices, values).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn logits_are_those_of_the_definition_in_every_type(
+            rows in prop::collection::vec(row(), 1..30),
+            queries in prop::collection::vec((row(), prop::collection::vec(any::<u16>(), 0..40)), 1..4),
+        ) {
+            let bias: Vec<f32> = (0..rows.len()).map(|l| l as f32 * 0.3 - 2.0).collect();
+            let mut scratch = LogitScratch::default();
+            for of in [DType::F32, DType::Bf16, DType::F16, DType::E4m3, DType::E5m2] {
+                let weights = LabelWeights::nearest(&matrix(&rows), &bias, of);
+                // One scratch for all queries: each must leave it clean.
+                for (query, labels) in &queries {
+                    let labels: Vec<u32> = labels.iter().map(|&l| u32::from(l) % rows.len() as u32).collect();
+                    let (features, values): (Vec<u32>, Vec<f32>) = query.iter().map(|(&f, &v)| (f, v)).unzip();
+                    let mut logits = vec![7.0; 3];
+                    let row = SparseRow::try_new(&features, &values).unwrap();
+                    weights.logits(row, &labels, &mut scratch, &mut logits);
+                    let expected: Vec<u32> = labels.iter().map(|&label| {
+                        let row: Vec<(u32, f32)> = weights.row(label).collect();
+                        logit(&row, bias[label as usize], query).to_bits()
+                    }).collect();
+                    prop_assert_eq!(logits.iter().map(|v| v.to_bits()).collect::<Vec<_>>(), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn arrays_that_are_no_weights_are_refused() {
+        let of = |starts: &[u64], features: &[u32], weights: &[f32], bias: &[f32]| {
+            LabelWeights::try_new(
+                5,
+                starts.to_vec().into(),
+                features.to_vec().into(),
+                FloatBuffer::F32(weights.to_vec().into()),
+                bias.to_vec().into(),
+            )
+        };
+        let weights = of(&[0, 2, 2], &[1, 4], &[0.5, 2.0], &[0.0, 1.0]).unwrap();
+        assert_eq!((weights.n_labels(), weights.n_features(), weights.row(0).last()), (2, 5, Some((4, 2.0))));
+        assert_eq!(of(&[0], &[], &[], &[]).unwrap().n_labels(), 0);
+        let matrix = |error| Err(LabelWeightsError::Matrix(error));
+        for (starts, at) in [(&[0u64, 2][..], 2), (&[1, 2, 2], 0), (&[0, 3, 2], 2), (&[0, 2, 3], 2), (&[], 0)] {
+            let expected = matrix(MatrixError::Indptr { at, lists: 2, n_entries: 2 });
+            assert_eq!(of(starts, &[1, 4], &[0.5, 2.0], &[0.0, 1.0]), expected, "{starts:?}");
+        }
+        let lengths = matrix(MatrixError::Lengths { ids: 2, values: 1 });
+        assert_eq!(of(&[0, 2], &[1, 4], &[0.5], &[0.0]), lengths);
+        let order = SparseRowError::Order { previous: 4, next: 4 };
+        assert_eq!(of(&[0, 2], &[4, 4], &[0.5, 1.0], &[0.0]), matrix(MatrixError::List { list: 0, source: order }));
+        let beyond = matrix(MatrixError::OutOfRange { list: 1, id: 5, bound: 5 });
+        assert_eq!(of(&[0, 1, 2], &[4, 5], &[0.5, 1.0], &[0.0, 0.0]), beyond);
+        let infinite = SparseRowError::NotFinite { feature: 3, value: f32::INFINITY };
+        let infinite = matrix(MatrixError::List { list: 2, source: infinite });
+        assert_eq!(of(&[0, 1, 1, 2, 2], &[4, 3], &[0.5, f32::INFINITY], &[0.0; 4]), infinite);
+        let bias = Err(LabelWeightsError::Bias { label: 1, bias: f32::NEG_INFINITY });
+        assert_eq!(of(&[0, 0, 0], &[], &[], &[0.0, f32::NEG_INFINITY]), bias);
+    }
+
+    #[test]
+    fn a_list_with_an_unknown_label_panics_and_leaves_the_scratch_clean() {
+        let weights = LabelWeights::nearest(&matrix(&[BTreeMap::from([(1, 1.0)])]), &[0.0], DType::F32);
+        let (mut scratch, mut logits) = (LogitScratch::default(), Vec::new());
+        let query = SparseRow::try_new(&[1], &[1.0]).unwrap();
+        let unknown = std::panic::AssertUnwindSafe(|| weights.logits(query, &[0, 1], &mut scratch, &mut logits));
+        let message = std::panic::catch_unwind(unknown).unwrap_err();
+        assert_eq!(message.downcast_ref::<String>().unwrap(), "label 1 of 1");
+        weights.logits(SparseRow::try_new(&[2], &[1.0]).unwrap(), &[0], &mut scratch, &mut logits);
+        assert_eq!(logits, [0.0]);
+    }
+}
