@@ -44,6 +44,7 @@
 //! | features and labels | a model | [`TreeModel::train`] |
 //! | the same, with progress, cancelling, a checkpoint | a model | [`TreeModel::train_with`] |
 //! | the same, too large for memory | the arrays of a model | [`train_out_of_core`], [`StoredTrees::write`] |
+//! | rows that each label is true on, and is told from | a ranker for each label, without a tree | [`rankers::solve`] |
 //! | a model folder | a model | [`TreeModel::open`] |
 //! | an open container | a model | [`TreeModel::from_container`] |
 //! | your own trees, or those of another system ([`import`]) | a model | [`TreeModel::from_parts`] |
@@ -80,6 +81,8 @@ pub use model::{
     TreeChanges, TreeModel, TreeParts, UnknownPostProcessor, WeightCounts,
 };
 pub use predict::{PathNode, PredictParams, PredictScratch, Restriction, UnknownLabel};
+#[cfg(feature = "train")]
+pub use train::rankers;
 #[cfg(feature = "train")]
 pub use train::{
     CHECKPOINT, CheckTreeParamsError, ClusterMethod, ClusterParams, Event, KeptError, LabelRepresentation,

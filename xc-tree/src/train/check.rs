@@ -102,39 +102,26 @@ pub(super) type Foresee = fn(&TrainInput<'_>, &TreeParams, usize) -> TreeMemory;
 pub(super) fn check(input: &TrainInput<'_>, params: &TreeParams, foresee: Foresee) -> Result<(), TrainError> {
     params.check()?;
     let features = input.features;
-    let length =
-        |what, got, expected| if got == expected { Ok(()) } else { Err(TrainError::Length { what, got, expected }) };
-    length("labels", input.labels.len(), features.rows())?;
-    let limit = u32::MAX as usize - 1;
+    check_length("labels", input.labels.len(), features.rows())?;
     for (what, got) in
         [("instances", features.rows()), ("features", features.cols()), ("labels", input.labels.n_labels())]
     {
-        if got > limit {
-            return Err(TrainError::TooMany { what, got, limit });
-        }
+        check_many(what, got)?;
     }
-    finite("features", features)?;
+    check_features("features", features)?;
     match input.label_features {
         Some(rows) => {
-            length("label features", rows.rows(), input.labels.n_labels())?;
-            finite("label features", rows)?;
+            check_length("label features", rows.rows(), input.labels.n_labels())?;
+            check_features("label features", rows)?;
         }
         None if params.representation.needs_label_features() => return Err(TrainError::LabelFeatures),
         None => {}
     }
     if let Some(weights) = input.instance_weights {
-        length("instance weights", weights.len(), features.rows())?;
-        if let Some(at) = weights.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
-            return Err(TrainError::Weight {
-                what: "instance weight",
-                at,
-                value: weights[at],
-                expected: "of 0 or more",
-            });
-        }
+        check_instance_weights(weights, features.rows())?;
     }
     if let Some(costs) = input.label_costs {
-        length("label costs", costs.len(), input.labels.n_labels())?;
+        check_length("label costs", costs.len(), input.labels.n_labels())?;
         if let Some(at) = costs.iter().position(|c| !(c.is_finite() && *c > 0.0)) {
             return Err(TrainError::Weight { what: "label cost", at, value: costs[at], expected: "above 0" });
         }
@@ -152,7 +139,31 @@ pub(super) fn check(input: &TrainInput<'_>, params: &TreeParams, foresee: Forese
     Ok(())
 }
 
-fn finite(what: &'static str, rows: CsrView<'_>) -> Result<(), TrainError> {
+/// Refuses lists of different lengths.
+pub(super) fn check_length(what: &'static str, got: usize, expected: usize) -> Result<(), TrainError> {
+    if got == expected { Ok(()) } else { Err(TrainError::Length { what, got, expected }) }
+}
+
+/// Refuses more than 32 bits can number.
+pub(super) fn check_many(what: &'static str, got: usize) -> Result<(), TrainError> {
+    let limit = u32::MAX as usize - 1;
+    if got <= limit { Ok(()) } else { Err(TrainError::TooMany { what, got, limit }) }
+}
+
+/// Refuses weights of `n` instances that are negative or not finite.
+pub(super) fn check_instance_weights(weights: &[f32], n: usize) -> Result<(), TrainError> {
+    check_length("instance weights", weights.len(), n)?;
+    match weights.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
+        Some(at) => {
+            let (what, value, expected) = ("instance weight", weights[at], "of 0 or more");
+            Err(TrainError::Weight { what, at, value, expected })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses values that are not finite.
+pub(super) fn check_features(what: &'static str, rows: CsrView<'_>) -> Result<(), TrainError> {
     for row in 0..rows.rows() {
         if let Some((feature, value)) = rows.row(row).iter().find(|(_, v)| !v.is_finite()) {
             return Err(TrainError::NotFinite { what, row, feature, value });

@@ -10,6 +10,7 @@ use super::kept::lock;
 use super::matched::Matched;
 use super::params::TreeParams;
 use super::weights::Put;
+use super::workers::Workers;
 use crate::model::Topology;
 use crate::train::linear::LinearParams;
 use crate::train::linear::block::{Block, Numbering};
@@ -32,7 +33,7 @@ pub(super) struct Trainer<'a> {
     seed: u64,
     pub(super) observer: &'a dyn Observer,
     inverse_weights: Option<Vec<f32>>,
-    scratch: Mutex<Vec<Scratch>>,
+    workers: Workers<Scratch>,
 }
 
 /// What one worker reuses.
@@ -75,7 +76,7 @@ impl<'a> Trainer<'a> {
             seed,
             observer,
             inverse_weights: input.instance_weights.map(|w| w.iter().map(|&w| 1.0 / w).collect()),
-            scratch: Mutex::new(Vec::new()),
+            workers: Workers::default(),
         }
     }
 
@@ -116,7 +117,7 @@ impl<'a> Trainer<'a> {
             finish(p, chunk);
         }
         let small = &order[n_large..];
-        self.workers(small.len(), |s, scratch| {
+        self.workers.run(small.len(), self.observer, |s, scratch| {
             if !failed() {
                 finish(small[s], self.parent(level, small[s], &members, matched, scratch));
             }
@@ -126,27 +127,6 @@ impl<'a> Trainer<'a> {
             None if n_done.into_inner() < n_parents => Err(TrainError::Cancelled),
             None => Ok(()),
         }
-    }
-
-    /// Runs `job` for `0..n` on all threads, in order of their numbers as threads become free.
-    fn workers(&self, n: usize, job: impl Fn(usize, &mut Scratch) + Sync) {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut scratch = lock(&self.scratch).pop().unwrap_or_default();
-            loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                if i >= n || self.observer.cancelled() {
-                    break;
-                }
-                job(i, &mut scratch);
-            }
-            lock(&self.scratch).push(scratch);
-        };
-        rayon::scope(|scope| {
-            for _ in 0..rayon::current_num_threads().min(n) {
-                scope.spawn(|_| work());
-            }
-        });
     }
 
     fn parent(
@@ -175,7 +155,7 @@ impl<'a> Trainer<'a> {
         let weights = self.weights(&parent);
         let sizes = self.group_sizes(level, p);
         let slots: Vec<Mutex<Option<Solved>>> = sizes.iter().map(|_| Mutex::new(None)).collect();
-        self.workers(sizes.len(), |g, scratch| {
+        self.workers.run(sizes.len(), self.observer, |g, scratch| {
             let solved = self.solve(level, p, g, &sizes, &block, &parent, weights.as_deref(), &mut scratch.buffers);
             *lock(&slots[g]) = Some(solved);
         });

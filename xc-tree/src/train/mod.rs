@@ -27,8 +27,10 @@ mod memory;
 mod negatives;
 mod observe;
 mod params;
+pub mod rankers;
 mod stored_trees;
 mod weights;
+mod workers;
 
 pub use check::TrainError;
 pub use checkpoint::{CHECKPOINT, checkpoint_key};

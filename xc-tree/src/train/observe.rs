@@ -39,7 +39,7 @@ pub enum Event {
         /// True when the level is taken from a checkpoint.
         resumed: bool,
     },
-    /// Some rankers of the current level are done.
+    /// Some rankers are done: of the current level, where there is a tree.
     Rankers {
         /// Rankers done since the last event.
         done: usize,

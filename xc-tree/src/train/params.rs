@@ -235,36 +235,40 @@ impl TreeParams {
         count("cluster.max_leaf", self.cluster.max_leaf, 1, "1 or more")?;
         count("cluster.max_iterations", self.cluster.max_iterations, 1, "1 or more")?;
         count("cluster.max_sample", self.cluster.max_sample, 2, "2 or more")?;
-        count("linear.max_passes", self.linear.max_passes, 1, "1 or more")?;
         if let Negatives::MatcherAware { beam } = self.negatives {
             count("negatives.beam", beam, 1, "1 or more")?;
         }
-        let real = |name, got: f32, fits: bool, expected| {
-            if fits && got.is_finite() {
-                Ok(())
-            } else {
-                Err(CheckTreeParamsError { name, got: f64::from(got), expected })
-            }
-        };
-        let linear = &self.linear;
-        for (name, got) in [
-            ("linear.cost", linear.cost),
-            ("linear.positive_cost", linear.positive_cost),
-            ("linear.negative_cost", linear.negative_cost),
-            ("linear.tolerance", linear.tolerance),
-        ] {
-            real(name, got, got > 0.0, "a finite number above 0")?;
-        }
+        self.linear.check()?;
         let slack = self.cluster.slack;
         real("cluster.slack", slack, (0.0..1.0).contains(&slack), "a number of 0 or more, below 1")?;
         let tolerance = self.cluster.tolerance;
-        for (name, got) in
-            [("linear.bias", linear.bias), ("linear.prune_below", linear.prune_below), ("cluster.tolerance", tolerance)]
-        {
+        real("cluster.tolerance", tolerance, tolerance >= 0.0, "a finite number of 0 or more")
+    }
+}
+
+impl LinearParams {
+    /// Refuses what makes no sense.
+    pub(super) fn check(&self) -> Result<(), CheckTreeParamsError> {
+        if self.max_passes < 1 {
+            return Err(CheckTreeParamsError { name: "linear.max_passes", got: 0.0, expected: "1 or more" });
+        }
+        for (name, got) in [
+            ("linear.cost", self.cost),
+            ("linear.positive_cost", self.positive_cost),
+            ("linear.negative_cost", self.negative_cost),
+            ("linear.tolerance", self.tolerance),
+        ] {
+            real(name, got, got > 0.0, "a finite number above 0")?;
+        }
+        for (name, got) in [("linear.bias", self.bias), ("linear.prune_below", self.prune_below)] {
             real(name, got, got >= 0.0, "a finite number of 0 or more")?;
         }
         Ok(())
     }
+}
+
+fn real(name: &'static str, got: f32, fits: bool, expected: &'static str) -> Result<(), CheckTreeParamsError> {
+    if fits && got.is_finite() { Ok(()) } else { Err(CheckTreeParamsError { name, got: f64::from(got), expected }) }
 }
 
 #[cfg(test)]

@@ -55,7 +55,8 @@ impl Group<'_> {
         match (params.loss, self.costs.len()) {
             (_, 0) => Solved::default(),
             (Loss::Logistic, _) => self.solve_logistic(params, buffers),
-            (Loss::SquaredHinge, 1..=4) => self.solve_lanes::<4>(params, buffers),
+            (Loss::SquaredHinge, 1) => self.solve_lanes::<1>(params, buffers),
+            (Loss::SquaredHinge, 2..=4) => self.solve_lanes::<4>(params, buffers),
             (Loss::SquaredHinge, 5..=8) => self.solve_lanes::<8>(params, buffers),
             (Loss::SquaredHinge, _) => self.solve_lanes::<GROUP>(params, buffers),
         }

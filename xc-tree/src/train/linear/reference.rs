@@ -1,8 +1,12 @@
 //! The lane solver without lanes: scalar, one ranker after the other at each visit. It defines the
 //! answer.
 
+use super::LinearParams;
+use super::aligned::Aligned;
+use super::block::{Block, Numbering};
 use super::lanes::{Lanes, Problem, State, TINY, restore};
 use xc_hash::stream::Stream;
+use xc_sparse::CsrView;
 
 /// Solves all rankers of `problem`, bit for bit as `lanes::solve` must.
 pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Stream) {
@@ -62,4 +66,41 @@ pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<
             break;
         }
     }
+}
+
+/// One ranker by itself: the weight of each feature, none dropped, and the bias times the value of its input.
+pub(crate) fn ranker(
+    all: CsrView<'_>,
+    instances: &[u32],
+    positive: &[u16],
+    inverse_weights: Option<&[f32]>,
+    params: &LinearParams,
+    name: u64,
+) -> (Vec<f32>, f32) {
+    let block = Block::gather(all, instances, params.bias, &mut Numbering::default());
+    let problem = Problem::<1> {
+        block: &block,
+        positive,
+        n_lanes: 1,
+        diagonal_positive: [0.5 / (params.cost * params.positive_cost)],
+        diagonal_negative: [0.5 / (params.cost * params.negative_cost)],
+        inverse_weights,
+        bias: params.bias,
+        tolerance: params.tolerance,
+        max_passes: params.max_passes,
+    };
+    let (mut w, mut alpha) = (Aligned::default(), Aligned::default());
+    let mut state = State::<1> {
+        w: w.zeros(block.n_features()),
+        alpha: alpha.zeros(block.len()),
+        active: &mut vec![0; block.len()],
+        order: &mut Vec::new(),
+        bias: [0.0],
+    };
+    solve(&problem, &mut state, &mut Stream::new(name));
+    let mut weights = vec![0.0; all.cols()];
+    for (local, &[weight]) in (0u32..).zip(state.w.iter()) {
+        weights[block.feature(local) as usize] = weight;
+    }
+    (weights, state.bias[0] * params.bias)
 }

@@ -81,6 +81,7 @@ proptest! {
         lanes_equal_reference::<16>(&draws, n_lanes, weighted);
         lanes_equal_reference::<8>(&draws, n_lanes.min(8), weighted);
         lanes_equal_reference::<4>(&draws, n_lanes.min(4), weighted);
+        lanes_equal_reference::<1>(&draws, 1, weighted);
     }
 }
 
