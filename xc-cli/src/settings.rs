@@ -72,6 +72,7 @@ fn option(row: &'static Setting, usual: Option<String>) -> Arg {
     };
     let is_number = matches!(row.values, Values::F32 | Values::F64);
     let option = Arg::new(row.name).long(row.name).value_name(row.unit).help(help).allow_negative_numbers(is_number);
+    let option = option.hide_short_help(row.is_rare);
     let option = option.conflicts_with_all(row.excludes);
     let option = match row.alias {
         Some(alias) => option.visible_alias(alias),

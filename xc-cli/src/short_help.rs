@@ -5,8 +5,8 @@ use clap::{Arg, Command};
 /// Columns of the screen.
 const WIDTH: usize = 100;
 
-/// Options that few need: `--help` alone lists them.
-const RARE: [&str; 34] = [
+/// Options that few need, beside the rare settings of training: `--help` alone lists them.
+const RARE: [&str; 16] = [
     "train-labels",
     "validation-labels",
     "validation-features",
@@ -17,24 +17,6 @@ const RARE: [&str; 34] = [
     "refit",
     "instance-weights",
     "label-costs",
-    "cluster.max-iterations",
-    "cluster.max-sample",
-    "cluster.normalise-labels",
-    "cluster.max-label-nnz",
-    "cluster.unseen",
-    "linear.positive-cost",
-    "linear.negative-cost",
-    "linear.tolerance",
-    "network.embedding-rate",
-    "head.no-screening",
-    "optimizer.weight-decay",
-    "schedule.warmup",
-    "schedule.lowest",
-    "clip-norm",
-    "split-seed",
-    "patience-from",
-    "checkpoint-every",
-    "log-every",
     "propensity-a",
     "propensity-b",
     "trusted",

@@ -27,7 +27,7 @@ pub const TABLE: Table = Table {
             Scale::Named,
             "more tell labels apart better, at a cost that grows with them",
         ),
-        row("repetitions-range", "repetitions_range", Text(check_range), "FROM..TO")
+        row("repetitions-range", "repetitions_range", Text(check_range), "FROM..TO").of_training_alone()
             .help("Train only the repetitions with these numbers, excluding TO, to be merged with others"),
         row("buckets", "buckets", Size, "B").help(
             "Buckets of a repetition, fewer than labels [default: such that all repetitions together have half as many \

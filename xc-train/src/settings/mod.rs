@@ -68,6 +68,11 @@ pub struct Setting {
     pub none: &'static str,
     /// What a search tries.
     pub searched: Option<Searched>,
+    /// Whether a search has a use for it: trials are trained as the final model is, without instances that choose an
+    /// epoch.
+    pub in_search: bool,
+    /// Whether few need it: short help leaves it out.
+    pub is_rare: bool,
 }
 
 /// What a setting may be.
@@ -158,6 +163,8 @@ impl Setting {
             follows: None,
             none,
             searched: None,
+            in_search: true,
+            is_rare: false,
         }
     }
 
@@ -212,6 +219,18 @@ impl Setting {
         why: &'static str,
     ) -> Self {
         self.searched = Some(Searched { values, default, scale, why });
+        self
+    }
+
+    /// Of no use in a search.
+    pub const fn of_training_alone(mut self) -> Self {
+        self.in_search = false;
+        self
+    }
+
+    /// Left out of short help.
+    pub const fn rare(mut self) -> Self {
+        self.is_rare = true;
         self
     }
 

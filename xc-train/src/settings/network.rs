@@ -50,7 +50,7 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "many labels want no ReLU after the embeddings, nor does lsa",
             ),
-        network("network.embedding-rate", "embedding_rate", F32, "SHARE")
+        network("network.embedding-rate", "embedding_rate", F32, "SHARE").rare()
             .help(
                 "Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1 after \
                  lsa, else 1]",
@@ -101,20 +101,20 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "goes with the width, the batch and the number of epochs",
             ),
-        training("optimizer.weight-decay", "weight_decay", F64, "X")
+        training("optimizer.weight-decay", "weight_decay", F64, "X").rare()
             .help("Weight decay, decoupled [default: 0.01 for adamw, else 0]")
             .follows("optimizer"),
         training("schedule", "schedule", Names(&["constant", "cosine", "plateau"]), "NAME").help(
             "Schedule of the learning rate: constant, cosine (warm-up, then down to 0), or plateau (halved when the \
              --monitor value stops improving)",
         ),
-        training("schedule.warmup", "warmup", F64, "SHARE")
+        training("schedule.warmup", "warmup", F64, "SHARE").rare()
             .help("Share of the steps in which the rate rises from 0 (cosine) [default: 0.05]")
             .belongs_to("schedule", &["cosine"]),
-        training("schedule.lowest", "lowest", F64, "SHARE")
+        training("schedule.lowest", "lowest", F64, "SHARE").rare()
             .help("Lowest learning rate, as a share of the initial one (plateau) [default: 0]")
             .belongs_to("schedule", &["plateau"]),
-        training("clip-norm", "clip_norm", F64, "X")
+        training("clip-norm", "clip_norm", F64, "X").rare()
             .help("Clip gradients to this norm [default: no clipping]")
             .none("no clipping"),
         training("validation-fraction", "validation_fraction", F64, "SHARE").help(
@@ -122,25 +122,25 @@ pub const TABLE: Table = Table {
              --seed give the same instances for every kind of model [default: none; the instances of --validation, if \
              given, are evaluated instead]",
         ),
-        training("split-seed", "split_seed", Size, "N")
+        training("split-seed", "split_seed", Size, "N").of_training_alone().rare()
             .help("Seed of the held-out instances, which runs of several seeds then share [default: that of --seed]")
             .belongs_to("validation-fraction", &[]),
-        training("patience", "patience", Size, "N")
+        training("patience", "patience", Size, "N").of_training_alone()
             .help("Stop after N epochs in which the --monitor value did not improve [default: never]")
             .none("never stops early"),
-        training("patience-from", "patience_from", Names(&["start", "lowest-rate"]), "WHEN")
+        training("patience-from", "patience_from", Names(&["start", "lowest-rate"]), "WHEN").of_training_alone().rare()
             .help("Count these epochs from the start, or once the learning rate is at its lowest")
             .belongs_to("patience", &[]),
-        training("monitor", "monitor", Text(check_monitor), "WHAT").help(
+        training("monitor", "monitor", Text(check_monitor), "WHAT").of_training_alone().help(
             "Metric for model selection and early stopping: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on the \
              held-out instances [default: P@1; the training loss if none are held out]",
         ),
-        training("keep", "keep", Names(&["best", "last"]), "WHICH")
+        training("keep", "keep", Names(&["best", "last"]), "WHICH").of_training_alone()
             .help("Keep the parameters of the best epoch or of the last one"),
-        training("checkpoint-every", "checkpoint_every", Size, "STEPS")
+        training("checkpoint-every", "checkpoint_every", Size, "STEPS").rare()
             .help("Steps between checkpoints, in addition to those after epochs (at most one per minute)")
             .none("after epochs, at most one a minute"),
-        training("log-every", "log_every", Size, "STEPS").help("Steps between lines of the training log"),
+        training("log-every", "log_every", Size, "STEPS").rare().help("Steps between lines of the training log"),
     ],
     starts: &[
         &[("text.ngrams", "2")],

@@ -35,7 +35,7 @@ pub const OWN: Table = Table {
             "Hold out this share of the training instances and score the model on them, unless --validation is given; the \
              same file and --seed give the same instances for every kind of model",
         ),
-        row("split-seed", "split_seed", Size, "N")
+        row("split-seed", "split_seed", Size, "N").of_training_alone().rare()
             .help("Seed of the held-out instances, which runs of several seeds then share [default: that of --seed]")
             .belongs_to("validation-fraction", &[]),
     ],
@@ -71,9 +71,9 @@ pub const TABLE: Table = Table {
         shape("cluster.max-depth", "cluster.max_depth", Size, "N")
             .help("Maximum number of cluster levels above the labels (unbalanced)")
             .belongs_to("cluster.method", &["unbalanced"]),
-        shape("cluster.max-iterations", "cluster.max_iterations", Size, "N")
+        shape("cluster.max-iterations", "cluster.max_iterations", Size, "N").rare()
             .help("Maximum number of k-means iterations per split"),
-        shape("cluster.max-sample", "cluster.max_sample", Size, "N")
+        shape("cluster.max-sample", "cluster.max_sample", Size, "N").rare()
             .help("Labels sampled for k-means per split, at most"),
         shape(
             "cluster.representation",
@@ -85,16 +85,16 @@ pub const TABLE: Table = Table {
             "Label representation for clustering: the features of their instances (pifa), their instances (pii), \
              --label-features, or the first and the third combined",
         ),
-        shape("cluster.normalise-labels", "normalise_labels", Bool, "BOOL")
+        shape("cluster.normalise-labels", "normalise_labels", Bool, "BOOL").rare()
             .help(
                 "Whether an instance with m labels counts 1/sqrt(m), instead of 1, in the vectors that labels are compared \
                  by (pifa)",
             )
             .belongs_to("cluster.representation", &["pifa", "pifa-and-label-features"]),
-        shape("cluster.max-label-nnz", "max_label_nnz", Size, "N")
+        shape("cluster.max-label-nnz", "max_label_nnz", Size, "N").rare()
             .help("Maximum number of features of a label's vector; the largest are kept")
             .none("all"),
-        shape("cluster.unseen", "unseen", Names(&["drop", "keep"]), "WHAT")
+        shape("cluster.unseen", "unseen", Names(&["drop", "keep"]), "WHAT").rare()
             .help("Labels without training instances: drop (never predicted) or keep"),
         ranker("linear.loss", "linear.loss", Names(&["squared-hinge", "logistic"]), "LOSS")
             .help("squared-hinge or logistic")
@@ -116,7 +116,7 @@ pub const TABLE: Table = Table {
                 Scale::Ordered,
                 "few rows and noisy labels want less, many rows of short text want more",
             ),
-        ranker("linear.positive-cost", "linear.positive_cost", F32, "X")
+        ranker("linear.positive-cost", "linear.positive_cost", F32, "X").rare()
             .help("Additional cost factor of positives")
             .searched(
                 &["0.5", "1", "2", "4"],
@@ -124,14 +124,14 @@ pub const TABLE: Table = Table {
                 Scale::Ordered,
                 "rankers of rare labels see few positives among many negatives",
             ),
-        ranker("linear.negative-cost", "linear.negative_cost", F32, "X").help("Additional cost factor of negatives"),
+        ranker("linear.negative-cost", "linear.negative_cost", F32, "X").rare().help("Additional cost factor of negatives"),
         ranker("linear.bias", "linear.bias", F32, "X").help("Value of the bias input, 0 for none").searched(
             &["0", "1"],
             1,
             Scale::Ordered,
             "without it rankers go by the features alone",
         ),
-        ranker("linear.tolerance", "linear.tolerance", F32, "X")
+        ranker("linear.tolerance", "linear.tolerance", F32, "X").rare()
             .help("Stop a ranker when its gradients differ by at most this (liblinear's eps)"),
         ranker("linear.max-passes", "linear.max_passes", Size, "N")
             .help(

@@ -45,7 +45,7 @@ pub const TABLE: Table = Table {
             .help("Type of the connections' weights, in training and in the model [default: f32]"),
         row("head.moments", "moments", Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
             .help("Type of the optimiser's moments of the connections [default: f32]"),
-        row("head.no-screening", "no_screening", Switch, "").help(
+        row("head.no-screening", "no_screening", Switch, "").rare().help(
             "Score every label in full in each step. By default, with the squared hinge, batches of more \
              than 64 and many labels, a step first screens labels in 8 bits and scores those that may be \
              within the margin",

@@ -2,7 +2,6 @@
 
 use super::{TuneArgs, Tuned};
 use clap::{ArgMatches, Command, FromArgMatches};
-use xc_train::fit::tune::NOT_TUNED;
 
 /// Options of `xc tune KIND`: those of `xc train KIND`, where `--model` is called `--output`, and
 /// those of the search.
@@ -28,7 +27,9 @@ impl<A: Tuned> clap::Args for Typed<A> {
         let command = TuneArgs::augment_args(command).next_help_heading(None::<&str>);
         let command = A::augment_args(command).next_help_heading(None::<&str>);
         // Options that a search has no use for are not listed.
-        let command = NOT_TUNED.into_iter().chain(["checkpoint", "refit"]).fold(command, |command, name| {
+        let rows = xc_train::fit::tables(A::KIND).into_iter().flat_map(|table| table.rows);
+        let of_training_alone = rows.filter(|row| !row.in_search).map(|row| row.name);
+        let command = of_training_alone.chain(["checkpoint", "refit"]).fold(command, |command, name| {
             let id = command.get_arguments().find(|arg| arg.get_long() == Some(name)).map(|arg| arg.get_id().clone());
             id.into_iter().fold(command, |command, id| command.mut_arg(id, |arg| arg.hide(true)))
         });

@@ -35,10 +35,6 @@ const TRIALS: &str = "trials";
 const TRIAL: &str = "trial";
 const MODEL: &str = "model";
 
-/// Settings that have no use in a search: trials are trained as the final model is, without instances that choose an
-/// epoch.
-pub const NOT_TUNED: [&str; 6] = ["monitor", "keep", "split-seed", "patience", "patience-from", "repetitions-range"];
-
 /// A search to be made.
 #[derive(Clone, Debug)]
 pub struct Tuning {
@@ -102,7 +98,7 @@ impl Tuning {
     /// Settings that cannot be, or a file that cannot be read.
     pub fn plan(&self, seed: u64) -> Result<SearchPlan, FitError> {
         let Training { choices, source, place, refit, .. } = &self.training;
-        let given = NOT_TUNED.into_iter().find(|name| choices.get(name).is_some());
+        let given = choices.iter().map(|(row, _)| row).find(|row| !row.in_search).map(|row| row.name);
         let given = given.or(place.checkpoint.as_ref().map(|_| "checkpoint")).or(refit.as_ref().map(|_| "refit"));
         if let Some(name) = given {
             return Err(SettingError::of(name, "belongs to xc train; a search has none").into());
