@@ -205,7 +205,7 @@ fn is_of_the_third(place: usize, option: &str) -> bool {
     let hash = option
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    ((hash >> 32) as usize + place) % 3 == 0
+    ((hash >> 32) as usize + place).is_multiple_of(3)
 }
 
 /// Looks at scenarios, two at a time.
