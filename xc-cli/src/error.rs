@@ -90,7 +90,7 @@ impl CliError {
 
     /// The line to print, unless there is nothing to say.
     pub(crate) fn line(&self) -> Option<&str> {
-        (!matches!(self.kind, Kind::BrokenPipe)).then_some(&*self.line)
+        (self.kind != Kind::BrokenPipe).then_some(&*self.line)
     }
 
     pub(crate) fn exit_code(&self) -> u8 {

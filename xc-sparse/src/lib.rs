@@ -36,8 +36,8 @@
 //! ```
 //!
 //! # When not to use it
-//! For general sparse algebra use `sprs`; for decompositions, `faer`. Weights that are mostly nonzero belong in [`dense`]: a sparse product
-//! reads an index with each weight.
+//! For general sparse algebra use `sprs`; for decompositions, `faer`. Weights that are mostly nonzero
+//! belong in [`dense`]: a sparse product reads an index with each weight.
 //!
 //! # Modules
 //!
@@ -47,7 +47,7 @@
 //! | [`rank`] | the order of a ranking, the k best, lists of many queries | |
 //! | [`chunked`] | weights of a tree's level, siblings side by side | |
 //! | [`uniform`] | weights of labels connected with few inputs, and products in both directions | |
-//! | [`label_weights`] | a sparse row of weights per label, and the logits of listed labels | |
+//! | [`ranker_weights`] | a sparse row of weights per label, and the logits of listed labels | |
 //! | [`dense`] | the blocked product of dense matrices | |
 //! | [`sums`] | the order of sums over labels or instances, however the work is divided | |
 //! | [`simd`] | which instruction set runs, and loops compiled for each | |
@@ -74,9 +74,9 @@ pub mod dense;
 pub mod dtype;
 #[cfg(feature = "io")]
 pub mod io;
-pub mod label_weights;
 pub mod parallel;
 pub mod rank;
+pub mod ranker_weights;
 pub mod rows;
 pub mod simd;
 #[cfg(feature = "store")]

@@ -22,6 +22,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use xc_hash::stream::mix;
 
 /// What a run leaves.
 #[derive(PartialEq)]
@@ -155,21 +156,21 @@ struct Found {
 /// Tries the options that `is_tried` accepts.
 fn look(folder: &Folder, scenario: &Scenario, found: &Mutex<Found>, is_tried: impl Fn(&str) -> bool) {
     let Scenario { command, arguments, unseen } = scenario;
-    let base = format!("{command} {arguments}");
+    let (words, base) = (typed(arguments), format!("{command} {arguments}"));
+    let (given, others): (Vec<_>, Vec<_>) =
+        options(folder, command).into_iter().partition(|option| words.contains(&&*format!("--{option}")));
+    let tried: Vec<_> =
+        others.into_iter().filter(|option| !values::is_of_the_run(option) && is_tried(option)).collect();
+    if tried.is_empty() {
+        return;
+    }
     let (before, outcome) = left(folder, &base);
     if before.code != 0 || before != left(folder, &base).0 {
         found.lock().unwrap().wrong.push(format!("fails, or differs when it is run again: xc {base}: {outcome:?}"));
         return;
     }
-    let words = typed(arguments);
-    for option in options(folder, command) {
-        if words.contains(&&*format!("--{option}")) {
-            found.lock().unwrap().effective.insert((command.to_string(), option));
-            continue;
-        }
-        if values::is_of_the_run(&option) || !is_tried(&option) {
-            continue;
-        }
+    found.lock().unwrap().effective.extend(given.into_iter().map(|option| (command.to_string(), option)));
+    for option in tried {
         let Some(value) = values::value(command, &option) else {
             let what = format!("no value is known of xc {command} --{option}: add one that is not the default");
             found.lock().unwrap().wrong.push(what);
@@ -200,12 +201,9 @@ enum Pairs {
     Third,
 }
 
-/// The same third in every run: a number of the scenario's place and the option's name (FNV-1a).
+/// The same third in every run.
 fn is_of_the_third(place: usize, option: &str) -> bool {
-    let hash = option
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    ((hash >> 32) as usize + place).is_multiple_of(3)
+    option.bytes().fold(place as u64, |hash, byte| mix(hash, byte.into())).is_multiple_of(3)
 }
 
 /// Looks at scenarios, two at a time.

@@ -94,9 +94,7 @@ impl LinearParams {
     }
 
     /// Parameters of rankers whose labels have rows of their own ([`rankers`](crate::rankers)), of length 1: squared
-    /// hinge, cost 2, bias input 1, at most 20 passes, weights below 0.2 dropped. Where labels have about three
-    /// positives, cost 2 was the best of 0.3 to 4, and dropping what is below 0.2 (three of four of the weights above
-    /// 0.05) lost nothing.
+    /// hinge, cost 2, bias input 1, at most 20 passes, weights below 0.2 dropped.
     ///
     /// The tolerance is 0.1: dual gradients whose magnitudes are at most 0.05 differ by at most that.
     pub fn of_own_rows() -> Self {

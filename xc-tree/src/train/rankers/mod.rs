@@ -97,8 +97,7 @@ pub struct Rankers {
 /// `observer` is told [`Event::Rankers`] now and then (their sum is the number of labels), and is asked between labels
 /// whether to stop.
 ///
-/// *Cost*: O(entries of the rows of all pairs, once for each pass); labels of the most rows begin first. On one core of a
-/// shared Zen 4 machine, 1.8 million pairs of rows of 31 entries a second.
+/// *Cost*: O(entries of the rows of all pairs, once for each pass); labels of the most rows begin first.
 /// *Memory*: the weights, twice while they are joined; 8 bytes a row; for each thread 4 bytes a feature, and 16 bytes an
 /// entry and 32 bytes a row of the label in work (the logistic loss: 88 bytes an entry).
 /// *Determinism*: equal input gives equal bits, at any number of threads, on any machine with IEEE arithmetic.

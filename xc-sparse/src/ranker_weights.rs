@@ -10,11 +10,11 @@
 //! [`uniform`](crate::uniform).
 //!
 //! ```
-//! use xc_sparse::label_weights::{LabelWeights, LogitScratch};
+//! use xc_sparse::ranker_weights::{RankerWeights, LogitScratch};
 //! use xc_sparse::{CsrMatrix, DType, SparseRow};
 //!
 //! let rows = CsrMatrix::try_new((2, 8), vec![0, 2, 2], vec![3, 7], vec![0.5, -1.0])?;
-//! let weights = LabelWeights::nearest(&rows, &[0.125, -1.0], DType::F32);
+//! let weights = RankerWeights::nearest(&rows, &[0.125, -1.0], DType::F32);
 //! let (mut scratch, mut logits) = (LogitScratch::default(), Vec::new());
 //! weights.logits(SparseRow::try_new(&[3, 4], &[2.0, 1.0])?, &[1, 0], &mut scratch, &mut logits);
 //! assert_eq!(logits, [-1.0, 1.125]);
@@ -37,7 +37,7 @@ const AHEAD: usize = 4;
 /// `starts` rises from 0 to the number of weights, with one entry more than there are labels; the features of a label
 /// ascend and are below `n_features`; weights and biases are finite.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LabelWeights {
+pub struct RankerWeights {
     n_features: usize,
     starts: Buffer<u64>,
     features: Buffer<u32>,
@@ -48,7 +48,7 @@ pub struct LabelWeights {
 /// Why arrays are no weights of labels. Lists are labels.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
-pub enum LabelWeightsError {
+pub enum RankerWeightsError {
     /// They are no matrix of labels and features.
     #[error(transparent)]
     Matrix(#[from] MatrixError),
@@ -62,14 +62,14 @@ pub enum LabelWeightsError {
     },
 }
 
-/// What [`LabelWeights::logits`] reuses: a value for each feature (4 bytes), all 0 between calls, and a row of weights.
+/// What [`RankerWeights::logits`] reuses: a value for each feature (4 bytes), all 0 between calls, and a row of weights.
 #[derive(Clone, Debug, Default)]
 pub struct LogitScratch {
     query: Vec<f32>,
     row: Vec<f32>,
 }
 
-impl LabelWeights {
+impl RankerWeights {
     /// Weights rounded to the nearest number of a type. *Shapes*: `rows` is labels x features; one bias a label.
     ///
     /// # Panics
@@ -87,14 +87,14 @@ impl LabelWeights {
     /// `starts[l]..starts[l + 1]`. *Cost*: O(labels + weights).
     ///
     /// # Errors
-    /// See [`LabelWeightsError`].
+    /// See [`RankerWeightsError`].
     pub fn try_new(
         n_features: usize,
         starts: Buffer<u64>,
         features: Buffer<u32>,
         weights: FloatBuffer,
         bias: Buffer<f32>,
-    ) -> Result<Self, LabelWeightsError> {
+    ) -> Result<Self, RankerWeightsError> {
         let (lists, n_entries) = (bias.len(), features.len());
         if weights.len() != n_entries {
             return Err(MatrixError::Lengths { ids: n_entries, values: weights.len() }.into());
@@ -128,7 +128,7 @@ impl LabelWeights {
             return Err(MatrixError::List { list, source }.into());
         }
         match all.bias.iter().position(|bias| !bias.is_finite()) {
-            Some(label) => Err(LabelWeightsError::Bias { label, bias: all.bias[label] }),
+            Some(label) => Err(RankerWeightsError::Bias { label, bias: all.bias[label] }),
             None => Ok(all),
         }
     }
@@ -299,7 +299,7 @@ mod tests {
             let bias: Vec<f32> = (0..rows.len()).map(|l| l as f32 * 0.3 - 2.0).collect();
             let mut scratch = LogitScratch::default();
             for of in [DType::F32, DType::Bf16, DType::F16, DType::E4m3, DType::E5m2] {
-                let weights = LabelWeights::nearest(&matrix(&rows), &bias, of);
+                let weights = RankerWeights::nearest(&matrix(&rows), &bias, of);
                 // One scratch for all queries: each must leave it clean.
                 for (query, labels) in &queries {
                     let labels: Vec<u32> = labels.iter().map(|&l| u32::from(l) % rows.len() as u32).collect();
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn arrays_that_are_no_weights_are_refused() {
         let of = |starts: &[u64], features: &[u32], weights: &[f32], bias: &[f32]| {
-            LabelWeights::try_new(
+            RankerWeights::try_new(
                 5,
                 starts.to_vec().into(),
                 features.to_vec().into(),
@@ -331,7 +331,7 @@ mod tests {
         let weights = of(&[0, 2, 2], &[1, 4], &[0.5, 2.0], &[0.0, 1.0]).unwrap();
         assert_eq!((weights.n_labels(), weights.n_features(), weights.row(0).last()), (2, 5, Some((4, 2.0))));
         assert_eq!(of(&[0], &[], &[], &[]).unwrap().n_labels(), 0);
-        let matrix = |error| Err(LabelWeightsError::Matrix(error));
+        let matrix = |error| Err(RankerWeightsError::Matrix(error));
         for (starts, at) in [(&[0u64, 2][..], 2), (&[1, 2, 2], 0), (&[0, 3, 2], 2), (&[0, 2, 3], 2), (&[], 0)] {
             let expected = matrix(MatrixError::Indptr { at, lists: 2, n_entries: 2 });
             assert_eq!(of(starts, &[1, 4], &[0.5, 2.0], &[0.0, 1.0]), expected, "{starts:?}");
@@ -345,13 +345,13 @@ mod tests {
         let infinite = SparseRowError::NotFinite { feature: 3, value: f32::INFINITY };
         let infinite = matrix(MatrixError::List { list: 2, source: infinite });
         assert_eq!(of(&[0, 1, 1, 2, 2], &[4, 3], &[0.5, f32::INFINITY], &[0.0; 4]), infinite);
-        let bias = Err(LabelWeightsError::Bias { label: 1, bias: f32::NEG_INFINITY });
+        let bias = Err(RankerWeightsError::Bias { label: 1, bias: f32::NEG_INFINITY });
         assert_eq!(of(&[0, 0, 0], &[], &[], &[0.0, f32::NEG_INFINITY]), bias);
     }
 
     #[test]
     fn a_list_with_an_unknown_label_panics_and_leaves_the_scratch_clean() {
-        let weights = LabelWeights::nearest(&matrix(&[BTreeMap::from([(1, 1.0)])]), &[0.0], DType::F32);
+        let weights = RankerWeights::nearest(&matrix(&[BTreeMap::from([(1, 1.0)])]), &[0.0], DType::F32);
         let (mut scratch, mut logits) = (LogitScratch::default(), Vec::new());
         let query = SparseRow::try_new(&[1], &[1.0]).unwrap();
         let unknown = std::panic::AssertUnwindSafe(|| weights.logits(query, &[0, 1], &mut scratch, &mut logits));
