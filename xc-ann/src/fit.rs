@@ -425,6 +425,6 @@ impl Graph {
                 values.extend_from_slice(a);
             }
         }
-        DenseMatrix { rows: live.len(), columns, values }
+        DenseMatrix::new(live.len(), columns, values)
     }
 }

@@ -157,7 +157,7 @@ proptest! {
         }
         let path = folder.put("a.npy", &with(|out| write_npy(out, rows.len(), N_FEATURES as usize, &dense)));
         assert_same(&path, &options, &features, &labels)?;
-        prop_assert_eq!(read_npy(&path, &options).unwrap().values, dense);
+        prop_assert_eq!(read_npy(&path, &options).unwrap().values.to_vec(), dense);
     }
 
     #[test]

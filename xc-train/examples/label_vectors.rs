@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rows = match read_instances(Path::new(instances), &Default::default())? {
         Instances::Text(set) => {
             let texts: Vec<&str> = set.texts.iter().map(String::as_str).collect();
-            model.features(Rows::Texts(&texts))?
+            model.features(Rows::texts(&texts))?
         }
         Instances::Features(set) if model.pipeline().is_none() => set.features,
         Instances::Features(set) => model.features(Rows::Sparse(set.features.view()))?,

@@ -133,7 +133,7 @@ fn arrays_give_the_model_of_files_for_every_kind_and_no_global_pool_is_made() {
         values
     };
     let values: Vec<f32> = (0..rows.rows()).flat_map(dense).collect();
-    let vectors = DenseMatrix { rows: rows.rows(), columns: rows.cols(), values };
+    let vectors = DenseMatrix::new(rows.rows(), rows.cols(), values);
     let as_file = folder.path().join("vectors.npy");
     write_npy(&mut std::fs::File::create(&as_file).unwrap(), vectors.rows, vectors.columns, &vectors.values).unwrap();
     for (kind, settings) in [KINDS[0], KINDS[3], KINDS[4]] {

@@ -28,12 +28,12 @@ fn models_of_every_kind_open_and_answer_a_query_without_a_global_pool_and_a_batc
         let model = Model::open(at(name)).unwrap();
         let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
         let rows = folders::rows(5);
-        let queries = if name == "uniform" { Rows::Sparse(rows.view()) } else { Rows::Texts(&["alpha3", "beta1"]) };
+        let queries = if name == "uniform" { Rows::Sparse(rows.view()) } else { Rows::texts(&["alpha3", "beta1"]) };
         let query: Row<'_> = queries.row(0);
         let options = QueryOptions::top(N_LABELS);
         model.predict(&query, &options, &mut scratch, &mut answer).unwrap();
         let one = match queries {
-            Rows::Texts(texts) => model.predict_batch(Rows::Texts(&texts[..1]), &options),
+            Rows::Texts(_) => model.predict_batch(Rows::texts(&["alpha3"]), &options),
             _ => model.predict_batch(Rows::Sparse(rows.slice(0..1)), &options),
         };
         assert_eq!(one.unwrap().ranked.row(0), answer.labels, "{name}");
@@ -64,7 +64,7 @@ fn models_of_every_kind_open_and_answer_a_query_without_a_global_pool_and_a_batc
     global.expect("one query made a global pool");
     for ((name, model), first) in names.iter().zip(&models).zip(&first) {
         let rows = folders::rows(5);
-        let queries = if *name == "uniform" { Rows::Sparse(rows.view()) } else { Rows::Texts(&["alpha3", "beta1"]) };
+        let queries = if *name == "uniform" { Rows::Sparse(rows.view()) } else { Rows::texts(&["alpha3", "beta1"]) };
         let batch = model.predict_batch(queries, &QueryOptions::top(N_LABELS)).unwrap();
         assert_eq!(batch.ranked.row(0), first, "{name}");
         assert_eq!(model.features(queries).unwrap().rows(), queries.len(), "{name}");

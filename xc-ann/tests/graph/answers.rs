@@ -32,22 +32,24 @@ fn by_hand(rows: DenseRows<'_>, query: &[f32], metric: Metric, k: usize, passes:
 }
 
 fn shapes() -> Vec<(&'static str, DenseMatrix)> {
-    let line = (0..400).flat_map(|i| [i as f32, 0.0, 1.0]).collect();
-    let grid = (0..400).flat_map(|i| [(i % 20) as f32, (i / 20) as f32]).collect();
+    let line = (0..400).flat_map(|i| [i as f32, 0.0, 1.0]).collect::<Vec<f32>>();
+    let grid = (0..400).flat_map(|i| [(i % 20) as f32, (i / 20) as f32]).collect::<Vec<f32>>();
     let mut copies = clustered(300, 5, 9, 3);
-    (0..300).filter(|i| i % 3 > 0).for_each(|i| copies.values.copy_within(i / 30 * 150..i / 30 * 150 + 5, i * 5));
+    (0..300)
+        .filter(|i| i % 3 > 0)
+        .for_each(|i| copies.values.to_mut().copy_within(i / 30 * 150..i / 30 * 150 + 5, i * 5));
     let mut planted = clustered(300, 7, 5, 4);
-    planted.values[..21].iter_mut().for_each(|v| *v *= 1e6);
+    planted.values.to_mut()[..21].iter_mut().for_each(|v| *v *= 1e6);
     let mut zeros = clustered(200, 4, 5, 5);
-    zeros.values[80..120].fill(0.0);
+    zeros.values.to_mut()[80..120].fill(0.0);
     vec![
-        ("line", DenseMatrix { rows: 400, columns: 3, values: line }),
-        ("grid", DenseMatrix { rows: 400, columns: 2, values: grid }),
+        ("line", DenseMatrix::new(400, 3, line)),
+        ("grid", DenseMatrix::new(400, 2, grid)),
         ("copies", copies),
         ("planted lengths", planted),
         ("rows of zeros", zeros),
-        ("one copy", DenseMatrix { rows: 500, columns: 3, values: [1.0, 2.0, 3.0].repeat(500) }),
-        ("all zeros", DenseMatrix { rows: 40, columns: 3, values: vec![0.0; 120] }),
+        ("one copy", DenseMatrix::new(500, 3, [1.0, 2.0, 3.0].repeat(500))),
+        ("all zeros", DenseMatrix::new(40, 3, vec![0.0; 120])),
     ]
 }
 
@@ -110,7 +112,7 @@ proptest! {
     fn a_filter_lets_only_its_rows_through(n in 1usize..700, share in 0f64..1.0, k in 1usize..30, seed: u64, metric in 0usize..3) {
         let (mut rows, queries) = (clustered(n, 10, 7, seed), clustered(9, 10, 7, seed ^ 1));
         // Some rows are equal.
-        (0..n / 3).for_each(|row| rows.values.copy_within(0..10, row * 30));
+        (0..n / 3).for_each(|row| rows.values.to_mut().copy_within(0..10, row * 30));
         let metric = Metric::ALL[metric];
         let graph = build(rows.view(), metric);
         let mut stream = xc_hash::stream::Stream::new(seed);
@@ -149,8 +151,8 @@ proptest! {
 #[test]
 fn the_widest_search_under_a_filter_is_exact() {
     // Codes hardly tell these rows apart.
-    let values = (0..900).flat_map(|i| [100.0, (i * 7 % 900) as f32 * 1e-4, 3.0]).collect();
-    let rows = DenseMatrix { rows: 900, columns: 3, values };
+    let values = (0..900).flat_map(|i| [100.0, (i * 7 % 900) as f32 * 1e-4, 3.0]).collect::<Vec<f32>>();
+    let rows = DenseMatrix::new(900, 3, values);
     let query = [100.0, 0.0451, 2.0];
     for metric in Metric::ALL {
         let graph = build(rows.view(), metric);
@@ -218,7 +220,7 @@ fn rows_of_one_length_are_searched_by_inner_products_too() {
     for stretch in [0.0f32, 1.0] {
         let (mut rows, mut queries) = (clustered(6000, 24, 200, 1), clustered(60, 24, 200, 1));
         let mut stream = xc_hash::stream::Stream::new(3);
-        for row in rows.values.chunks_exact_mut(24).chain(queries.values.chunks_exact_mut(24)) {
+        for row in rows.values.to_mut().chunks_exact_mut(24).chain(queries.values.to_mut().chunks_exact_mut(24)) {
             let length = row.iter().map(|v| v * v).sum::<f32>().sqrt() / (stretch * (stream.unit() as f32 - 0.5)).exp();
             row.iter_mut().for_each(|v| *v /= length);
         }
@@ -267,8 +269,9 @@ fn the_least_scope_that_is_enough_is_found() {
 fn what_all_rows_have_in_common_takes_no_precision() {
     let mut stream = xc_hash::stream::Stream::new(5);
     let with_last = |rows: &DenseMatrix, mut last: Box<dyn FnMut() -> f32>| {
-        let values = rows.values.chunks_exact(24).flat_map(|row| row.iter().copied().chain([last()])).collect();
-        DenseMatrix { rows: rows.rows, columns: 25, values }
+        let values =
+            rows.values.chunks_exact(24).flat_map(|row| row.iter().copied().chain([last()])).collect::<Vec<f32>>();
+        DenseMatrix::new(rows.rows, 25, values)
     };
     let rows = with_last(&clustered(5000, 24, 50, 1), Box::new(move || stream.unit() as f32 - 60.0));
     let queries = with_last(&clustered(60, 24, 50, 2), Box::new(|| 1.0));
@@ -293,7 +296,7 @@ fn edges_for_queries_find_what_edges_among_rows_do_not() {
     let rows = clustered(4000, 32, 400, 1);
     // Units after a rectifier: another kind of vectors than rows.
     let mut queries = clustered(1500, 32, 60, 7);
-    queries.values.iter_mut().for_each(|v| *v = v.max(0.0));
+    queries.values.to_mut().iter_mut().for_each(|v| *v = v.max(0.0));
     let (shown, asked) = queries.values.split_at(1200 * 32);
     let (shown, asked) = (DenseRows::new(shown, 32), DenseRows::new(asked, 32));
     let params = BuildParams::new(Metric::InnerProduct);
@@ -333,9 +336,9 @@ fn what_cannot_be_searched_is_refused() {
     assert_eq!(search(&[f32::MAX; 4], 0.1), Err(QueryError::NotFinite { query: 0 }));
     assert_eq!(search(&[1.0; 4], -1.0), Err(QueryError::SearchWidth { width: -1.0 }));
     let mut bad = clustered(70, 4, 3, 1);
-    bad.values[4 * 66 + 1] = f32::INFINITY;
+    bad.values.to_mut()[4 * 66 + 1] = f32::INFINITY;
     assert_eq!(build_error(&bad, |_| {}), BuildError::Row { row: 66 });
-    bad.values[4 * 66 + 1] = f32::MAX;
+    bad.values.to_mut()[4 * 66 + 1] = f32::MAX;
     assert_eq!(build_error(&bad, |_| {}), BuildError::Row { row: 66 });
     assert_eq!(build_error(&rows, |p| p.degree = 65), BuildError::Degree { degree: 65, most: 64 });
     assert_eq!(build_error(&rows, |p| p.top_k = 0), BuildError::Nothing { what: "top k" });

@@ -48,7 +48,7 @@ proptest! {
     ) {
         let mut rows = clustered(n, columns, 6, seed);
         // Rows that equal the first one.
-        (0..n / 3 * copies.min(1)).for_each(|row| rows.values.copy_within(..columns, row * columns));
+        (0..n / 3 * copies.min(1)).for_each(|row| rows.values.to_mut().copy_within(..columns, row * columns));
         let queries = clustered(7, columns, 6, seed + 1);
         let graph = build(rows.view(), Metric::ALL[metric], cells);
         prop_assert_eq!(graph.n_cells(), cells.min(graph.stats().n_vertices));

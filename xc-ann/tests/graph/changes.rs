@@ -92,7 +92,7 @@ fn new_codes_are_searched_at_once_and_a_state_brings_a_graph_back() {
         let changed = DenseRows::new(&values, 24);
         graph.recode(&moved, changed).unwrap();
         for (&row, vector) in moved.iter().zip(changed.iter()) {
-            rows.values[row as usize * 24..][..24].copy_from_slice(vector);
+            rows.values.to_mut()[row as usize * 24..][..24].copy_from_slice(vector);
         }
         // All codes are compared: a few answers differ by their rounding.
         let scan = SearchParams::top(10).with_width(16.0);
@@ -158,7 +158,7 @@ fn a_row_comes_once() {
 
 #[test]
 fn equal_rows_go_one_by_one() {
-    let rows = DenseMatrix { rows: 90, columns: 2, values: (0..90).flat_map(|i| [(i % 9) as f32, 1.0]).collect() };
+    let rows = DenseMatrix::new(90, 2, (0..90).flat_map(|i| [(i % 9) as f32, 1.0]).collect::<Vec<f32>>());
     let mut graph = build(rows.view(), Metric::L2);
     assert_eq!((graph.len(), graph.stats().n_vertices), (90, 9));
     let mut left: Vec<u32> = (0..90).collect();
@@ -175,7 +175,7 @@ fn drift(rows: &DenseMatrix, share: f32) -> DenseMatrix {
     let mut moved = rows.clone();
     let mut noise = vec![0.0; rows.columns];
     let mut stream = Stream::new(5);
-    for row in moved.values.chunks_exact_mut(rows.columns) {
+    for row in moved.values.to_mut().chunks_exact_mut(rows.columns) {
         stream.fill_uniform(1.0, &mut noise);
         let length = |v: &[f32]| v.iter().map(|v| v * v).sum::<f32>().sqrt();
         let scale = share * length(row) / length(&noise).max(1e-9);
@@ -223,9 +223,9 @@ fn rows_that_did_not_move_change_nothing() {
 
 #[test]
 fn equal_rows_may_part_and_rows_become_zeros() {
-    let rows = DenseMatrix { rows: 60, columns: 3, values: [1.0, 2.0, 3.0].repeat(60) };
+    let rows = DenseMatrix::new(60, 3, [1.0, 2.0, 3.0].repeat(60));
     let mut moved = clustered(60, 3, 4, 1);
-    moved.values[..30].fill(0.0);
+    moved.values.to_mut()[..30].fill(0.0);
     for metric in Metric::ALL {
         let mut graph = build(rows.view(), metric);
         assert_eq!(graph.stats().n_vertices, 1);
@@ -239,8 +239,9 @@ fn equal_rows_may_part_and_rows_become_zeros() {
 fn what_all_rows_have_in_common_may_move_too() {
     let (rows, queries) = (clustered(3000, 24, 50, 1), clustered(60, 24, 50, 2));
     let with_last = |rows: &DenseMatrix, last: f32| {
-        let values = rows.values.chunks_exact(24).flat_map(|row| row.iter().copied().chain([last])).collect();
-        DenseMatrix { rows: rows.rows, columns: 25, values }
+        let values =
+            rows.values.chunks_exact(24).flat_map(|row| row.iter().copied().chain([last])).collect::<Vec<f32>>();
+        DenseMatrix::new(rows.rows, 25, values)
     };
     let (before, after, queries) = (with_last(&rows, -5.0), with_last(&rows, -80.0), with_last(&queries, 1.0));
     let truth = exact(after.view(), queries.view(), Metric::InnerProduct, 100);
@@ -260,7 +261,7 @@ fn queries_decide_whether_edges_still_lead_to_their_answers() {
     let rows = clustered(4000, 32, 400, 1);
     let queries = |seed| {
         let mut made = clustered(1200, 32, 60, seed);
-        made.values.iter_mut().for_each(|v| *v = v.max(0.0));
+        made.values.to_mut().iter_mut().for_each(|v| *v = v.max(0.0));
         made
     };
     let (old, new) = (queries(7), queries(8));

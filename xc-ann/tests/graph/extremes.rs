@@ -10,7 +10,7 @@ use xc_sparse::store::OpenMode;
 fn thousands_of_equal_rows_are_one_vertex_and_as_many_answers_as_are_asked_for() {
     let (mut rows, queries) = (clustered(6000, 16, 20, 1), clustered(50, 16, 20, 1));
     // Two rows of three are the first one.
-    (0..6000).filter(|row| row % 3 > 0).for_each(|row| rows.values.copy_within(0..16, row * 16));
+    (0..6000).filter(|row| row % 3 > 0).for_each(|row| rows.values.to_mut().copy_within(0..16, row * 16));
     for metric in Metric::ALL {
         let graph = build(rows.view(), metric);
         let stats = graph.stats();
@@ -34,8 +34,8 @@ fn rows_that_codes_cannot_tell_apart_do_not_hide_others() {
     let (mut rows, queries) = (clustered(4000, 16, 20, 1), clustered(50, 16, 20, 1));
     // Three rows of four are the first one but for less than a step of its code.
     for row in (0..4000).filter(|row| row % 4 > 0) {
-        rows.values.copy_within(0..16, row * 16);
-        rows.values[row * 16 + row % 16] += row as f32 * 1e-8;
+        rows.values.to_mut().copy_within(0..16, row * 16);
+        rows.values.to_mut()[row * 16 + row % 16] += row as f32 * 1e-8;
     }
     for metric in Metric::ALL {
         let graph = build(rows.view(), metric);
@@ -110,7 +110,7 @@ fn one_row_of_huge_length_does_not_hide_others() {
     let queries = clustered(60, 16, 20, 1);
     for length in [1e3f32, 1e6, 1e12, 4e18] {
         let mut rows = clustered(3000, 16, 20, 1);
-        rows.values[16 * 1000..][..16].fill(length);
+        rows.values.to_mut()[16 * 1000..][..16].fill(length);
         for metric in Metric::ALL {
             let graph = build(rows.view(), metric);
             let truth = exact(rows.view(), queries.view(), metric, 10);

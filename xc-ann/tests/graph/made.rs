@@ -16,7 +16,7 @@ pub(crate) fn clustered(n: usize, columns: usize, n_centres: usize, seed: u64) -
         let length = (stream.unit() as f32 - 0.5).exp();
         row.iter_mut().zip(&centres[centre * columns..]).for_each(|(v, c)| *v = (*v + c) * length);
     }
-    DenseMatrix { rows: n, columns, values }
+    DenseMatrix::new(n, columns, values)
 }
 
 pub(crate) fn build(rows: DenseRows<'_>, metric: Metric) -> Graph {

@@ -36,7 +36,7 @@ proptest! {
 
 #[test]
 fn one_long_row_is_proven_and_rows_of_one_length_are_not() {
-    let mut rows = DenseMatrix { rows: 200, columns: 2, values: Vec::new() };
+    let mut rows = DenseMatrix::new(200, 2, Vec::new());
     rows.values = (0..200).flat_map(|i| [(i as f32).cos(), (i as f32).sin()]).collect();
     let query = [1.0, 0.3];
     let round = index(rows.clone());
@@ -46,7 +46,7 @@ fn one_long_row_is_proven_and_rows_of_one_length_are_not() {
     assert!(lengths.open(&query, 3, &best).len() > 100);
     assert_eq!(lengths.open(&query, 3, &best[..2]).len(), 200, "an answer is missing");
     assert!(lengths.open(&query, 0, &best).is_empty());
-    rows.values[..2].copy_from_slice(&[50.0, 0.0]);
+    rows.values.to_mut()[..2].copy_from_slice(&[50.0, 0.0]);
     let long = Lengths::new(rows.view(), (0..200).collect());
     let best = [xc_sparse::rank::Scored { label: 0, score: 50.0 }];
     assert_eq!(long.open(&query, 1, &best), [0]);

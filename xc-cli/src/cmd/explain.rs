@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         for at in 0..batch.len() {
             for &label in &labels {
                 context.check_interrupt()?;
-                let explain = || batch.with(|rows| model.explain(&rows.row(at), label, &options));
+                let explain = || model.explain(&batch.view().row(at), label, &options);
                 let failed = |source| query_error(&BatchError { query: 0, source }, number, &input);
                 let explanation = context.on_threads(explain).map_err(failed)?;
                 let name = names.as_ref().map(|names| &*names.names()[label as usize]);

@@ -276,7 +276,7 @@ impl Table {
         let read;
         let vectors;
         let queries = match model.describe().takes {
-            InputKind::Text => Rows::Texts(&texts),
+            InputKind::Text => Rows::texts(&texts),
             InputKind::Sparse => {
                 read = read_dataset(&self.folder.path("test.npy"), &ReadOptions::default()).unwrap();
                 Rows::Sparse(read.features.view())
@@ -331,7 +331,7 @@ impl Table {
         let answers: Vec<_> = (0..2)
             .map(|number| {
                 let member = Model::open(folder.join(member_folder(number))).unwrap();
-                member.predict_batch(Rows::Texts(&texts), &QueryOptions::top(DEPTH)).unwrap()
+                member.predict_batch(Rows::texts(&texts), &QueryOptions::top(DEPTH)).unwrap()
             })
             .collect();
         let counts = container.array::<u32>("label_counts").unwrap().to_vec();

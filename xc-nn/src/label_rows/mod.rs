@@ -66,7 +66,7 @@ impl BiasCoordinate {
         let (n, columns) = (weights.n(), weights.width() + 1);
         let mut values = Vec::with_capacity(n * columns);
         self.push_labels(weights, 0..n as u32, &mut Vec::new(), &mut values);
-        DenseMatrix { rows: n, columns, values }
+        DenseMatrix::new(n, columns, values)
     }
 
     /// Appends the vectors of instances.

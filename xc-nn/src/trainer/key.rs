@@ -42,7 +42,7 @@ impl Trainer<'_> {
                         key.bytes(bytemuck::cast_slice(rows.row(i).values()));
                     }
                     Rows::Dense(rows) => key.bytes(bytemuck::cast_slice(rows.row(i))),
-                    Rows::Texts(texts) => key.bytes(texts[i].as_bytes()),
+                    Rows::Texts(texts) => key.bytes(texts.get(i).as_bytes()),
                     Rows::OneHot(rows) => key.bytes(bytemuck::cast_slice(rows.row(i).indices())),
                 }
                 labels.clear();

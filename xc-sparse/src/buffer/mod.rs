@@ -99,6 +99,13 @@ impl<T: bytemuck::Pod> Buffer<T> {
     }
 }
 
+impl<T> Buffer<T> {
+    /// Whether the values lie in a mapped file, or in other memory that a [`Buffer::from_owner`] was given.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self.place, Place::Shared { .. })
+    }
+}
+
 impl<T: Clone> Buffer<T> {
     /// The values for writing; copied first if they are in a file or another buffer shares them.
     pub fn to_mut(&mut self) -> &mut [T] {

@@ -6,7 +6,6 @@ use super::error::{ArrayProblem, ReadError, ReadErrorKind};
 use super::npy::{NpyError, NpyHeader, check_dense, locate_in, read_npy};
 use super::options::ReadOptions;
 use super::vecs::VectorFile;
-use crate::buffer::Buffer;
 use crate::rows::DenseMatrix;
 use crate::store::map_elements;
 use rayon::prelude::*;
@@ -21,10 +20,7 @@ use std::path::Path;
 #[derive(Clone, Debug)]
 pub struct Vectors {
     name: String,
-    rows: usize,
-    columns: usize,
-    values: Buffer<f32>,
-    is_mapped: bool,
+    matrix: DenseMatrix,
 }
 
 impl Vectors {
@@ -51,9 +47,13 @@ impl Vectors {
     }
 
     /// Rows that are in memory already; `name` is what errors call them.
-    pub fn in_memory(name: &str, dense: DenseMatrix) -> Self {
-        let DenseMatrix { rows, columns, values } = dense;
-        Self { name: name.to_owned(), rows, columns, values: values.into(), is_mapped: false }
+    pub fn in_memory(name: &str, matrix: DenseMatrix) -> Self {
+        Self { name: name.to_owned(), matrix }
+    }
+
+    /// The rows, where they lie.
+    pub fn into_matrix(self) -> DenseMatrix {
+        self.matrix
     }
 
     /// Maps a file whose bytes are the rows as they are wanted; none if they are not.
@@ -90,13 +90,7 @@ impl Vectors {
         // are not aligned.
         let range = start as usize..meta.len() as usize;
         let Some(values) = map_elements::<f32>(&file, range).map_err(fail)? else { return Ok(None) };
-        Ok(Some(Self {
-            name: name.to_owned(),
-            rows: rows as usize,
-            columns: columns as usize,
-            values,
-            is_mapped: true,
-        }))
+        Ok(Some(Self::in_memory(name, DenseMatrix::new(rows as usize, columns as usize, values))))
     }
 
     /// Whether the name of a file tells that it holds vectors: by `.npy` or another ending that
@@ -107,17 +101,17 @@ impl Vectors {
 
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.matrix.rows
     }
 
     /// Values per row; at least one.
     pub fn columns(&self) -> usize {
-        self.columns
+        self.matrix.columns
     }
 
     /// All values, row after row.
     pub fn values(&self) -> &[f32] {
-        &self.values
+        &self.matrix.values
     }
 
     /// The values of some rows.
@@ -125,23 +119,12 @@ impl Vectors {
     /// # Panics
     /// If there are fewer rows.
     pub fn some(&self, rows: Range<usize>) -> &[f32] {
-        &self.values[rows.start * self.columns..rows.end * self.columns]
-    }
-
-    /// The rows with these numbers, in memory.
-    ///
-    /// # Panics
-    /// If there are fewer rows.
-    pub fn select(&self, rows: &[u32]) -> Self {
-        let values: Vec<f32> =
-            rows.iter().flat_map(|&row| self.some(row as usize..row as usize + 1)).copied().collect();
-        let (name, columns) = (self.name.clone(), self.columns);
-        Self { name, rows: rows.len(), columns, values: values.into(), is_mapped: false }
+        &self.values()[rows.start * self.columns()..rows.end * self.columns()]
     }
 
     /// Whether the values are in the file rather than in memory of the process.
     pub fn is_mapped(&self) -> bool {
-        self.is_mapped
+        self.matrix.values.is_foreign()
     }
 
     /// Checks some rows for values that are infinite or not numbers. *Cost*: reads the rows.
@@ -154,13 +137,13 @@ impl Vectors {
     pub fn check(&self, rows: Range<usize>) -> Result<(), ReadError> {
         /// Values of a task.
         const BLOCK: usize = 1 << 16;
-        let first = rows.start * self.columns;
+        let first = rows.start * self.columns();
         let values = self.some(rows);
         let is_wrong = |v: &f32| !v.is_finite();
         let blocks = values.par_chunks(BLOCK).enumerate();
         let found = blocks.find_map_first(|(block, part)| part.iter().position(is_wrong).map(|at| block * BLOCK + at));
         let Some(at) = found else { return Ok(()) };
-        let (row, column) = ((first + at) / self.columns, (first + at) % self.columns);
+        let (row, column) = ((first + at) / self.columns(), (first + at) % self.columns());
         let problem = ArrayProblem::Entry {
             at: column,
             got: values[at].to_string().into(),

@@ -1,5 +1,7 @@
 //! Dense vectors of equal width, row after row.
 
+use crate::buffer::Buffer;
+
 /// Borrowed dense rows.
 ///
 /// *Shapes*: `len()` rows of `width()` values, each row contiguous.
@@ -53,7 +55,7 @@ impl<'a> DenseRows<'a> {
     }
 }
 
-/// Owned dense rows: `values[i * columns + j]`.
+/// Owned dense rows: `values[i * columns + j]`, in memory, in a mapped file or in the memory of somebody else.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DenseMatrix {
     /// Number of rows.
@@ -61,10 +63,20 @@ pub struct DenseMatrix {
     /// Values of a row.
     pub columns: usize,
     /// Row after row.
-    pub values: Vec<f32>,
+    pub values: Buffer<f32>,
 }
 
 impl DenseMatrix {
+    /// Takes the values, without a copy: a vector, or a [`Buffer`] over the memory of somebody else.
+    ///
+    /// # Panics
+    /// If there are not `rows * columns` values.
+    pub fn new(rows: usize, columns: usize, values: impl Into<Buffer<f32>>) -> Self {
+        let values = values.into();
+        assert!(rows.checked_mul(columns) == Some(values.len()), "{} values in {rows} rows of {columns}", values.len());
+        Self { rows, columns, values }
+    }
+
     /// The rows.
     ///
     /// # Panics

@@ -103,6 +103,46 @@ impl<'a> OneHot<'a> {
     }
 }
 
+/// Many texts, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub enum Texts<'a> {
+    /// Slices of texts that lie anywhere.
+    Slices(&'a [&'a str]),
+    /// Texts that each own their memory.
+    Strings(&'a [String]),
+}
+
+impl<'a> Texts<'a> {
+    /// Number of texts.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Slices(texts) => texts.len(),
+            Self::Strings(texts) => texts.len(),
+        }
+    }
+
+    /// True when there is no text.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Text `i`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn get(&self, i: usize) -> &'a str {
+        match self {
+            Self::Slices(texts) => texts[i],
+            Self::Strings(texts) => &texts[i],
+        }
+    }
+
+    /// Every text in order.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = &'a str> {
+        (0..self.len()).map(move |i| self.get(i))
+    }
+}
+
 /// Many instances of one kind, borrowed.
 ///
 /// ```
@@ -122,10 +162,15 @@ pub enum Rows<'a> {
     /// One feature of weight 1 each.
     OneHot(OneHot<'a>),
     /// Texts.
-    Texts(&'a [&'a str]),
+    Texts(Texts<'a>),
 }
 
 impl<'a> Rows<'a> {
+    /// Texts that lie anywhere.
+    pub fn texts(texts: &'a [&'a str]) -> Self {
+        Self::Texts(Texts::Slices(texts))
+    }
+
     /// What an instance is.
     pub fn kind(&self) -> InputKind {
         match self {
@@ -170,7 +215,7 @@ impl<'a> Rows<'a> {
             Self::Sparse(rows) => Row::Sparse(rows.row(i)),
             Self::Dense(rows) => Row::Dense(rows.row(i)),
             Self::OneHot(rows) => Row::Sparse(rows.row(i)),
-            Self::Texts(texts) => Row::Text(texts[i]),
+            Self::Texts(texts) => Row::Text(texts.get(i)),
         }
     }
 
@@ -194,15 +239,15 @@ impl<'a> Rows<'a> {
         match self {
             Self::Sparse(rows) => OwnedRows::Sparse(rows.select(numbers)),
             Self::Dense(rows) => {
-                let values = each.flat_map(|i| rows.row(i)).copied().collect();
-                OwnedRows::Dense(DenseMatrix { rows: numbers.len(), columns: rows.width(), values })
+                let values: Vec<f32> = each.flat_map(|i| rows.row(i)).copied().collect();
+                OwnedRows::Dense(DenseMatrix::new(numbers.len(), rows.width(), values))
             }
             Self::OneHot(rows) => {
                 let (n, indices) = (numbers.len(), each.map(|i| rows.features[i]).collect());
                 let matrix = CsrMatrix::from_checked((n, rows.n_features), (0..=n).collect(), indices, vec![1.0; n]);
                 OwnedRows::Sparse(matrix)
             }
-            Self::Texts(texts) => OwnedRows::Texts(each.map(|i| texts[i].to_owned()).collect()),
+            Self::Texts(texts) => OwnedRows::Texts(each.map(|i| texts.get(i).to_owned()).collect()),
         }
     }
 }
@@ -219,22 +264,13 @@ pub enum OwnedRows {
 }
 
 impl OwnedRows {
-    /// The rows, borrowed. *Cost*: nothing, or two words a text, in `texts`.
-    pub fn view<'a>(&'a self, texts: &'a mut Vec<&'a str>) -> Rows<'a> {
+    /// The rows, borrowed.
+    pub fn view(&self) -> Rows<'_> {
         match self {
             Self::Sparse(matrix) => Rows::Sparse(matrix.view()),
             Self::Dense(matrix) => Rows::Dense(matrix.view()),
-            Self::Texts(all) => {
-                texts.clear();
-                texts.extend(all.iter().map(|text| &**text));
-                Rows::Texts(texts)
-            }
+            Self::Texts(texts) => Rows::Texts(Texts::Strings(texts)),
         }
-    }
-
-    /// Hands [`OwnedRows::view`] to `work`.
-    pub fn with<T>(&self, work: impl FnOnce(Rows<'_>) -> T) -> T {
-        work(self.view(&mut Vec::new()))
     }
 
     /// Number of instances.
@@ -265,24 +301,23 @@ mod tests {
             Rows::Sparse(features.view()),
             Rows::Dense(DenseRows::new(&vectors, 2)),
             Rows::OneHot(OneHot::new(&hot, 3)),
-            Rows::Texts(&texts),
+            Rows::texts(&texts),
         ] {
             assert_eq!((rows.len(), rows.is_empty()), (3, false));
             for numbers in [&[][..], &[2, 0, 2], &[1]] {
                 let some = rows.select(numbers);
                 assert_eq!((some.len(), some.is_empty()), (numbers.len(), numbers.is_empty()));
-                some.with(|some| {
-                    assert_eq!((some.kind(), some.width()), (rows.kind(), rows.width()));
-                    for (i, &number) in numbers.iter().enumerate() {
-                        let (one, other) = (some.row(i), rows.row(number as usize));
-                        assert_eq!(format!("{one:?}"), format!("{other:?}"));
-                        assert_eq!(one.kind(), rows.kind());
-                        assert_eq!(one.sparse().is_ok(), rows.kind() == InputKind::Sparse);
-                    }
-                });
+                let some = some.view();
+                assert_eq!((some.kind(), some.width()), (rows.kind(), rows.width()));
+                for (i, &number) in numbers.iter().enumerate() {
+                    let (one, other) = (some.row(i), rows.row(number as usize));
+                    assert_eq!(format!("{one:?}"), format!("{other:?}"));
+                    assert_eq!(one.kind(), rows.kind());
+                    assert_eq!(one.sparse().is_ok(), rows.kind() == InputKind::Sparse);
+                }
             }
         }
-        let wrong = Rows::Texts(&texts).sparse().unwrap_err();
+        let wrong = Rows::texts(&texts).sparse().unwrap_err();
         assert_eq!(wrong.to_string(), "an instance is text, expected sparse features");
     }
 }

@@ -36,7 +36,7 @@ mod row;
 pub use csr::{CscMatrix, CscView, CsrMatrix, CsrView, Dataset, MatrixError};
 pub use dense::{DenseMatrix, DenseRows};
 pub use group::{Groups, group_by};
-pub use input::{InputKind, OneHot, OwnedRows, Row, Rows, WrongInput};
+pub use input::{InputKind, OneHot, OwnedRows, Row, Rows, Texts, WrongInput};
 pub use labels::{LabelRows, LabelRowsError, sort_unique};
 pub use normalise::{normalise, normalise_rows, normalised, typical_length, unit_scale};
 pub use row::{RepeatedId, SparseRow, SparseRowError, sort_row};

@@ -120,7 +120,7 @@ impl Classifier {
             in_memory(self.network().encoder().forward(&batch, Mode::Predict, &mut units, &mut scratch));
             queries_of(scale).push_instances(DenseRows::new(units.values(), units.width()), &mut values);
         }
-        DenseMatrix { rows: queries.len(), columns: width + 1, values }
+        DenseMatrix::new(queries.len(), width + 1, values)
     }
 
     /// The last values of labels and of queries that are in balance.

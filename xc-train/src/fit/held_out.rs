@@ -137,13 +137,13 @@ impl HeldOut {
 
 /// The same of instances in memory.
 fn of_arrays(arrays: &Arrays) -> Result<(LabelRows, Vec<u64>), FitError> {
-    let (rows, labels) = (&arrays.train.rows, &arrays.train.labels);
+    let (rows, labels) = (arrays.train.rows.view(), &arrays.train.labels);
     let hash = |row: Row<'_>| match row {
         Row::Sparse(row) => hash_sparse(row),
         Row::Dense(values) => hash_dense(values),
         Row::Text(text) => hash_text(text),
     };
-    let hashes: Vec<u64> = rows.with(|rows| (0..rows.len()).map(|i| hash(rows.row(i))).collect());
+    let hashes: Vec<u64> = (0..rows.len()).map(|i| hash(rows.row(i))).collect();
     let (got, expected) = (labels.len(), hashes.len());
     if got != expected || labels.nnz() == 0 {
         return Err(FitError::usage(format_args!(
@@ -184,18 +184,18 @@ impl Validation {
             let (read, batch) = match (&mut queries, &source.source) {
                 (Some(queries), _) => {
                     let Some(all) = queries.next_batch(BATCH)? else { break };
-                    (all.len(), all.with(|rows| rows.select(&kept(all.len()))))
+                    (all.len(), all.view().select(&kept(all.len())))
                 }
                 (None, Source::Memory(arrays)) if done < arrays.train.rows.len() => {
                     let read = BATCH.min(arrays.train.rows.len() - done);
                     let numbers: Vec<u32> = kept(read).into_iter().map(|row| done as u32 + row).collect();
-                    (read, arrays.train.rows.with(|rows| rows.select(&numbers)))
+                    (read, arrays.train.rows.view().select(&numbers))
                 }
                 _ => break,
             };
             for (model, answers) in models.iter().zip(&mut answers) {
                 context.check_interrupt()?;
-                let answer = batch.with(|queries| model.predict_batch(queries, options));
+                let answer = model.predict_batch(batch.view(), options);
                 answers.append(&answer.map_err(|e| query_error(&e, done, &file))?.ranked);
             }
             done += read;

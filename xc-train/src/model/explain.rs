@@ -136,7 +136,7 @@ impl Model {
             members.iter().zip(&made).enumerate().map(|(at, (member, made))| member.rows(made, at, &without)).collect();
         let scores = self.scores_of(label, &rows, &options)?;
         let classifier = self.as_kind::<Classifier>();
-        let logits = classifier.map(|classifier| rows[0].with(|rows| classifier.logits_of(rows, label)));
+        let logits = classifier.map(|classifier| classifier.logits_of(rows[0].view(), label));
         let score = |at: usize| scores[0] - scores[at];
         let logit = |at: usize| logits.as_ref().map(|logits| logits[0] - logits[at]);
         let mut effects: Vec<Effect> = (1..)
@@ -163,7 +163,7 @@ impl Model {
         let row = match *query {
             Row::Text(text) => OwnedRows::Texts(vec![text.to_owned()]),
             Row::Dense(values) => {
-                return Ok(OwnedRows::Dense(DenseMatrix { rows: 1, columns: values.len(), values: values.to_vec() }));
+                return Ok(OwnedRows::Dense(DenseMatrix::new(1, values.len(), values.to_vec())));
             }
             Row::Sparse(row) => {
                 let (indices, values) = (row.indices().to_vec(), row.values().to_vec());
@@ -174,7 +174,7 @@ impl Model {
         if made {
             return Ok(row);
         }
-        row.with(|row| self.features(row)).map(OwnedRows::Sparse).map_err(|e| e.source)
+        self.features(row.view()).map(OwnedRows::Sparse).map_err(|e| e.source)
     }
 
     /// The row that was made, each time without some of its entries.
@@ -184,7 +184,7 @@ impl Model {
             out.sort_unstable();
             out
         };
-        made.with(|made| match made.row(0) {
+        match made.view().row(0) {
             Row::Sparse(row) => {
                 let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
                 for out in without {
@@ -206,9 +206,9 @@ impl Model {
                 for (out, values) in without.iter().zip(values.chunks_exact_mut(columns)) {
                     taken(out).into_iter().for_each(|at| values[at] = 0.0);
                 }
-                OwnedRows::Dense(DenseMatrix { rows: without.len(), columns, values })
+                OwnedRows::Dense(DenseMatrix::new(without.len(), columns, values))
             }
-        })
+        }
     }
 
     /// The score of a label for some rows, which each member made: 0 where it has none.
@@ -231,8 +231,8 @@ impl Model {
 
     /// The labels of queries; outside of a pool on the calling thread.
     pub(super) fn ranked(&self, rows: &OwnedRows, options: &QueryOptions<'_>) -> Result<RankedBatch, QueryError> {
-        let answers = rows
-            .with(|rows| if in_pool() { self.predict_batch(rows, options) } else { self.predict_each(rows, options) });
+        let rows = rows.view();
+        let answers = if in_pool() { self.predict_batch(rows, options) } else { self.predict_each(rows, options) };
         answers.map(|answers| answers.ranked).map_err(|BatchError { source, .. }| source)
     }
 }
@@ -246,10 +246,10 @@ fn parts(members: &[Model], made: &[OwnedRows]) -> Vec<Part> {
             Some(Featurizer::Text(pipeline)) => Some(pipeline),
             _ => None,
         };
-        let entries: Vec<(u32, f32)> = made.with(|made| match made.row(0) {
+        let entries: Vec<(u32, f32)> = match made.view().row(0) {
             Row::Sparse(row) => row.iter().collect(),
             row => (0..).zip(row.values().iter().copied()).collect(),
-        });
+        };
         for (at, (number, value)) in entries.into_iter().enumerate().filter(|(_, (_, value))| *value != 0.0) {
             let term = pipeline.and_then(|pipeline| pipeline.term(number)).map(str::to_owned);
             let key = match (&term, pipeline) {

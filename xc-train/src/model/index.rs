@@ -6,7 +6,7 @@ use crate::classifier::{Classifier, LabelIndex, LabelIndexError, LostPrecision};
 use std::io::ErrorKind;
 use std::path::Path;
 use thiserror::Error;
-use xc_ann::{BuildParams, Fitted, Observer, Refresh, Refreshed};
+use xc_ann::{BuildError, BuildParams, Fitted, Metric, Observer, Refresh, Refreshed};
 use xc_sparse::LabelRows;
 use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, PART_FOLDER, WriteError};
 
@@ -51,6 +51,32 @@ pub enum IndexWarning {
         /// Why.
         source: LabelIndexError,
     },
+}
+
+/// What an index is fitted to where it is known which labels are true: [`Model::fit_index`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FitParams {
+    /// Answers a query.
+    pub top_k: usize,
+    /// Share that P@1, P@3 and P@5 may lose against scoring all labels.
+    pub max_loss: f64,
+    /// Refuses an index that finds a smaller share of the best labels.
+    pub min_recall: Option<f64>,
+}
+
+impl Default for FitParams {
+    /// Ten answers, a tenth of a point.
+    fn default() -> Self {
+        Self { top_k: 10, max_loss: 0.001, min_recall: None }
+    }
+}
+
+/// How an index over labels is usually built: for inner products, such that the best label of a query is found, too.
+///
+/// It finds 0.99 of the best labels where nothing tells which are true: answers should be those of all labels except in
+/// rare cases, and 0.95 costs points of precision (`bench/results/ann-heads.md`).
+pub fn label_index_params() -> BuildParams {
+    BuildParams { target_recall: 0.99, best_too: true, ..BuildParams::new(Metric::InnerProduct) }
 }
 
 fn age(steps: Option<i64>) -> String {
@@ -153,7 +179,7 @@ impl Model {
     /// Fits an index to what P@1, P@3 and P@5 of its answers lose; see [`Classifier::fit_index`].
     ///
     /// # Errors
-    /// See [`IndexError`].
+    /// See [`IndexError`]; too few of the best labels are found.
     ///
     /// # Panics
     /// If there are not as many rows of labels as queries.
@@ -162,11 +188,10 @@ impl Model {
         index: &mut LabelIndex,
         queries: Rows<'_>,
         labels: &LabelRows,
-        k: usize,
-        most: f64,
+        params: &FitParams,
     ) -> Result<Option<(Fitted, LostPrecision)>, IndexError> {
-        let classifier = self.classifier()?;
-        self.with_features(Some(queries), |features| match features {
+        let (classifier, &FitParams { top_k: k, max_loss: most, min_recall }) = (self.classifier()?, params);
+        let fitted = self.with_features(Some(queries), |features| match features {
             Some(Rows::Sparse(rows)) if matches!(queries, Rows::Texts(_)) => {
                 // Texts without a known word have no answer, whatever the network makes of them.
                 let of = |row: usize| if rows.row(row).indices().is_empty() { &[][..] } else { labels.row(row) };
@@ -176,7 +201,13 @@ impl Model {
             }
             Some(features) => Ok(classifier.fit_index(index, features, labels, k, most)?),
             None => Ok(None),
-        })
+        })?;
+        match (min_recall, fitted) {
+            (Some(least), Some((Fitted { recall, k, .. }, _))) if recall < least => {
+                Err(LabelIndexError::from(BuildError::TooFewFound { recall, k, least }).into())
+            }
+            _ => Ok(fitted),
+        }
     }
 
     /// Bytes that [`Model::build_index`] takes.

@@ -45,7 +45,7 @@ pub use blend::{MAX_MEMBERS, MembersError, members};
 pub use change::{ChangeError, Changed, Changes};
 #[cfg(feature = "convert")]
 pub use convert::{ConvertError, FOREIGN_FORMATS, ImportOptions, import};
-pub use index::{IndexError, IndexWarning};
+pub use index::{FitParams, IndexError, IndexWarning, label_index_params};
 pub use input::InputForm;
 #[cfg(feature = "train")]
 pub use merge::{MergeError, Merged, merge, trained_alike};
@@ -58,7 +58,7 @@ pub use query::{
 pub use scratch::Scratch;
 pub use system::{Cell, Description, Table};
 pub use training_rows::{HoldOut, TrainingRows, TrainingRowsError};
-pub use xc_sparse::rows::{InputKind, OwnedRows, Row, Rows};
+pub use xc_sparse::rows::{InputKind, OwnedRows, Row, Rows, Texts};
 pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, write_pipeline};
 
 use crate::calibrate::Calibration;
@@ -279,7 +279,7 @@ impl Model {
         let rows = match (queries, self.maker.as_ref().filter(|_| !options.made)) {
             (Rows::OneHot(_), _) => {
                 let all: Vec<u32> = (0..queries.len() as u32).collect();
-                return queries.select(&all).with(|queries| self.predict_batch(queries, options));
+                return self.predict_batch(queries.select(&all).view(), options);
             }
             (Rows::Sparse(_), Some(Featurizer::Rows(_))) | (Rows::Texts(_), Some(Featurizer::Text(_))) => {
                 made = self.features(queries)?;
@@ -351,7 +351,7 @@ impl Model {
                 scores: ScoreOptions { raw: true, threshold: None },
                 ..*options
             };
-            let answers = some.with(|some| self.predict_batch(some, &asked));
+            let answers = self.predict_batch(some.view(), &asked);
             let answers = answers.map_err(|e| BatchError { query: numbers[e.query] as usize, source: e.source })?;
             for (at, &i) in numbers.iter().enumerate() {
                 let row = &mut rows[i as usize];
@@ -398,13 +398,16 @@ impl Model {
         let of_all = |source| BatchError { query: 0, source };
         match (queries, &self.maker) {
             (Rows::Texts(texts), Some(Featurizer::Text(pipeline))) if in_pool() || texts.len() > 1 => {
-                let rows = pipeline.transform_batch(texts);
+                let rows = match texts {
+                    Texts::Slices(texts) => pipeline.transform_batch(texts),
+                    Texts::Strings(texts) => pipeline.transform_batch(texts),
+                };
                 Ok(CsrMatrix::from_checked((texts.len(), rows.n_features), rows.indptr, rows.indices, rows.values))
             }
             (Rows::Texts(texts), Some(Featurizer::Text(pipeline))) => {
                 let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
                 let mut scratch = pipeline.scratch();
-                for text in texts {
+                for text in texts.iter() {
                     let (features, weights) = pipeline.transform_one(text, &mut scratch);
                     indices.extend_from_slice(features);
                     values.extend_from_slice(weights);

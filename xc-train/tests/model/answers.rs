@@ -64,7 +64,7 @@ impl Asked {
     fn with<T>(&self, model: &Model, work: impl FnOnce(Rows<'_>) -> T) -> T {
         let texts: Vec<&str> = self.texts.iter().map(|t| &**t).collect();
         match model.describe().takes {
-            InputKind::Text => work(Rows::Texts(&texts)),
+            InputKind::Text => work(Rows::texts(&texts)),
             InputKind::Sparse => work(Rows::Sparse(self.rows.view())),
             InputKind::Dense => work(Rows::Dense(DenseRows::new(&self.vectors, WIDTH))),
         }
@@ -259,7 +259,7 @@ fn known_terms_are_counted() {
         model.predict(&Row::Text("zzz"), &options, &mut scratch, &mut whole).unwrap();
         assert_eq!((whole.known_terms, whole.labels.len()), (Some(0), 0), "{kind}");
         let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-        let texts = Rows::Texts(&["zzz", "alpha3 beta3 nonsense"]);
+        let texts = Rows::texts(&["zzz", "alpha3 beta3 nonsense"]);
         let answers = pool.install(|| model.predict_batch(texts, &options)).unwrap();
         assert_eq!(answers.known_terms, [0, 2], "{kind}");
         assert!(answers.ranked.row(0).is_empty() && !answers.ranked.row(1).is_empty(), "{kind}");

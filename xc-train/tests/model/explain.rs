@@ -89,7 +89,7 @@ fn each_query(mut check: impl FnMut(&Model, Query<'_>, Query<'_>)) {
                     check(model, query, query);
                 }
                 (InputKind::Text, _) => {
-                    let made = model.features(Rows::Texts(&text)).unwrap();
+                    let made = model.features(Rows::texts(&text)).unwrap();
                     check(model, (Row::Text(text[0]), false), (Row::Sparse(made.row(0)), true));
                 }
                 (InputKind::Sparse, _) => {

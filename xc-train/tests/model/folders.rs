@@ -152,7 +152,7 @@ pub(crate) fn blend(folder: &Path, members: &[&Path], rule: RuleKind) {
     let (texts, x) = (texts(), rows(120));
     let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
     let queries = match members[0].describe().takes {
-        InputKind::Text => Rows::Texts(&texts),
+        InputKind::Text => Rows::texts(&texts),
         _ => Rows::Sparse(x.view()),
     };
     let ask = |member: &Model| member.predict_batch(queries, &QueryOptions::top(blend::DEPTH)).unwrap().ranked;

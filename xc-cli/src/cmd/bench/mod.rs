@@ -153,8 +153,8 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     search.matching = (args.iterator != Iterator::Auto).then(|| args.iterator.choice());
     let options = QueryOptions { made: model.pipeline().is_some(), search, ..QueryOptions::top(args.top_k) };
     let input = args.input.display().to_string();
-    let (made, mut texts) = (made(rows, &model, &input, context)?, Vec::new());
-    let asked = Asked { rows: made.view(&mut texts), model: &model, options, input };
+    let made = made(rows, &model, &input, context)?;
+    let asked = Asked { rows: made.view(), model: &model, options, input };
     let passes = if args.cold { 0..1 } else { 1..args.repeat.saturating_add(1) };
     // What every query took is kept.
     let n_times = if args.mode == Mode::Online { asked.len() } else { 1 };
@@ -235,7 +235,7 @@ fn made(rows: OwnedRows, model: &Model, input: &str, context: &Context) -> Resul
     if model.pipeline().is_none() || matches!(rows, OwnedRows::Dense(_)) {
         return Ok(rows);
     }
-    let made = context.on_threads(|| rows.with(|rows| model.features(rows)));
+    let made = context.on_threads(|| model.features(rows.view()));
     made.map(OwnedRows::Sparse).map_err(|e| query_error(&e, 0, input))
 }
 

@@ -70,7 +70,7 @@ pub(super) fn predict(
     let (mut ranked, mut ids, mut unknown) = (RankedBatch::new(), Vec::new(), 0usize);
     while let Some(batch) = queries.next_batch(model.describe().batch_size)? {
         context.check_interrupt()?;
-        let answers = context.on_threads(|| batch.with(|queries| model.predict_batch(queries, &options)));
+        let answers = context.on_threads(|| model.predict_batch(batch.view(), &options));
         let answers = answers.map_err(|e| query_error(&e, ranked.len(), &input.display().to_string()))?;
         let empty = answers.known_terms.iter().zip(answers.ranked.iter());
         unknown += empty.filter(|(known, row)| **known == 0 && row.is_empty()).count();

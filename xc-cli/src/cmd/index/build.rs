@@ -19,6 +19,7 @@ use xc_sparse::buffer::Pages;
 use xc_sparse::store::{ContainerWriter, PART_FOLDER};
 use xc_train::classifier::LostPrecision;
 use xc_train::message::counted;
+use xc_train::model::{FitParams, OwnedRows, label_index_params};
 
 /// Build an index over vectors, or over the labels of a model
 ///
@@ -90,11 +91,6 @@ pub(super) struct Args {
     instances: Instances,
 }
 
-/// Share of a query's best labels that an index of a model finds where nothing tells which are true.
-/// Answers should be those of all labels except in rare cases, and 0.95 costs points of precision
-/// (`bench/results/ann-heads.md`).
-const OF_LABELS: f64 = 0.99;
-
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
     if args.top_k == 0 {
@@ -104,9 +100,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         return Err(CliError::usage(format_args!("--min-recall {least}: a share from 0 to 1 is expected")));
     }
     args.instances.check()?;
-    let usual = BuildParams::new(args.metric.unwrap_or(Metric::InnerProduct));
-    let target_recall =
-        args.target_recall.unwrap_or(if args.model.is_some() { OF_LABELS } else { usual.target_recall });
+    let usual = args.metric.map_or_else(label_index_params, BuildParams::new);
     let params = BuildParams {
         degree: args.degree,
         keep: args.keep,
@@ -114,8 +108,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         factor: args.factor,
         seed: context.seed,
         top_k: args.top_k,
-        target_recall,
-        best_too: args.model.is_some(),
+        target_recall: args.target_recall.unwrap_or(usual.target_recall),
         min_recall: args.min_recall,
         cells: args.cells,
         ..usual
@@ -240,23 +233,17 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
     context.foresee_memory("the index", needed as u64 + needed as u64 / 10)?;
     let asked = args.instances.read(&model, context)?;
     let (begin, watch) = (Instant::now(), Watch::new(context));
-    let built = context.on_threads(|| match &asked {
-        Some(asked) => asked.with(|queries| model.build_index(Some(queries), params, &watch)),
-        None => model.build_index(None, params, &watch),
-    });
+    let built = context.on_threads(|| model.build_index(asked.as_ref().map(OwnedRows::view), params, &watch));
     let mut index = built.map_err(|e| label_error(folder, &e))?;
     drop(watch);
     let build_s = begin.elapsed().as_secs_f64();
     let lost = match args.target_recall {
         Some(_) => None,
-        None => args.instances.fit(&model, &mut index, asked.as_ref(), args.top_k, (folder, context))?,
+        None => {
+            let fit = FitParams { top_k: args.top_k, min_recall: args.min_recall, ..FitParams::default() };
+            args.instances.fit(&model, &mut index, asked.as_ref(), fit, (folder, context))?
+        }
     };
-    if let (Some(least), Some(fitted)) = (args.min_recall, index.graph().and_then(|graph| graph.fitted()))
-        && fitted.recall < least
-    {
-        let (recall, k) = (fitted.recall, fitted.k);
-        return Err(build_error(folder, &BuildError::TooFewFound { recall, k, least }));
-    }
     let save = || model.save_index(&index, args.output.as_deref()).map_err(|e| label_error(folder, &e));
     let Some(graph) = index.graph() else {
         args.refuse_settings_of_a_graph(context)?;

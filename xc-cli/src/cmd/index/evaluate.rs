@@ -108,7 +108,7 @@ impl<'a> Queries<'a> {
         }
         let half = |first| {
             let values: Vec<f32> = rows(asked).iter().skip(first).step_by(2).flatten().copied().collect();
-            DenseMatrix { rows: values.len() / asked.columns(), columns: asked.columns(), values }
+            DenseMatrix::new(values.len() / asked.columns(), asked.columns(), values)
         };
         Ok(Self::Halves { path, fit: half(1), measured: half(0) })
     }

@@ -22,7 +22,7 @@ use xc_sparse::store::{Container, OpenMode};
 use xc_sparse::{Cancel, DenseRows, LabelRows};
 use xc_train::Model;
 use xc_train::classifier::{LabelIndex, LabelIndexError, LostPrecision};
-use xc_train::model::{IndexError, OwnedRows};
+use xc_train::model::{FitParams, IndexError, OwnedRows};
 
 /// Search vectors for nearest neighbours or largest inner products
 ///
@@ -157,9 +157,6 @@ fn percentiles<E>(n: usize, mut answer: impl FnMut(usize) -> Result<(), E>) -> R
     Ok([50, 99].map(|percent| took[(took.len() * percent / 100).min(took.len() - 1)]))
 }
 
-/// Points that P@1, P@3 and P@5 may lose with an index of a model, unless told otherwise.
-const MAX_LOSS: f64 = 0.1;
-
 /// What an index is fitted to, and edges are made for.
 #[derive(clap::Args, Debug)]
 struct Instances {
@@ -235,13 +232,13 @@ impl Instances {
         model: &Model,
         index: &mut LabelIndex,
         asked: Option<&OwnedRows>,
-        top_k: usize,
+        usual: FitParams,
         (folder, context): (&Path, &Context),
     ) -> Result<Option<LostPrecision>, CliError> {
         let Some(asked) = asked.filter(|_| index.graph().is_some()) else { return Ok(None) };
         let Some(labels) = self.labels(model, asked.len(), context)? else { return Ok(None) };
-        let most = self.max_loss.unwrap_or(MAX_LOSS) / 100.0;
-        let done = context.on_threads(|| asked.with(|queries| model.fit_index(index, queries, &labels, top_k, most)));
+        let params = FitParams { max_loss: self.max_loss.map_or(usual.max_loss, |points| points / 100.0), ..usual };
+        let done = context.on_threads(|| model.fit_index(index, asked.view(), &labels, &params));
         Ok(done.map_err(|e| label_error(folder, &e))?.map(|done| done.1))
     }
 

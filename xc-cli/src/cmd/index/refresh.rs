@@ -14,6 +14,7 @@ use xc_sparse::atomic::parent_of;
 use xc_sparse::buffer::Pages;
 use xc_sparse::store::{ContainerWriter, PART_FOLDER};
 use xc_train::classifier::LostPrecision;
+use xc_train::model::{FitParams, OwnedRows};
 
 /// Update an index to vectors that changed, or to the weights of a model
 ///
@@ -124,14 +125,12 @@ fn of_labels(
     context.foresee_memory("the new index", needed as u64)?;
     let asked = args.instances.read(&model, context)?;
     let watch = Watch::new(context);
-    let done = context.on_threads(|| match &asked {
-        Some(asked) => asked.with(|queries| model.refresh_index(Some(queries), policy, &watch)),
-        None => model.refresh_index(None, policy, &watch),
-    });
+    let done = context.on_threads(|| model.refresh_index(asked.as_ref().map(OwnedRows::view), policy, &watch));
     let (mut index, done) = done.map_err(|e| label_error(folder, &e))?;
     drop(watch);
     let top_k = index.graph().map_or(0, |graph| graph.params().top_k);
-    let lost = args.instances.fit(&model, &mut index, asked.as_ref(), top_k, (folder, context))?;
+    let fit = FitParams { top_k, ..FitParams::default() };
+    let lost = args.instances.fit(&model, &mut index, asked.as_ref(), fit, (folder, context))?;
     let given = [("--policy", policy.is_some()), ("--fit-queries", asked.is_some())];
     if let (None, Some((option, _))) = (done, given.into_iter().find(|option| option.1)) {
         return Err(CliError::usage(format_args!("{option}: the index of a sparse output layer has no graph")));

@@ -412,7 +412,7 @@ impl Run<'_> {
             context.check_interrupt()?;
             self.lists().try_for_each(|lists| lists.check(done + batch.len(), false))?;
             let (model, options) = (self.model, self.options(done));
-            let answers = context.on_threads(|| batch.with(|queries| model.predict_batch(queries, &options)));
+            let answers = context.on_threads(|| model.predict_batch(batch.view(), &options));
             let answers = answers.map_err(|e| query_error(&e, done, &self.input))?;
             for (at, row) in answers.ranked.iter().enumerate() {
                 let known_terms = answers.known_terms.get(at).copied();

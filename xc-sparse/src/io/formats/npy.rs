@@ -349,7 +349,7 @@ pub fn read_npy(path: impl AsRef<Path>, options: &ReadOptions) -> Result<DenseMa
         }
         values = by_row;
     }
-    Ok(DenseMatrix { rows, columns, values })
+    Ok(DenseMatrix::new(rows, columns, values))
 }
 
 /// Rows of a dense file without their zeros, as CSR arrays or (Fortran order) as CSC arrays.

@@ -97,7 +97,7 @@ impl VectorFile {
         if rows == 0 {
             return Err(shape("no rows".into(), "at least one, which says how many values there are".into()));
         }
-        Ok(DenseMatrix { rows, columns: columns as usize, values })
+        Ok(DenseMatrix::new(rows, columns as usize, values))
     }
 
     fn read_whole(self, source: &mut Source) -> Result<DenseMatrix, Failure> {
@@ -125,7 +125,7 @@ impl VectorFile {
             return Err(Failure::Problem(ArrayProblem::Trailing { expected }));
         }
         // All values were there, so the sizes fit memory.
-        Ok(DenseMatrix { rows: rows as usize, columns: columns as usize, values })
+        Ok(DenseMatrix::new(rows as usize, columns as usize, values))
     }
 
     fn push(self, bytes: &[u8], values: &mut Vec<f32>) -> Result<(), Failure> {
@@ -212,7 +212,7 @@ mod tests {
         #[test]
         fn rows_come_back_as_they_were(columns in 1usize..9, rows in 1usize..20, seed: u32) {
             let values: Vec<f32> = (0..rows * columns).map(|i| (i as f32 + 0.5) * seed as f32).collect();
-            let matrix = DenseMatrix { rows, columns, values };
+            let matrix = DenseMatrix::new(rows, columns, values);
             let (mut fvecs, mut fbin) = (Vec::new(), Vec::new());
             write_fvecs(&mut fvecs, matrix.view()).unwrap();
             write_fbin(&mut fbin, matrix.view()).unwrap();
@@ -230,11 +230,11 @@ mod tests {
 
     #[test]
     fn bytes_and_integers_become_floats() {
-        let wanted = DenseMatrix { rows: 2, columns: 2, values: vec![1.0, 255.0, 0.0, 7.0] };
+        let wanted = DenseMatrix::new(2, 2, vec![1.0, 255.0, 0.0, 7.0]);
         assert_eq!(read("a.bvecs", &[2, 0, 0, 0, 1, 255, 2, 0, 0, 0, 0, 7]).unwrap(), wanted);
         assert_eq!(read("a.u8bin", &[2, 0, 0, 0, 2, 0, 0, 0, 1, 255, 0, 7]).unwrap(), wanted);
         let ivecs: Vec<u8> = [1i32, -5, 1, EXACT].iter().flat_map(|v| v.to_le_bytes()).collect();
-        assert_eq!(read("a.ivecs", &ivecs).unwrap().values, [-5.0, EXACT as f32]);
+        assert_eq!(read("a.ivecs", &ivecs).unwrap().values[..], [-5.0, EXACT as f32]);
     }
 
     #[test]

@@ -1,27 +1,17 @@
 //! Instances with labels in memory, whatever they were read from.
 
 use crate::fit::FitError;
-use crate::model::{HoldOut, InputForm, TrainingRows};
+use crate::model::{HoldOut, InputForm, OwnedRows, TrainingRows};
 use std::path::Path;
 use xc_hash::text::Featurizer;
 use xc_nn::Rows;
-use xc_sparse::DenseRows;
-use xc_sparse::io::Vectors;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{CsrMatrix, LabelRows};
 
-/// Features of all instances of a file.
-pub enum FeatureRows {
-    /// Weighted features.
-    Sparse(CsrMatrix),
-    /// Vectors, mapped where the file allows it.
-    Vectors(Vectors),
-}
-
 /// Instances of a file with their labels.
 pub struct Dataset {
-    /// What is known of the instances.
-    pub features: FeatureRows,
+    /// What is known of the instances: sparse features, or vectors, which are mapped where the file allows it.
+    pub features: OwnedRows,
     /// Labels of each.
     pub labels: LabelRows,
     /// Name of each label where labels have names.
@@ -91,10 +81,7 @@ impl Dataset {
 
     /// As a network takes them.
     pub fn features(&self) -> Rows<'_> {
-        match &self.features {
-            FeatureRows::Sparse(matrix) => Rows::Sparse(matrix.view()),
-            FeatureRows::Vectors(vectors) => Rows::Dense(DenseRows::new(vectors.values(), vectors.columns())),
-        }
+        self.features.view()
     }
 
     /// The features of a file that was read as sparse ones.
@@ -103,8 +90,8 @@ impl Dataset {
     /// If they are vectors.
     pub fn sparse(&self) -> &CsrMatrix {
         match &self.features {
-            FeatureRows::Sparse(matrix) => matrix,
-            FeatureRows::Vectors(_) => panic!("vectors, where sparse features were read"),
+            OwnedRows::Sparse(matrix) => matrix,
+            _ => panic!("other rows, where sparse features were read"),
         }
     }
 
@@ -114,18 +101,15 @@ impl Dataset {
     /// If they are vectors.
     pub fn into_sparse(self) -> CsrMatrix {
         match self.features {
-            FeatureRows::Sparse(matrix) => matrix,
-            FeatureRows::Vectors(_) => panic!("vectors, where sparse features were read"),
+            OwnedRows::Sparse(matrix) => matrix,
+            _ => panic!("other rows, where sparse features were read"),
         }
     }
 
     /// The instances with these numbers.
     pub fn select(&self, rows: &[u32]) -> Self {
         Self {
-            features: match &self.features {
-                FeatureRows::Sparse(matrix) => FeatureRows::Sparse(matrix.view().select(rows)),
-                FeatureRows::Vectors(vectors) => FeatureRows::Vectors(vectors.select(rows)),
-            },
+            features: self.features().select(rows),
             labels: self.labels.select(rows),
             names: self.names.clone(),
             maker: self.maker.clone(),
@@ -137,8 +121,7 @@ impl Dataset {
 
     /// Answers of a model to these instances, as it gives them to whoever asks: to texts without a known word none.
     pub fn answered(&self, answers: RankedBatch) -> RankedBatch {
-        let FeatureRows::Sparse(features) = &self.features else { return answers };
-        let rows = features.view();
+        let Rows::Sparse(rows) = self.features() else { return answers };
         let is_known = |row: usize| !self.of_texts || !rows.row(row).indices().is_empty();
         if (0..rows.rows()).all(is_known) {
             return answers;
@@ -151,9 +134,10 @@ impl Dataset {
     /// Bytes of features and labels in memory.
     pub fn n_bytes(&self) -> u64 {
         let features = match &self.features {
-            FeatureRows::Sparse(matrix) => 8 * matrix.nnz() + 8 * matrix.rows(),
-            FeatureRows::Vectors(vectors) if vectors.is_mapped() => 0,
-            FeatureRows::Vectors(vectors) => 4 * vectors.values().len(),
+            OwnedRows::Sparse(matrix) => 8 * matrix.nnz() + 8 * matrix.rows(),
+            OwnedRows::Dense(vectors) if vectors.values.is_foreign() => 0,
+            OwnedRows::Dense(vectors) => 4 * vectors.values.len(),
+            OwnedRows::Texts(texts) => texts.iter().map(String::len).sum(),
         };
         (features + 4 * self.labels.nnz() + 8 * self.labels.len()) as u64
     }
@@ -161,7 +145,7 @@ impl Dataset {
     /// Bytes that stay in a file until they are looked at.
     pub fn mapped_bytes(&self) -> u64 {
         match &self.features {
-            FeatureRows::Vectors(vectors) if vectors.is_mapped() => 4 * vectors.values().len() as u64,
+            OwnedRows::Dense(vectors) if vectors.values.is_foreign() => 4 * vectors.values.len() as u64,
             _ => 0,
         }
     }

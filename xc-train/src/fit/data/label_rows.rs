@@ -1,7 +1,8 @@
 //! Texts or features of labels, as instances that are learned from.
 
-use super::{Dataset, FeatureRows};
+use super::Dataset;
 use crate::fit::FitError;
+use crate::model::OwnedRows;
 use std::path::Path;
 use xc_sparse::{CsrMatrix, LabelRows};
 
@@ -26,6 +27,6 @@ pub fn add_label_rows(data: &mut Dataset, texts: &CsrMatrix, name: &Path) -> Res
     let mut indptr = before.indptr().to_vec();
     indptr.extend(texts.indptr()[1..].iter().map(|at| end + at));
     let (indices, values) = ([before.indices(), texts.indices()].concat(), [before.data(), texts.data()].concat());
-    data.features = FeatureRows::Sparse(CsrMatrix::from_checked((first + n_labels, width), indptr, indices, values));
+    data.features = OwnedRows::Sparse(CsrMatrix::from_checked((first + n_labels, width), indptr, indices, values));
     Ok(first)
 }

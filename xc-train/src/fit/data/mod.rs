@@ -17,7 +17,7 @@ mod vectors;
 pub(in crate::fit) use making::count_empty;
 pub(crate) use read::no_labels;
 
-pub use dataset::{Dataset, Datasets, FeatureRows, Split};
+pub use dataset::{Dataset, Datasets, Split};
 pub use label_rows::add_label_rows;
 pub use labels::{NamesFile, label_format, label_of, read_label_set, read_numbers, read_rows, strings_for};
 pub use making::Making;

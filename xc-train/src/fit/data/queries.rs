@@ -164,7 +164,7 @@ impl Queries {
             vectors.check(rows.clone())?;
             *next = rows.end;
             let (n, columns, values) = (rows.len(), vectors.columns(), vectors.some(rows).to_vec());
-            return Ok(Some(OwnedRows::Dense(DenseMatrix { rows: n, columns, values })));
+            return Ok(Some(OwnedRows::Dense(DenseMatrix::new(n, columns, values))));
         }
         if let (Reader::Lines { reader, buffer }, InputKind::Text) = (&mut self.reader, self.takes) {
             let mut texts = Vec::new();

@@ -1,11 +1,10 @@
 //! Instances with labels, for training, validation and conversion.
 
 use super::making::count_empty;
-use super::{
-    Dataset, FeatureRows, Making, NamesFile, TextSource, read_texts, report_unseen, require_labels, strings_for,
-};
+use super::{Dataset, Making, NamesFile, TextSource, read_texts, report_unseen, require_labels, strings_for};
 use crate::fit::Context;
 use crate::fit::FitError;
+use crate::model::OwnedRows;
 use crate::model::training_rows::hash_sparse;
 use crate::settings::input::InputSettings;
 use rayon::prelude::*;
@@ -205,7 +204,7 @@ pub fn of_features(
         context.warn(format_args!("{shown}: {empty} of {n} instances are without a feature: they teach the bias only"));
     }
     Ok(Dataset {
-        features: FeatureRows::Sparse(features),
+        features: OwnedRows::Sparse(features),
         labels,
         names: None,
         maker,

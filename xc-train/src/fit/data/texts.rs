@@ -2,8 +2,9 @@
 
 use super::making::{Making, count_empty};
 use super::text_source::TextSource;
-use super::{Dataset, FeatureRows, text_advice};
+use super::{Dataset, text_advice};
 use crate::fit::{Context, FitError};
+use crate::model::OwnedRows;
 use crate::model::training_rows::hash_text;
 use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline};
 use xc_sparse::CsrMatrix;
@@ -94,7 +95,7 @@ pub fn read_texts(
         Making::Apply { .. } => None,
     };
     Ok(Dataset {
-        features: FeatureRows::Sparse(features),
+        features: OwnedRows::Sparse(features),
         labels: found.labels,
         names: found.names,
         maker,

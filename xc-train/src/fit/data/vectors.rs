@@ -1,15 +1,15 @@
 //! Vectors that were computed elsewhere, with labels of another file.
 
 use super::read::no_labels;
-use super::{Dataset, FeatureRows, label_format, strings_for, with_names};
+use super::{Dataset, label_format, strings_for, with_names};
 use crate::fit::Context;
 use crate::fit::FitError;
+use crate::model::OwnedRows;
 use crate::model::training_rows::hash_dense;
 use crate::settings::input::InputSettings;
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
-use xc_sparse::DenseRows;
 use xc_sparse::io::{Format, LabelNames, ReadOptions, UnknownLabels, Vectors, read_labels};
 
 /// Where vectors are, and the labels that belong to them.
@@ -113,11 +113,12 @@ pub fn read_vectors(
 /// A value that is not finite.
 pub fn of_vectors(vectors: Vectors) -> Result<Dataset, FitError> {
     vectors.check(0..vectors.rows())?;
-    let rows = DenseRows::new(vectors.values(), vectors.columns());
-    let hashes: Vec<u64> = (0..vectors.rows()).into_par_iter().map(|row| hash_dense(rows.row(row))).collect();
+    let matrix = vectors.into_matrix();
+    let rows = matrix.view();
+    let hashes: Vec<u64> = (0..rows.len()).into_par_iter().map(|row| hash_dense(rows.row(row))).collect();
     Ok(Dataset {
-        labels: no_labels(vectors.rows()),
-        features: FeatureRows::Vectors(vectors),
+        labels: no_labels(matrix.rows),
+        features: OwnedRows::Dense(matrix),
         names: None,
         maker: None,
         of_texts: false,

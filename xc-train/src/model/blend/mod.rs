@@ -110,7 +110,7 @@ impl Blend {
         let options = QueryOptions { made: true, ..QueryOptions::top(DEPTH) };
         let mut fixed = vec![label];
         for (member, rows) in self.members.iter().zip(rows) {
-            let first = member.ranked(&rows.with(|rows| rows.select(&[0])), &options)?;
+            let first = member.ranked(&rows.view().select(&[0]), &options)?;
             fixed.extend(first.row(0).iter().map(|s| s.label));
         }
         let options = QueryOptions { candidates: Candidates::Labels(&fixed), ..options };

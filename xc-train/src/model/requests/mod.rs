@@ -282,7 +282,7 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
         };
         let is_few = alike.len() <= FEW;
         let mut scratch = if is_few { self.take_scratch() } else { Scratch::default() };
-        let answered = queries.with(|queries| self.model.predict_batch_in(queries, &options, &mut scratch));
+        let answered = self.model.predict_batch_in(queries.view(), &options, &mut scratch);
         if is_few {
             self.keep(scratch);
         }
@@ -322,7 +322,7 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
             InputKind::Sparse => {
                 OwnedRows::Sparse(CsrMatrix::from_checked((n, self.n_features), indptr, indices, values))
             }
-            InputKind::Dense => OwnedRows::Dense(DenseMatrix { rows: n, columns: self.n_features, values }),
+            InputKind::Dense => OwnedRows::Dense(DenseMatrix::new(n, self.n_features, values)),
         }
     }
 
