@@ -1,7 +1,8 @@
 //! Time of a head's step, by labels and by what it scores.
 //!
 //! ```text
-//!   step_cost THREADS [LABELS,... [WHAT,...]]      WHAT: all, shared-N, own-N, each with -bf16 (products), -rows (rows in bf16), -row (Adagrad by rows), -sgd
+//!   step_cost THREADS [LABELS,... [WHAT,... [WIDTH]]]      WHAT: all, shared-N, own-N, each with -bf16 (products), -rows (rows in bf16), -row (Adagrad by rows), -sgd, -softmax,
+//!                                                          -hard (collects 20 labels of each instance)
 //! ```
 //!
 //! Batch 256, width 128, one true label an instance, binary cross-entropy, Adagrad. One JSON object
@@ -19,23 +20,26 @@ use xc_sparse::dense::MatmulPrecision;
 
 const BATCH: usize = 256;
 const WIDTH: usize = 128;
+/// Labels that are collected of each instance.
+const HARD: usize = 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().filter(|word| word != "--bench").collect();
     let threads = args.get(1).map_or(Ok(1), |t| t.parse())?;
     let labels = args.get(2).map_or("10000,70000,300000,1000000", |list| list);
     let what = args.get(3).map_or("shared-1000,shared-4000,shared-4000-bf16,own-150,own-500,all,all-bf16", |list| list);
+    let width = args.get(4).map_or(Ok(WIDTH), |width| width.parse())?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     for n_labels in labels.split(',') {
         let n_labels = n_labels.parse()?;
         for what in what.split(',') {
-            pool.install(|| measure(threads, n_labels, what))?;
+            pool.install(|| measure(threads, n_labels, width, what))?;
         }
     }
     Ok(())
 }
 
-fn measure(threads: usize, n_labels: usize, what: &str) -> Result<(), StepError> {
+fn measure(threads: usize, n_labels: usize, width: usize, what: &str) -> Result<(), StepError> {
     let has = |part: &str| what.split('-').any(|other| other == part);
     let number = what.split('-').find_map(|part| part.parse::<usize>().ok());
     let lists = if has("own") { Lists::Own } else { Lists::Shared };
@@ -47,7 +51,7 @@ fn measure(threads: usize, n_labels: usize, what: &str) -> Result<(), StepError>
     // A shared list has the true labels of the batch too.
     let drawn = number.map(|n| if has("own") { n } else { n.saturating_sub(BATCH).max(1) });
     let sampler = drawn.map(|n| Box::new(Drawn::uniform(n).with_lists(lists)) as Box<dyn Sampler>);
-    let mut head = Sampled::new(n_labels, WIDTH, params, 1).with_sampler(sampler);
+    let mut head = Sampled::new(n_labels, width, params, 1).with_sampler(sampler);
     let optimizer = match () {
         () if has("row") => Optimizer::row_adagrad(),
         () if has("sgd") => Optimizer::sgd(),
@@ -55,12 +59,16 @@ fn measure(threads: usize, n_labels: usize, what: &str) -> Result<(), StepError>
     };
     head.prepare(optimizer.moments());
     let mut input = Activations::default();
-    input.reshape(BATCH, WIDTH);
+    input.reshape(BATCH, width);
     let value = |i: usize| (i as u32).wrapping_mul(0x9e37_79b9) as f32 / 2f32.powi(31) - 1.0;
     input.values_mut().iter_mut().enumerate().for_each(|(i, to)| *to = value(i));
     let instances: Vec<u32> = (0..BATCH as u32).collect();
     let ptr: Vec<u32> = (0..=BATCH as u32).collect();
     let (mut scratch, mut gradient) = (SampledScratch::default(), Activations::default());
+    if has("hard") {
+        head.collect(HARD, &mut scratch);
+    }
+    let loss = if has("softmax") { Loss::Softmax } else { Loss::Bce };
     let mut times = Vec::new();
     let mut best = None;
     let began = Instant::now();
@@ -74,7 +82,7 @@ fn measure(threads: usize, n_labels: usize, what: &str) -> Result<(), StepError>
         let update = Update::new(Step { number, epoch: 0, seed: 1 }, rule, 1.0);
         let targets = Targets::new(&instances, &ptr, &labels);
         let start = Instant::now();
-        head.step(&input, targets, Loss::Bce, &update, Some(&mut gradient), &mut scratch)?;
+        head.step(&input, targets, loss, &update, Some(&mut gradient), &mut scratch)?;
         let time = 1e3 * start.elapsed().as_secs_f64();
         if times.iter().all(|&other| time < other) {
             best = Some(head.cost(&scratch));

@@ -82,13 +82,14 @@ impl Head for Dense {
         input: &Activations,
         targets: Targets<'_>,
         loss: Loss,
-        _: Mode,
+        mode: Mode,
         scratch: &mut DenseScratch,
     ) -> Result<f64, StepError> {
         assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
-        let DenseScratch { logits, losses, product, .. } = scratch;
+        let DenseScratch { logits, losses, product, tiled, .. } = scratch;
+        tiled.hardest.begin(mode, input.len());
         self.linear.forward(input, logits, product);
-        Ok(judge_rows(logits, targets, loss, &self.linear.output_blocks(), losses))
+        Ok(judge_rows(logits, targets, loss, &self.linear.output_blocks(), losses, &mut tiled.hardest))
     }
 
     fn backward(&self, gradient: &mut Activations, scratch: &mut DenseScratch) -> Result<(), StepError> {
@@ -121,6 +122,7 @@ impl Head for Dense {
             assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
             let (order, rows, precision) =
                 (self.linear.output_blocks(), self.linear.row_blocks(input.len()), self.linear.products);
+            tiled.hardest.begin(Mode::Train(update.at), input.len());
             let pass =
                 Pass { input, truth: Truth::of(targets), list: None, loss, precision, order, rows, tile: tiled::TILE };
             return Ok(pass.step(&mut self.linear, update, 0, gradient, &mut [], tiled));
@@ -133,6 +135,14 @@ impl Head for Dense {
             self.update(input, scratch, update)?;
         }
         Ok(value)
+    }
+
+    fn collect(&self, n: usize, scratch: &mut DenseScratch) {
+        scratch.tiled.hardest.collect(n);
+    }
+
+    fn collected<'s>(&self, scratch: &'s DenseScratch) -> &'s [u32] {
+        scratch.tiled.hardest.labels()
     }
 
     fn logits(

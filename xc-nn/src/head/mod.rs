@@ -23,6 +23,7 @@
 mod candidates;
 mod chosen;
 mod dense;
+mod hardest;
 pub mod sparse;
 mod tiled;
 
@@ -30,9 +31,10 @@ pub use candidates::{Sampled, SampledParams, SampledScratch};
 pub use dense::{Dense, DenseScratch};
 pub use sparse::Sparse;
 
-use crate::loss::Total;
+use crate::loss::{Stretch, Total};
 use crate::state::State;
 use crate::{Activations, Loss, Mode, StepCost, StepError, Targets, Update};
+use hardest::Hardest;
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
@@ -138,6 +140,24 @@ pub trait Head: State {
         StepCost::default()
     }
 
+    /// From now on each training step with this scratch leaves the `n` false labels of the largest logits of
+    /// each instance in it; 0: none. Nothing that is learned depends on it. Default: nothing is collected.
+    ///
+    /// *Cost*: a comparison for each logit of a step. *Memory*: 28 bytes for each of `batch x n`, at least half a
+    /// kilobyte an instance.
+    fn collect(&self, n: usize, scratch: &mut Self::Scratch) {
+        let _ = (n, scratch);
+    }
+
+    /// The false labels of the largest logits of the last training step, among those that it scored:
+    /// `batch x n`, best first, of equal logits the smaller label first, filled up with [`u32::MAX`] where
+    /// there are fewer. Logits count as they are, without what a loss takes away from them where a sampler
+    /// chose the labels. Empty if the head does not collect.
+    fn collected<'s>(&self, scratch: &'s Self::Scratch) -> &'s [u32] {
+        let _ = scratch;
+        &[]
+    }
+
     /// Logits of every label; one row per instance.
     ///
     /// # Errors
@@ -218,20 +238,24 @@ pub fn each_row<'s>(
 
 /// Replaces the logits of all labels by their gradients, each instance's sums in one order. Gives
 /// the mean loss.
-pub(crate) fn judge_rows(
+fn judge_rows(
     logits: &mut Activations,
     targets: Targets<'_>,
     loss: Loss,
     order: &Blocks,
     losses: &mut Vec<f64>,
+    hardest: &mut Hardest,
 ) -> f64 {
     let (n, n_labels) = (logits.len(), logits.width());
     losses.clear();
     losses.resize(n, 0.0);
     let rows = logits.values_mut().par_chunks_exact_mut(n_labels.max(1));
-    rows.zip(losses.par_iter_mut()).enumerate().for_each(|(i, (row, out))| {
-        *out = loss.of_blocks(row, order, targets.row(i), (1.0 / n as f64) as f32);
+    rows.zip(&mut *losses).zip(hardest.selections()).enumerate().for_each(|(i, ((row, out), selection))| {
+        let positives = targets.row(i);
+        selection.offer(row, Stretch { first: 0, positives, n_positives: positives.len() }, |label| label as u32);
+        *out = loss.of_blocks(row, order, positives, (1.0 / n as f64) as f32);
     });
+    hardest.finish();
     losses.iter().sum::<f64>() / n as f64
 }
 

@@ -9,6 +9,7 @@
 //! first: it computes the logits twice. Tiles lie within the leaves of the sums over labels, so the
 //! gradients have the bits that they have when the labels are worked on at once.
 
+use super::hardest::{Hardest, Selection};
 use super::{Ranked, RowRank, RowScratch, each_row};
 use crate::layer::column_sums;
 use crate::loss::{Corrections, Stretch, Total};
@@ -100,6 +101,8 @@ pub(super) struct TiledScratch {
     /// Logits of a tile, then their gradient.
     pub(super) logits: Activations,
     pub(super) product: Scratch,
+    /// Begun by who takes the step.
+    pub(super) hardest: Hardest,
     gathered: Vec<f32>,
     biases: Vec<f32>,
     totals: Vec<Total>,
@@ -145,6 +148,7 @@ impl Pass<'_> {
             gradient.values_mut().copy_from_slice(sum.total());
         }
         scratch.sum = sum;
+        scratch.hardest.finish();
         let loss = |i: usize| {
             let mut parts = scratch.leaf_losses.iter().skip(i).step_by(n);
             let total = scratch.totals.get(i).copied().unwrap_or(Total::EMPTY);
@@ -159,17 +163,19 @@ impl Pass<'_> {
     pub(super) fn loss(&self, weights: LabelWeights<'_>, scratch: &mut TiledScratch) -> f64 {
         let (n, n_labels) = (self.input.len(), self.order.n_items());
         self.logits(weights, 0..n_labels, scratch);
-        let TiledScratch { logits, losses, .. } = scratch;
+        let TiledScratch { logits, losses, hardest, .. } = scratch;
         losses.clear();
         losses.resize(n, 0.0);
         let scale = 1.0 / n as f32;
-        each_instance(logits, losses, |i, row, out| {
+        each_instance(logits, (&mut *losses, hardest.selections()), |i, row, (out, selection)| {
             let positives = self.truth.row(i);
+            self.offer(selection, row, Stretch { first: 0, positives, n_positives: positives.len() });
             *out = match self.list {
                 None => self.loss.of_blocks(row, &self.order, positives, scale),
                 Some(list) => of_chosen(self.loss, row, positives, list.corrections, scale),
             };
         });
+        hardest.finish();
         losses.iter().sum::<f64>() / n as f64
     }
 
@@ -211,7 +217,7 @@ impl Pass<'_> {
         for tile in (0..self.order.n_leaves()).flat_map(|leaf| pieces(self.order.leaf(leaf), self.tile)) {
             self.logits(weights, tile.clone(), scratch);
             let TiledScratch { logits, totals, .. } = &mut *scratch;
-            each_instance(logits, totals, |i, row, total| {
+            each_instance(logits, &mut *totals, |i, row, total| {
                 self.correct(i, tile.start, row);
                 total.add(self.loss, row);
             });
@@ -263,17 +269,27 @@ impl Pass<'_> {
 
     /// Adds the losses of a tile and replaces its logits by their gradient.
     fn judge(&self, first: usize, scratch: &mut TiledScratch) {
-        let TiledScratch { logits, totals, losses, .. } = scratch;
+        let TiledScratch { logits, totals, losses, hardest, .. } = scratch;
         let scale = 1.0 / self.input.len() as f32;
-        each_instance(logits, losses, |i, row, loss| {
-            self.correct(i, first, row);
+        each_instance(logits, (losses, hardest.selections()), |i, row, (loss, selection)| {
             let of = self.stretch(i, first, row.len());
+            self.offer(selection, row, of);
+            self.correct(i, first, row);
             let total = totals.get(i).copied().unwrap_or(Total::EMPTY);
             *loss += match self.corrections(first, row.len()) {
                 None => self.loss.gradient(row, of, total, scale),
                 Some(by) => self.loss.gradient_of_chosen(row, of, by, total, scale),
             };
         });
+    }
+
+    /// Offers logits that are not corrected.
+    fn offer(&self, selection: &mut Selection, row: &[f32], of: Stretch<'_>) {
+        let first = of.first as usize;
+        match self.list {
+            None => selection.offer(row, of, |at| (first + at) as u32),
+            Some(List { labels, .. }) => selection.offer(row, of, |at| labels[first + at]),
+        }
     }
 
     fn correct(&self, i: usize, first: usize, row: &mut [f32]) {
@@ -357,10 +373,13 @@ fn pieces(leaf: Range<usize>, tile: usize) -> impl Iterator<Item = Range<usize>>
 }
 
 /// Calls `work` with each row of logits and what is kept of its instance.
-fn each_instance<T: Send>(logits: &mut Activations, kept: &mut [T], work: impl Fn(usize, &mut [f32], &mut T) + Sync) {
+fn each_instance<K>(logits: &mut Activations, kept: K, work: impl Fn(usize, &mut [f32], K::Item) + Sync)
+where
+    K: IntoParallelIterator<Iter: IndexedParallelIterator>,
+{
     let width = logits.width();
     if width == 0 {
-        return kept.iter_mut().enumerate().for_each(|(i, kept)| work(i, &mut [], kept));
+        return kept.into_par_iter().enumerate().for_each(|(i, kept)| work(i, &mut [], kept));
     }
     let rows = logits.values_mut().par_chunks_exact_mut(width).zip(kept);
     rows.enumerate().for_each(|(i, (row, kept))| work(i, row, kept));

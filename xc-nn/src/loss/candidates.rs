@@ -47,7 +47,7 @@ impl Loss {
         if !matches!(self, Self::Softmax | Self::Nce) {
             return;
         }
-        for range in falses(of, logits.len()) {
+        for range in of.falses(logits.len()) {
             let (logits, log_q) = (&mut logits[range.clone()], &by.log_q[range]);
             vectorised(|| logits.iter_mut().zip(log_q).for_each(|(z, log_q)| *z -= log_q));
         }
@@ -72,7 +72,7 @@ impl Loss {
         match self {
             Self::Bce | Self::SquaredHinge | Self::Own(_) => {
                 let mut loss = 0.0;
-                for range in falses(of, logits.len()) {
+                for range in of.falses(logits.len()) {
                     let (logits, weight) = (&mut logits[range.clone()], &by.weight[range]);
                     loss += vectorised_loop(Weighted { loss: self, logits, weight, scale });
                 }
@@ -88,11 +88,14 @@ impl Loss {
     }
 }
 
-/// The stretches between true labels.
-fn falses(of: Stretch<'_>, len: usize) -> impl Iterator<Item = Range<usize>> + '_ {
-    let places = of.positives.iter().map(move |&j| (j - of.first) as usize);
-    let starts = std::iter::once(0).chain(places.clone().map(|j| j + 1));
-    starts.zip(places.chain([len])).map(|(start, end)| start..end).filter(|range| !range.is_empty())
+impl<'a> Stretch<'a> {
+    /// The places between true labels, of a stretch of `len` logits.
+    #[inline(always)]
+    pub(crate) fn falses(self, len: usize) -> impl Iterator<Item = Range<usize>> + 'a {
+        let places = self.positives.iter().map(move |&j| (j - self.first) as usize);
+        let starts = std::iter::once(0).chain(places.clone().map(|j| j + 1));
+        starts.zip(places.chain([len])).map(|(start, end)| start..end).filter(|range| !range.is_empty())
+    }
 }
 
 /// Turns logits of false labels into weighted gradients; gives their weighted loss.

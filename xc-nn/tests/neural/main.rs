@@ -4,6 +4,7 @@ mod candidates;
 mod examples;
 mod fused;
 mod gradients;
+mod hardest;
 mod reference;
 mod sampled;
 mod sparse;

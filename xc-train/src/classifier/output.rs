@@ -115,6 +115,18 @@ impl Head for Output {
         }
     }
 
+    fn collect(&self, n: usize, scratch: &mut OutputScratch) {
+        delegate!(self, scratch, inner, buffers => inner.collect(n, buffers));
+    }
+
+    fn collected<'s>(&self, scratch: &'s OutputScratch) -> &'s [u32] {
+        match self {
+            Output::Sparse(inner) => inner.collected(&scratch.sparse),
+            Output::Dense(inner) => inner.collected(&scratch.dense),
+            Output::Candidates(inner) => inner.collected(&scratch.candidates),
+        }
+    }
+
     fn logits(
         &self,
         input: &Activations,

@@ -211,6 +211,7 @@ impl Sampled {
         scratch.cost = StepCost::default();
         scratch.remembered.fill(targets);
         scratch.scope = Scope::All;
+        scratch.tiled.hardest.begin(mode, input.len());
         if let (Mode::Train(at), Some(sampler)) = (mode, &self.sampler) {
             let began = Instant::now();
             self.choose(&**sampler, at, input, targets, loss, scratch)?;
@@ -241,7 +242,7 @@ impl Sampled {
         loss: Loss,
         scratch: &mut SampledScratch,
     ) -> Result<(), StepError> {
-        let SampledScratch { scope, candidates, union, chosen, places, true_log_q, own, .. } = scratch;
+        let SampledScratch { scope, candidates, union, chosen, places, true_log_q, own, tiled, .. } = scratch;
         let vectors = DenseRows::new(input.values(), input.width());
         let queries = Queries { instances: targets.instances(), vectors, targets };
         let weights = Some(self.weights());
@@ -265,7 +266,7 @@ impl Sampled {
                     true_log_q.extend_from_slice(&of_one);
                 }
             }
-            own.fill(candidates, targets, true_log_q, loss);
+            own.fill(candidates, targets, true_log_q, loss, tiled.hardest.collects());
             return Ok(());
         }
         *scope = Scope::Shared;
@@ -306,14 +307,15 @@ impl Sampled {
         gradient: Option<&mut Activations>,
         scratch: &mut SampledScratch,
     ) -> f64 {
-        let SampledScratch { own, moved, cost, .. } = scratch;
+        let SampledScratch { own, moved, cost, tiled, .. } = scratch;
         let began = Instant::now();
         if loss.is_separable() {
             let value = own.learn(Scoring::Gradients(loss), &mut self.rows, input, by, gradient, moved);
+            own.collect(&mut tiled.hardest);
             cost.backward = began.elapsed();
             return value;
         }
-        let value = own.loss(self.rows.weights(), input, loss);
+        let value = own.loss(self.rows.weights(), input, loss, &mut tiled.hardest);
         cost.score = began.elapsed();
         if value.is_finite() {
             own.learn(Scoring::Done, &mut self.rows, input, by, gradient, moved);
@@ -384,7 +386,7 @@ impl Head for Sampled {
         self.begin(input, targets, loss, mode, scratch)?;
         let began = Instant::now();
         let value = match scratch.scope {
-            Scope::Own => scratch.own.loss(self.weights(), input, loss),
+            Scope::Own => scratch.own.loss(self.weights(), input, loss, &mut scratch.tiled.hardest),
             _ => pass!(self, input, loss, scratch, |pass, tiled, _moved| pass.loss(self.weights(), tiled)),
         };
         scratch.cost.score = began.elapsed();
@@ -481,6 +483,14 @@ impl Head for Sampled {
 
     fn cost(&self, scratch: &SampledScratch) -> StepCost {
         scratch.cost
+    }
+
+    fn collect(&self, n: usize, scratch: &mut SampledScratch) {
+        scratch.tiled.hardest.collect(n);
+    }
+
+    fn collected<'s>(&self, scratch: &'s SampledScratch) -> &'s [u32] {
+        scratch.tiled.hardest.labels()
     }
 
     fn logits(

@@ -9,11 +9,14 @@
 
 use super::pairs::{self, Part, Pass, Scoring, View};
 use super::rows::Rows;
+use crate::head::hardest::Hardest;
 use crate::head::tiled::{Table, of_chosen};
-use crate::loss::Corrections;
+use crate::loss::{Corrections, Stretch};
 use crate::sampler::{Candidates, LabelWeights};
 use crate::table::{self, Entries};
 use crate::{Activations, Loss, Targets, Update};
+use rayon::prelude::*;
+use std::ops::Range;
 
 /// The pairs of a step. Buffers only grow.
 #[derive(Default)]
@@ -30,6 +33,9 @@ pub(super) struct Own {
     truth: Vec<u32>,
     /// Logits, then their gradients, label after label.
     values: Vec<f32>,
+    /// Copies of the logits, which become gradients a block at a time where the loss adds up over labels;
+    /// empty if nobody collects.
+    logits: Vec<f32>,
     lists: Lists,
     leaves: Vec<usize>,
     /// Losses of leaves.
@@ -46,7 +52,7 @@ struct Judged {
     true_log_q: Vec<f32>,
 }
 
-/// What a softmax looks at, instance after instance.
+/// What a softmax looks at, and who collects labels: instance after instance.
 #[derive(Default)]
 struct Lists {
     values: Vec<f32>,
@@ -69,8 +75,15 @@ impl Judged {
 impl Own {
     /// Puts the candidates and the true labels of each instance together; a label that is true is
     /// no candidate. One list is every instance's. `true_log_q`: of the true labels, in the order
-    /// of the targets, where the loss wants to know.
-    pub(super) fn fill(&mut self, candidates: &Candidates, targets: Targets<'_>, true_log_q: &[f32], loss: Loss) {
+    /// of the targets, where the loss wants to know. `collects`: [`Own::collect`] follows the scoring.
+    pub(super) fn fill(
+        &mut self,
+        candidates: &Candidates,
+        targets: Targets<'_>,
+        true_log_q: &[f32],
+        loss: Loss,
+        collects: bool,
+    ) {
         self.ptr.clear();
         self.labels.clear();
         self.is_true.clear();
@@ -100,7 +113,13 @@ impl Own {
         self.values.resize(self.labels.len(), 0.0);
         self.by_label.fill(&self.ptr, &self.labels, &self.values);
         pairs::cut(self.by_label.by_row(), targets.len(), &mut self.leaves);
-        if loss.is_separable() { self.sort() } else { self.lists.fill(&self.ptr, &self.is_true) }
+        if loss.is_separable() {
+            self.sort();
+        }
+        if collects || !loss.is_separable() {
+            self.lists.fill(&self.ptr, &self.is_true);
+        }
+        self.logits.resize(if collects && loss.is_separable() { self.labels.len() } else { 0 }, 0.0);
     }
 
     fn push(&mut self, label: u32, is_true: bool, of: [f32; 3]) {
@@ -131,18 +150,35 @@ impl Own {
     }
 
     /// Logits, loss, and the gradient of the logits. Gives the mean loss.
-    pub(super) fn loss(&mut self, weights: LabelWeights<'_>, input: &Activations, loss: Loss) -> f64 {
+    pub(super) fn loss(
+        &mut self,
+        weights: LabelWeights<'_>,
+        input: &Activations,
+        loss: Loss,
+        hardest: &mut Hardest,
+    ) -> f64 {
         let view = View::Read(weights);
         if loss.is_separable() {
-            return self.pass(Scoring::Gradients(loss), view, input, None, None, &mut []);
+            let value = self.pass(Scoring::Gradients(loss), view, input, None, None, &mut []);
+            self.collect(hardest);
+            return value;
         }
         self.pass(Scoring::Logits, view, input, None, None, &mut []);
-        let Self { lists, by_label, values, ptr, judged, .. } = self;
-        lists.values.resize(values.len(), 0.0);
-        by_label.places().zip(&*values).for_each(|(place, &logit)| lists.values[place] = logit);
+        let Self { lists, by_label, values, ptr, judged, labels, .. } = self;
+        lists.take(by_label, values);
+        lists.offer(ptr, labels, hardest);
         let total = lists.judge(loss, ptr, judged.corrections());
         values.iter_mut().zip(by_label.places()).for_each(|(to, place)| *to = lists.values[place]);
         total
+    }
+
+    /// Collects labels of the logits that were kept, where the loss adds up over labels.
+    pub(super) fn collect(&mut self, hardest: &mut Hardest) {
+        if hardest.collects() {
+            let Self { lists, by_label, logits, ptr, labels, .. } = self;
+            lists.take(by_label, logits);
+            lists.offer(ptr, labels, hardest);
+        }
     }
 
     /// Gradient with respect to the input.
@@ -185,7 +221,7 @@ impl Own {
         gradient: Option<&mut Activations>,
         moved: &mut [f32],
     ) -> f64 {
-        let Self { by_label, sorted, truth, leaves, losses, sums, values, .. } = self;
+        let Self { by_label, sorted, truth, leaves, losses, sums, values, logits, .. } = self;
         let (n, width, n_leaves) = (self.ptr.len() - 1, view.width(), leaves.len() - 1);
         let vector = if gradient.is_some() { n * width } else { 0 };
         losses.clear();
@@ -193,7 +229,9 @@ impl Own {
         sums.resize(sums.len().max(n_leaves * vector), 0.0);
         let (pairs, corrections) = (by_label.by_row(), sorted.corrections());
         let pass = Pass { pairs, leaves, n, width, input, truth, corrections, scoring, update };
-        pass.run(Part { view, values, sums: &mut sums[..n_leaves * vector], losses, moved });
+        // Later passes have no logits.
+        let logits: &mut [f32] = if matches!(scoring, Scoring::Gradients(_)) { logits } else { &mut [] };
+        pass.run(Part { view, values, logits, sums: &mut sums[..n_leaves * vector], losses, moved });
         if let Some(gradient) = gradient {
             gradient.reshape(n, width);
             gradient.values_mut().copy_from_slice(&sums[..vector]);
@@ -214,19 +252,42 @@ impl Lists {
         }
     }
 
+    /// Takes logits that lie label after label.
+    fn take(&mut self, by_label: &Entries, logits: &[f32]) {
+        self.values.resize(logits.len(), 0.0);
+        by_label.places().zip(logits).for_each(|(place, &logit)| self.values[place] = logit);
+    }
+
+    /// Offers the logits of each instance.
+    fn offer(&self, ptr: &[u32], labels: &[u32], hardest: &mut Hardest) {
+        if !hardest.collects() {
+            return;
+        }
+        hardest.selections().par_iter_mut().enumerate().for_each(|(i, selection)| {
+            let (pairs, positives) = (range(ptr, i), &self.truth[range(&self.truth_ptr, i)]);
+            let (logits, labels) = (&self.values[pairs.clone()], &labels[pairs]);
+            selection.offer(logits, Stretch { first: 0, positives, n_positives: positives.len() }, |at| labels[at]);
+        });
+        hardest.finish();
+    }
+
     /// Replaces logits by their gradients. Gives the mean loss.
     fn judge(&mut self, loss: Loss, ptr: &[u32], by: Corrections<'_>) -> f64 {
         let Self { values, truth_ptr, truth, losses } = self;
         let n = ptr.len() - 1;
         losses.clear();
         losses.resize(n, 0.0);
-        let range = |ptr: &[u32], i: usize| ptr[i] as usize..ptr[i + 1] as usize;
         each_list(values, ptr, losses, &|i, row, out| {
             let by = by.part(range(ptr, i));
             *out = of_chosen(loss, row, &truth[range(truth_ptr, i)], by, 1.0 / n as f32);
         });
         losses.iter().sum::<f64>() / n as f64
     }
+}
+
+/// Where the pairs of an instance lie.
+fn range(ptr: &[u32], i: usize) -> Range<usize> {
+    ptr[i] as usize..ptr[i + 1] as usize
 }
 
 /// Calls `work` with the values of each list and what is kept of it.

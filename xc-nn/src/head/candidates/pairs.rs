@@ -145,6 +145,8 @@ pub(super) struct Part<'a> {
     pub(super) view: View<'a>,
     /// Logits of the pairs, or their gradients.
     pub(super) values: &'a mut [f32],
+    /// Gets the logits where gradients replace them; empty if nobody wants to know.
+    pub(super) logits: &'a mut [f32],
     /// Gradients of the input, one a leaf; empty if nobody wants to know. The first gets the sum.
     pub(super) sums: &'a mut [f32],
     /// Loss of each leaf.
@@ -162,10 +164,10 @@ impl Pass<'_> {
     fn leaves(self, leaves: Range<usize>, part: Part<'_>) {
         let (start, end) = (self.leaves[leaves.start], self.leaves[leaves.end]);
         if leaves.len() == 1 {
-            let Part { view, values, sums: sum, losses, moved } = part;
+            let Part { view, values, logits, sums: sum, losses, moved } = part;
             sum.fill(0.0);
             let first = (start, self.pairs.ptr[start] as usize);
-            let leaf = Leaf { pass: self, view, first, end, values, sum, moved, buffers: Buffers::default() };
+            let leaf = Leaf { pass: self, view, first, end, values, logits, sum, moved, buffers: Buffers::default() };
             losses[0] = leaf.run();
             return;
         }
@@ -173,12 +175,21 @@ impl Pass<'_> {
         let middle = self.leaves[leaves.start + half];
         let vector = part.sums.len() / leaves.len();
         let (view, view_b) = part.view.split(self.pairs.rows.get(middle).copied());
-        let (values, values_b) = part.values.split_at_mut(self.pairs.range_of(start..middle).len());
+        let n_pairs = self.pairs.range_of(start..middle).len();
+        let (values, values_b) = part.values.split_at_mut(n_pairs);
+        let (logits, logits_b) = part.logits.split_at_mut(n_pairs.min(part.logits.len()));
         let (sums, sums_b) = part.sums.split_at_mut(half * vector);
         let (losses, losses_b) = part.losses.split_at_mut(half);
         let (moved, moved_b) = part.moved.split_at_mut((middle - start).min(part.moved.len()));
-        let low = Part { view, values, sums: &mut *sums, losses, moved };
-        let high = Part { view: view_b, values: values_b, sums: &mut *sums_b, losses: losses_b, moved: moved_b };
+        let low = Part { view, values, logits, sums: &mut *sums, losses, moved };
+        let high = Part {
+            view: view_b,
+            values: values_b,
+            logits: logits_b,
+            sums: &mut *sums_b,
+            losses: losses_b,
+            moved: moved_b,
+        };
         rayon::join(
             || self.leaves(leaves.start..leaves.start + half, low),
             || self.leaves(leaves.start + half..leaves.end, high),
@@ -196,6 +207,7 @@ struct Leaf<'a> {
     /// Where its labels end.
     end: usize,
     values: &'a mut [f32],
+    logits: &'a mut [f32],
     sum: &'a mut [f32],
     moved: &'a mut [f32],
     buffers: Buffers,
@@ -220,6 +232,10 @@ impl Leaf<'_> {
                 vectorised_loop(Score(&mut self, start..end));
             }
             if let Scoring::Gradients(by) = scoring {
+                if !self.logits.is_empty() {
+                    let places = self.places(start..end);
+                    self.logits[places.clone()].copy_from_slice(&self.values[places]);
+                }
                 loss += self.judge(start..end, by);
             }
             if update.is_some() || !self.sum.is_empty() {

@@ -37,6 +37,7 @@ pub use rank::{OneScratch, as_read};
 pub use screening::Screening;
 
 use super::chosen::{Chosen, Remembered};
+use super::hardest::Hardest;
 use super::{Head, Ranked};
 use crate::sampler::{Candidates, Queries, Sampler};
 use crate::{Activations, Init, Loss, Mode, Parameter, Step, StepError, Targets, Update};
@@ -110,6 +111,7 @@ pub struct SparseScratch {
     candidates: Candidates,
     sampled: Sampled,
     ranks: RankScratch,
+    hardest: Hardest,
 }
 
 /// The batch of a step whose outputs a sampler chose, and these outputs.
@@ -281,6 +283,7 @@ impl Sparse {
         assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
         assert!(input.width() == self.width(), "width {}, expected {}", input.width(), self.width());
         scratch.n_instances = input.len();
+        scratch.hardest.begin(mode, input.len());
         scratch.lines.fill(input.values(), input.len(), input.width());
         scratch.fill_positives(targets);
         scratch.active.resize_with(scratch.lines.n_blocks(), Active::default);
@@ -397,6 +400,7 @@ impl Head for Sparse {
             value += self.next_tile(&mut tiles, loss, &totals, true, scratch);
         }
         self.take_few(input, true, scratch);
+        scratch.hardest.finish();
         Ok(value)
     }
 
@@ -451,12 +455,22 @@ impl Head for Sparse {
                 scratch.active.iter_mut().for_each(Active::clear);
             }
         }
+        scratch.hardest.finish();
         if let Some(gradient) = gradient {
             self.backward(gradient, scratch)?;
         }
         self.rewire(update.at);
         self.tell_sampler(update.at, input, scratch)?;
         Ok(value)
+    }
+
+    fn collect(&self, n: usize, scratch: &mut SparseScratch) {
+        scratch.hardest.collect(n);
+    }
+
+    /// Of a step that screens, among the outputs that are scored in full.
+    fn collected<'s>(&self, scratch: &'s SparseScratch) -> &'s [u32] {
+        scratch.hardest.labels()
     }
 
     fn logits(

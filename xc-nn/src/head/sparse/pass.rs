@@ -5,6 +5,7 @@ use super::rank::{BlockTotals, NONE};
 use super::tiles::{Correction, Tile};
 use super::weights::Weights;
 use super::{Sparse, SparseScratch};
+use crate::head::hardest::Selection;
 use crate::loss::Shares;
 use crate::{Activations, Loss};
 use rayon::prelude::*;
@@ -32,16 +33,18 @@ impl Sparse {
         screens: bool,
         scratch: &mut SparseScratch,
     ) -> f64 {
-        let SparseScratch { lines, bytes, screened, n_seen, gradient, positives, active, n_instances, .. } = scratch;
+        let SparseScratch { lines, bytes, screened, n_seen, gradient, positives, active, n_instances, hardest, .. } =
+            scratch;
         let (lines, width) = (&*lines, self.connections.n_inputs());
         let scale = 1.0 / *n_instances as f32;
         let gradient: &mut [Sums] = if backward { gradient } else { &mut [] };
         // With nothing to add to, every block gets an empty part.
         let mut parts: Vec<&mut [Sums]> = gradient.chunks_mut(width.max(1)).collect();
         parts.resize_with(lines.n_blocks(), Default::default);
-        let blocks = active.iter_mut().zip(&*positives).zip(parts).enumerate();
+        let selections = hardest.selections().chunks_mut(LANES);
+        let blocks = active.iter_mut().zip(&*positives).zip(parts).zip(selections).enumerate();
         let mut tasks: Vec<Task<'_>> = blocks
-            .map(|(block, ((active, positives), gradient))| Task {
+            .map(|(block, (((active, positives), gradient), selections))| Task {
                 lines: lines.block(block),
                 lanes: valid(lines.lanes(block)),
                 loss,
@@ -51,6 +54,7 @@ impl Sparse {
                 active,
                 gradient: backward.then_some(gradient),
                 waiting: VecDeque::with_capacity(BEHIND),
+                collecting: Collecting::new(selections),
                 n_seen: 0,
                 total: 0.0,
             })
@@ -103,7 +107,8 @@ impl Sparse {
             // Nearly always nothing is true and all is below the margin: then there is nothing more
             // to do.
             let is_false = positive == [0; 2];
-            let bar = if is_false { tasks[0].loss.margin() } else { f32::NEG_INFINITY };
+            let margin = if is_false { tasks[0].loss.margin() } else { f32::NEG_INFINITY };
+            let bar = tasks.iter().fold(margin, |bar, task| bar.min(task.collecting.bar));
             let bounds = [self.bias.values()[output], bar];
             let above = match tasks {
                 [a, b] => {
@@ -114,7 +119,7 @@ impl Sparse {
                 _ => [kernels.forward_above(tasks[0].lines, inputs, weights, ahead, bounds, &mut sums[0]), 0],
             };
             for (which, task) in tasks.iter_mut().enumerate() {
-                if above[which] & task.lanes != 0 {
+                if above[which] & task.lanes != 0 && task.offer(output, positive[which], margin, &sums[which]) {
                     self.judge(tile, at, all_inputs, inputs, task, positive[which], &mut sums[which]);
                 }
             }
@@ -154,11 +159,12 @@ impl Sparse {
                     continue;
                 }
                 task.n_seen += usize::from(is_seen);
-                let bar = if positive == 0 { task.loss.margin() } else { f32::NEG_INFINITY };
+                let margin = if positive == 0 { task.loss.margin() } else { f32::NEG_INFINITY };
+                let bar = margin.min(task.collecting.bar);
                 let bounds = [self.bias.values()[output], bar];
                 let weights = weights.row(range.clone());
                 let above = kernels.forward_above(task.lines, inputs, weights, &[], bounds, &mut sums);
-                if above & task.lanes != 0 {
+                if above & task.lanes != 0 && task.offer(output, positive, margin, &sums) {
                     self.judge(tile, at, all_inputs, inputs, task, positive, &mut sums);
                 }
             }
@@ -324,13 +330,73 @@ struct Task<'a> {
     gradient: Option<&'a mut [Sums]>,
     /// Entries whose gradients have been asked for and are added a little later, in their order.
     waiting: VecDeque<usize>,
+    collecting: Collecting<'a>,
     /// Outputs that screening found worth a full score.
     n_seen: usize,
     /// Losses so far.
     total: f64,
 }
 
+/// The best false labels of a block's instances.
+struct Collecting<'a> {
+    /// One an instance; empty if nobody collects.
+    selections: &'a mut [Selection],
+    /// What the logit of each lane has to reach.
+    thresholds: [f32; LANES],
+    /// At or below it no lane is of interest; infinite if nobody collects.
+    bar: f32,
+}
+
+impl<'a> Collecting<'a> {
+    fn new(selections: &'a mut [Selection]) -> Self {
+        let collects = selections.first().is_some_and(Selection::collects);
+        let selections = if collects { selections } else { &mut [] };
+        let mut out = Self { selections, thresholds: [f32::INFINITY; LANES], bar: f32::INFINITY };
+        if collects {
+            let each = out.selections.iter().map(Selection::threshold);
+            out.thresholds.iter_mut().zip(each).for_each(|(to, threshold)| *to = threshold);
+            out.set_bar();
+        }
+        out
+    }
+
+    fn set_bar(&mut self) {
+        let least = self.thresholds.iter().fold(f32::INFINITY, |least, &threshold| least.min(threshold));
+        // A sum at the bar counts as below it.
+        self.bar = least.next_down();
+    }
+
+    /// Offers the logits of an output, which is false of all lanes but some.
+    #[inline(always)]
+    fn offer(&mut self, output: usize, positive: u32, sums: &Sums) {
+        let logits = sums.as_flattened();
+        let may_keep = |any: bool, (z, threshold): (&f32, &f32)| any | (z >= threshold);
+        if !logits.iter().zip(&self.thresholds).fold(false, may_keep) {
+            return;
+        }
+        for (lane, selection) in self.selections.iter_mut().enumerate() {
+            if positive >> lane & 1 == 0 && logits[lane] >= self.thresholds[lane] {
+                selection.push(output as u32, logits[lane]);
+                self.thresholds[lane] = selection.threshold();
+            }
+        }
+        self.set_bar();
+    }
+}
+
 impl Task<'_> {
+    /// Offers the logits of an output to who collects. Gives whether a lane is above the margin: the loss is
+    /// not asked about others.
+    #[inline(always)]
+    fn offer(&mut self, output: usize, positive: u32, margin: f32, sums: &Sums) -> bool {
+        if self.collecting.selections.is_empty() {
+            return true;
+        }
+        self.collecting.offer(output, positive, sums);
+        let is_above = |lane: usize, z: f32| self.lanes >> lane & 1 == 1 && (z > margin || z.is_nan());
+        margin == f32::NEG_INFINITY || sums.as_flattened().iter().enumerate().any(|(lane, &z)| is_above(lane, z))
+    }
+
     /// Replaces the logits by `scale` times their gradient and adds their losses. Gives the lanes
     /// whose gradient is not 0.
     fn judge(&mut self, of: Correction, sums: &mut Sums, positive: u32) -> u32 {
