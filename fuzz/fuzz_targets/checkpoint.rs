@@ -63,6 +63,7 @@ fn train(folder: &Path, observer: &dyn Observer) -> (Classifier, Result<Summary,
             every: Some(1000),
             after: std::time::Duration::ZERO,
         }),
+        hard: None,
         observer,
     };
     let outcome = model.train(&mut trainer, &train, Some(&validation));

@@ -38,6 +38,8 @@
 mod activations;
 mod batch;
 pub mod encoder;
+#[cfg(feature = "train")]
+mod hard_labels;
 pub mod head;
 pub mod label_rows;
 mod layer;
@@ -59,6 +61,8 @@ pub mod trainer;
 pub use activations::{Activation, Activations, Mode};
 pub use batch::{Batch, Examples, ExamplesError, Targets};
 pub use encoder::Encoder;
+#[cfg(feature = "train")]
+pub use hard_labels::HardLabels;
 pub use head::Head;
 pub use layer::Named;
 pub use loss::Loss;

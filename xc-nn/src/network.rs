@@ -198,6 +198,18 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
         self.head.rank(vectors, loss.map(|loss| (batch.targets(), loss)), k, head, out)
     }
 
+    /// As [`Head::collect`].
+    #[cfg(feature = "train")]
+    pub(crate) fn collect(&self, n: usize, scratch: &mut Scratch<E, H>) {
+        self.head.collect(n, &mut scratch.head);
+    }
+
+    /// As [`Head::collected`].
+    #[cfg(feature = "train")]
+    pub(crate) fn collected<'s>(&self, scratch: &'s Scratch<E, H>) -> &'s [u32] {
+        self.head.collected(&scratch.head)
+    }
+
     /// Every parameter with its name, always in the same order.
     pub fn parameters(&self) -> Vec<Named<&Parameter>> {
         self.encoder.parameters().into_iter().chain(self.head.parameters()).collect()

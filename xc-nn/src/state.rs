@@ -147,7 +147,7 @@ pub enum Role {
 /// What an array is: all of it but its elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice<'a> {
-    /// Unique in its network: `head.weights`, `head.weights.m0`. None begins with `best.`.
+    /// Unique in its network: `head.weights`, `head.weights.m0`. None begins with `best.` or is `hard_labels`.
     pub name: &'a str,
     /// What it is for.
     pub role: Role,

@@ -4,16 +4,19 @@
 //!   CHECKPOINT/PART/      a container of kind "checkpoint", exchanged in one step at each save
 //!     position            where training stands (in config.json)
 //!     NAME, NAME.m0, ...  each array of the network; best.NAME the values of the best state so far
+//!     hard_labels         what was collected so far, if anything is
 //! ```
 
-use super::{CheckpointAt, exact};
+use super::{CheckpointAt, TrainError, exact};
 use crate::state::{Arrays, Role, Slice, Snapshot, StateError};
-use crate::{Encoder, Head, Network};
+use crate::{Encoder, HardLabels, Head, Network};
 use serde::{Deserialize, Serialize};
-use xc_sparse::store::{CHECKPOINT_KIND, CheckpointError, Container};
+use xc_sparse::store::{ArrayRef, CHECKPOINT_KIND, CheckpointError, Container};
 
 /// Before the names of the best state's arrays.
 const BEST: &str = "best.";
+/// The table of [`HardLabels`] as it is stored.
+const HARD: &str = "hard_labels";
 
 /// The position of a training run: everything that the coming steps depend on, apart from the parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -81,18 +84,19 @@ impl Arrays for Stored<'_> {
 }
 
 impl CheckpointAt<'_> {
-    /// Overwrites the network by the saved state, if there is one; gives the position and the
+    /// Overwrites the network and the hard labels by the saved state, if there is one; gives the position and the
     /// values of the best state. Epochs have `n_batches` batches.
     pub(super) fn load<E: Encoder, H: Head<Input = E::Output>>(
         &self,
         network: &mut Network<E, H>,
         n_batches: u64,
-    ) -> Result<Option<(Position, Option<Snapshot>)>, CheckpointError> {
+        hard: Option<&mut HardLabels>,
+    ) -> Result<Option<(Position, Option<Snapshot>)>, TrainError> {
         let Some(container) = self.checkpoint.part(&self.part)? else { return Ok(None) };
         let damaged = |what: String| CheckpointError::Damaged { path: container.folder().to_owned(), what };
-        let position: Position = container.parameter("position")?;
+        let position: Position = container.parameter("position").map_err(CheckpointError::from)?;
         if !position.is_possible(n_batches) {
-            return Err(damaged(format!("{position:?} is no position of epochs of {n_batches} batches")));
+            return Err(damaged(format!("{position:?} is no position of epochs of {n_batches} batches")).into());
         }
         // The best state goes through the network, so that it is looked at as closely as the last
         // one.
@@ -103,6 +107,14 @@ impl CheckpointAt<'_> {
             best.take(&network.parts(), &[Role::Answer]).map_err(|e| damaged(said(&e)))?;
         }
         read(&container, "", network)?;
+        if let Some(hard) = hard {
+            let array = container.array_shaped::<u32>(HARD, &hard.shape());
+            let array = array.map_err(|e| damaged(said(&StateError::new(HARD, e))))?;
+            let n_labels = network.head().labels().end;
+            if let Some(label) = hard.restore(&array, n_labels).map_err(TrainError::HardLabels)? {
+                return Err(damaged(format!("array {HARD}: label {label}, expected one below {n_labels}")).into());
+            }
+        }
         Ok(Some((position, best)))
     }
 
@@ -112,6 +124,25 @@ impl CheckpointAt<'_> {
         network: &Network<E, H>,
         position: &Position,
         best: Option<&Snapshot>,
+        hard: Option<&HardLabels>,
+    ) -> Result<(), TrainError> {
+        match hard {
+            None => self.write(network, position, best, None)?,
+            Some(hard) => {
+                let write =
+                    |table: &[u32]| self.write(network, position, best, Some(ArrayRef::new(table, &hard.shape())));
+                hard.read(write).map_err(TrainError::HardLabels)??;
+            }
+        }
+        Ok(())
+    }
+
+    fn write<E: Encoder, H: Head<Input = E::Output>>(
+        &self,
+        network: &Network<E, H>,
+        position: &Position,
+        best: Option<&Snapshot>,
+        hard: Option<ArrayRef<'_>>,
     ) -> Result<(), CheckpointError> {
         let position = serde_json::to_value(position).unwrap_or_else(|e| panic!("a position is plain numbers: {e}"));
         self.checkpoint.save(&self.part, CHECKPOINT_KIND, |writer| {
@@ -131,6 +162,9 @@ impl CheckpointAt<'_> {
             visited.map_err(damaged)?;
             for (name, _, array) in best.iter().flat_map(|best| best.arrays()) {
                 writer.add(&format!("{BEST}{name}"), array)?;
+            }
+            if let Some(hard) = hard {
+                writer.add(HARD, hard)?;
             }
             Ok(())
         })

@@ -30,6 +30,10 @@ impl Trainer<'_> {
         key.settings(&self.params);
         key.settings(&(self.loss, self.optimizer, self.schedule.settings()));
         key.settings(model);
+        // What is learned does not depend on it, but what the checkpoint holds.
+        if let Some(hard) = &self.hard {
+            key.settings(&("hard labels", hard.n()));
+        }
         for sample in std::iter::once(train).chain(validation) {
             let examples = sample.examples();
             key.bytes(bytemuck::cast_slice(sample.rows()));

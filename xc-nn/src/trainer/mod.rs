@@ -28,8 +28,11 @@ pub use params::{CheckpointAt, Keep, ParamsError, TrainParams};
 pub use subset::Subset;
 
 use crate::state::{Role, Snapshot, StateError};
-use crate::{Encoder, Head, Loss, Network, Optimizer, Rule, Schedule, Scratch, Step, StepError, StepParams};
+use crate::{
+    Encoder, HardLabels, Head, Loss, Network, Optimizer, Rule, Schedule, Scratch, Step, StepError, StepParams,
+};
 use checkpoint::{Best, Position};
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use subset::{Prefetch, order};
@@ -89,6 +92,9 @@ pub enum TrainError {
         /// Why there are none.
         source: PropensityError,
     },
+    /// The table of hard labels cannot be written or read.
+    #[error("hard labels")]
+    HardLabels(#[source] io::Error),
 }
 
 /// The result of a training run other than the network.
@@ -118,6 +124,10 @@ pub struct Trainer<'a> {
     pub params: TrainParams,
     /// Where and how often the state is saved; training continues from an existing state.
     pub checkpoint: Option<CheckpointAt<'a>>,
+    /// Takes what the head [collects](Head::collect) in each step, if it is given: an empty table for all rows
+    /// of the examples and all epochs. A training that is resumed gives it what it held; epochs that early
+    /// stopping spared stay empty.
+    pub hard: Option<&'a mut HardLabels>,
     /// The observer of the training.
     pub observer: &'a dyn Observer,
 }
@@ -133,7 +143,8 @@ impl Trainer<'_> {
     /// See [`TrainError`]. After an error the network is only partly trained.
     ///
     /// # Panics
-    /// If features or targets do not have the network's widths.
+    /// If features or targets do not have the network's widths, or the table of hard labels is of other numbers
+    /// of rows or epochs.
     pub fn train<E: Encoder, H: Head<Input = E::Output>>(
         &mut self,
         network: &mut Network<E, H>,
@@ -148,6 +159,10 @@ impl Trainer<'_> {
             let (got, labels) = (subset.examples().targets().n_labels(), network.head().labels());
             assert!(labels.end as usize <= got, "targets of {got} labels for a head of {labels:?}");
         }
+        if let Some(hard) = &self.hard {
+            let (got, expected) = ((hard.n_instances(), hard.n_epochs()), (train.examples().len(), self.params.epochs));
+            assert!(got == expected, "hard labels of (instances, epochs) {got:?}, expected {expected:?}");
+        }
         let monitor = self.params.monitor;
         let metrics =
             ValidationParams::new(monitor, train).map_err(|source| TrainError::Monitor { monitor, source })?;
@@ -155,6 +170,7 @@ impl Trainer<'_> {
         let (encoder, head) = self.rules(1.0);
         network.prepare(encoder.optimizer, head.optimizer);
         let mut run = Run::new(train.len().div_ceil(self.params.batch_size) as u64);
+        network.collect(self.hard.as_ref().map_or(0, |hard| hard.n()), &mut run.scratch);
         self.resume(&mut run, network)?;
         while run.position.epoch < self.params.epochs && !run.position.stopped {
             self.epoch(&mut run, network, train, validation)?;
@@ -174,7 +190,7 @@ impl Trainer<'_> {
         network: &mut Network<E, H>,
     ) -> Result<(), TrainError> {
         let Some(at) = &self.checkpoint else { return Ok(()) };
-        if let Some((position, best)) = at.load(network, run.n_batches)? {
+        if let Some((position, best)) = at.load(network, run.n_batches, self.hard.as_deref_mut())? {
             self.schedule.restore(&position.schedule);
             self.observer.event(Event::Resumed { epoch: position.epoch, step: position.step });
             (run.saved, run.position, run.best) = (Some(position.step), position, best);
@@ -208,6 +224,9 @@ impl Trainer<'_> {
                 let loss = network.step(&batch, self.loss, &step, &mut run.scratch)?;
                 if !loss.is_finite() {
                     return Err(self.not_finite(run, loss));
+                }
+                if let Some(hard) = &mut self.hard {
+                    collect(hard, epoch, batch.instances(), network.collected(&run.scratch))?;
                 }
                 run.advance(loss, batch.len());
                 batches.recycle(batch);
@@ -300,7 +319,7 @@ impl Trainer<'_> {
         }
         run.position.schedule = self.schedule.state();
         self.observer.event(Event::Saving { step: run.position.step });
-        at.save(network, &run.position, run.best.as_ref())?;
+        at.save(network, &run.position, run.best.as_ref(), self.hard.as_deref())?;
         (run.saved, run.last_save) = (Some(run.position.step), Instant::now());
         self.observer.event(Event::Saved { step: run.position.step, folder: at.checkpoint.path() });
         Ok(())
@@ -311,6 +330,14 @@ impl Trainer<'_> {
         let checkpoint = at.map(|(at, step)| (at.checkpoint.path().to_owned(), step));
         TrainError::NotFinite { step: run.position.step, epoch: run.position.epoch, loss, checkpoint }
     }
+}
+
+/// Keeps what a step collected.
+fn collect(hard: &mut HardLabels, epoch: u32, instances: &[u32], collected: &[u32]) -> Result<(), TrainError> {
+    if collected.len() != instances.len() * hard.n() {
+        return Err(StepError::new("head", "it does not collect hard labels").into());
+    }
+    hard.put(epoch, instances, collected).map_err(TrainError::HardLabels)
 }
 
 /// What changes while training runs.

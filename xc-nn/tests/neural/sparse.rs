@@ -309,6 +309,7 @@ fn run(
         schedule: &mut Constant,
         params: train_params(batch_size),
         checkpoint,
+        hard: None,
         observer,
     };
     let mut network = network.clone();

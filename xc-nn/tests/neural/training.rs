@@ -13,7 +13,7 @@ use xc_nn::trainer::{
     CHECKPOINT, CheckpointAt, EarlyStopping, Event, Keep, Monitor, Observer, PatienceFrom, STATE, Silent, Subset,
     TrainError, ValidationParams, evaluate,
 };
-use xc_nn::{Activation, Examples, Loss, Network, Optimizer, Rows, TrainParams, Trainer};
+use xc_nn::{Activation, Examples, HardLabels, Loss, Network, Optimizer, Rows, TrainParams, Trainer};
 use xc_sparse::Cancel;
 use xc_sparse::store::{ArrayRef, CheckpointError, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows};
@@ -65,11 +65,20 @@ fn values(network: &Network<Stack<Bag>, Dense>) -> Vec<u32> {
 
 fn trainer<'a>(params: TrainParams, schedule: &'a mut HalveOnPlateau, observer: &'a dyn Observer) -> Trainer<'a> {
     let optimizer = Optimizer::adam().with_weight_decay(0.01);
-    Trainer { loss: Loss::Bce, optimizer, schedule, params, checkpoint: None, observer }
+    Trainer { loss: Loss::Bce, optimizer, schedule, params, checkpoint: None, hard: None, observer }
 }
 
 /// Trains with a checkpoint under `folder`.
 fn run(folder: &Path, params: TrainParams, observer: &dyn Observer) -> Result<Vec<u32>, TrainError> {
+    run_collecting(folder, params, observer, None)
+}
+
+fn run_collecting(
+    folder: &Path,
+    params: TrainParams,
+    observer: &dyn Observer,
+    hard: Option<&mut HardLabels>,
+) -> Result<Vec<u32>, TrainError> {
     let data = Data::new();
     let (train, validation) = Subset::split(data.examples(), 0.2, 1);
     let mut schedule = HalveOnPlateau::new(1);
@@ -77,7 +86,7 @@ fn run(folder: &Path, params: TrainParams, observer: &dyn Observer) -> Result<Ve
     let place = CheckpointFolder::claim(&folder.join("checkpoint"), CHECKPOINT)?;
     #[expect(clippy::needless_late_init, reason = "the trainer borrows it, so it lives longer")]
     let checkpoint;
-    let mut trainer = trainer(params, &mut schedule, observer);
+    let mut trainer = Trainer { hard, ..trainer(params, &mut schedule, observer) };
     checkpoint = place.begin(trainer.key(CHECKPOINT, &"24, 16", &train, Some(&validation)))?;
     let part = STATE.to_owned();
     trainer.checkpoint = Some(CheckpointAt { checkpoint: &checkpoint, part, every: Some(3), after: Duration::ZERO });
@@ -279,6 +288,84 @@ fn a_checkpoint_whose_content_cannot_be_is_refused_although_its_hashes_hold() {
 }
 
 #[test]
+fn hard_labels_are_the_same_after_interruptions_and_change_nothing() {
+    let (base, data) = (tempfile::tempdir().unwrap(), Data::new());
+    let params = TrainParams { epochs: 2, ..params() };
+    let expected = run(&base.path().join("without"), params.clone(), &Silent).unwrap();
+    let table = |place| HardLabels::new(N, 2, 3, place).unwrap();
+    let mut whole = table(None);
+    let got = run_collecting(&base.path().join("whole"), params.clone(), &Silent, Some(&mut whole)).unwrap();
+    assert!(got == expected, "collecting changed what is learned");
+    let (folder, file) = (base.path().join("parts"), tempfile::tempdir().unwrap());
+    let parts = 'steps: loop {
+        // In memory and in a file by turns.
+        for place in [None, Some(file.path())] {
+            let mut hard = table(place);
+            let stop = CancelAfter(1, Mutex::default());
+            match run_collecting(&folder, params.clone(), &stop, Some(&mut hard)) {
+                Err(TrainError::Cancelled { .. }) => {}
+                got => {
+                    assert!(got.unwrap() == expected);
+                    break 'steps hard;
+                }
+            }
+        }
+    };
+    let (whole, parts) = (whole.into_rows(N_OUTPUTS).unwrap(), parts.into_rows(N_OUTPUTS).unwrap());
+    assert_eq!(whole, parts);
+    let train = Subset::split(data.examples(), 0.2, 1).0;
+    for i in 0..N {
+        let (hard, truth) = (whole.row(i), data.y.row(i));
+        assert!(hard.iter().all(|label| !truth.contains(label)));
+        // Three of each epoch, some of them the same.
+        let expected = if train.rows().contains(&(i as u32)) { 3..=6 } else { 0..=0 };
+        assert!(expected.contains(&hard.len()), "instance {i}: {hard:?}");
+    }
+}
+
+#[test]
+fn a_checkpoint_of_other_hard_labels_is_refused() {
+    let base = tempfile::tempdir().unwrap();
+    let few = TrainParams { epochs: 1, ..params() };
+    let run = |n| {
+        let mut hard = HardLabels::new(N, 1, n, None).unwrap();
+        run_collecting(base.path(), few.clone(), &Silent, Some(&mut hard))
+    };
+    run(3).unwrap();
+    let other = run(4);
+    assert!(matches!(other, Err(TrainError::Checkpoint(CheckpointError::Foreign { .. }))), "{other:?}");
+    let state = base.path().join("checkpoint/state");
+    let whole = Container::open(&state, OpenMode::Read).unwrap();
+    let table = whole.array_shaped::<u32>("hard_labels", &[N, 3]).unwrap();
+    let rewrite = |table: Option<(&[u32], &[usize])>| {
+        let mut writer = ContainerWriter::create(&state, "checkpoint").unwrap();
+        whole.parameters().iter().for_each(|(key, value)| writer.set_parameter(key, value.clone()));
+        for (array, entry) in whole.arrays().filter(|(name, _)| *name != "hard_labels") {
+            let bytes = whole.bytes(array, entry.dtype, &entry.shape).unwrap();
+            writer.add(array, ArrayRef { dtype: entry.dtype, shape: &entry.shape, bytes }).unwrap();
+        }
+        if let Some((values, shape)) = table {
+            writer.add("hard_labels", ArrayRef::new(values, shape)).unwrap();
+        }
+        writer.finish().unwrap();
+        run(3)
+    };
+    rewrite(Some((&table, &[N, 3]))).unwrap();
+    let mut no_label = table.to_vec();
+    no_label[5] = !(N_OUTPUTS as u32);
+    for (table, expected) in [
+        (Some((&*table, &[3, N][..])), "hard_labels"),
+        (Some((&table[1..], &[N * 3 - 1][..])), "hard_labels"),
+        (None, "hard_labels"),
+        (Some((&*no_label, &[N, 3][..])), "label 40, expected one below 40"),
+    ] {
+        let got = rewrite(table);
+        let Err(TrainError::Checkpoint(CheckpointError::Damaged { what, .. })) = &got else { panic!("{got:?}") };
+        assert!(what.contains(expected), "{what}");
+    }
+}
+
+#[test]
 fn a_diverging_training_stops_and_names_the_last_good_state() {
     let base = tempfile::tempdir().unwrap();
     let data = Data::new();
@@ -295,6 +382,7 @@ fn a_diverging_training_stops_and_names_the_last_good_state() {
             every: Some(1),
             after: Duration::ZERO,
         }),
+        hard: None,
         observer: &Silent,
     };
     let got = trainer.train(&mut network(), &Subset::all(data.examples()), None);
@@ -423,6 +511,7 @@ fn it_reaches_the_answer_where_one_feature_says_it_all() {
         schedule: &mut constant,
         params: TrainParams { batch_size: 32, epochs: 20, rate: 0.02, ..Default::default() },
         checkpoint: None,
+        hard: None,
         observer: &Silent,
     };
     let mut network = Network::new(Bag::new(20, 16, Activation::Relu, 0.0, 1), Dense::new(20, 16, 1));

@@ -174,6 +174,7 @@ fn run(folder: &Path, head: Counting, keep: Keep, steps: u64) -> (Net, Result<Su
             every: Some(1000),
             after: Duration::MAX,
         }),
+        hard: None,
         observer: &StopAfter { expected: steps, steps: AtomicU64::new(0) },
     };
     let mut network = network(head);
@@ -264,6 +265,7 @@ fn keys_follow_the_model_the_settings_the_rows_and_their_contents() {
             schedule,
             params: TrainParams { epochs, ..Default::default() },
             checkpoint: None,
+            hard: None,
             observer: &Silent,
         };
         trainer.key(CHECKPOINT, &model, &train, Some(&validation))

@@ -133,6 +133,7 @@ fn train(data: &Data, params: &ClassifierParams, settings: TrainParams) -> Class
         schedule: &mut Constant,
         params: settings,
         checkpoint: None,
+        hard: None,
         observer: &Silent,
     };
     model.initialise(&sample, &Silent).unwrap();
@@ -249,6 +250,7 @@ fn a_dense_classifier_learns_its_training_rows() {
             schedule: &mut Constant,
             params: TrainParams { batch_size: 8, epochs: 120, rate: 0.01, ..Default::default() },
             checkpoint: None,
+            hard: None,
             observer: &Silent,
         };
         let sample = Subset::all(Examples::try_new(queries, &y).unwrap());

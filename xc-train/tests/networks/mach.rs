@@ -49,6 +49,7 @@ fn trained(params: &MachParams, number: u32, x: &CsrMatrix, y: &LabelRows, epoch
             ..Default::default()
         },
         checkpoint: None,
+        hard: None,
         observer: &Silent,
     };
     let mut repetition = Repetition::new(params, N_FEATURES, number).unwrap();

@@ -418,6 +418,7 @@ fn network(
         schedule: &mut schedule,
         params: training,
         checkpoint: None,
+        hard: None,
         observer: &watch,
     };
     let train = Subset::some(examples, candidates);

@@ -520,6 +520,7 @@ impl Session<'_> {
                 every: self.args.checkpoint_every(),
                 after: CHECKPOINT_AFTER,
             }),
+            hard: None,
             observer,
         };
         work(&mut trainer, &train, validation.as_ref())
