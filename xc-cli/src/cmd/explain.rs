@@ -12,6 +12,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use xc_hash::text::Featurizer;
 use xc_train::Model;
+use xc_train::classifier::WideParts;
 use xc_train::model::BatchError;
 use xc_train::model::explain::{ExplainOptions, Explanation, Feature};
 
@@ -20,8 +21,8 @@ use xc_train::model::explain::{ExplainOptions, Explanation, Feature};
 /// The effect of a feature is the score of the label less its score for the same row without the
 /// feature: without a term of a text, or with 0 in place of a coordinate of a vector. The label is
 /// scored whether or not a search would find it. Effects need not add up to the score. Of a network
-/// the effect on the logit is shown as well; of trees, the margins of the nodes on the way to the
-/// label, which are the sums of their parts. A blend ranks the candidates of the whole row.
+/// the effect on its logit is shown as well, and of its wide term the parts of the logit of both; of
+/// trees, the margins of the nodes on the way to the label, which are the sums of their parts. A blend ranks the candidates of the whole row.
 ///
 /// The 200 features with the largest values are taken out one by one, all others together.
 /// Features are shown by their terms where the model knows these, else by their numbers.
@@ -126,7 +127,7 @@ struct Shown<'a> {
 
 impl Shown<'_> {
     fn text(&self) -> String {
-        let Explanation { label, score, logit, effects, others, paths } = &self.explanation;
+        let Explanation { label, score, logit, wide, effects, others, paths } = &self.explanation;
         let id = self.id.map(|id| format!(" ({id})")).unwrap_or_default();
         let name = self.name.map(|name| format!(" {name:?}")).unwrap_or_default();
         let of_logit = logit.map(|logit| format!(", logit {logit:.6}")).unwrap_or_default();
@@ -146,20 +147,23 @@ impl Shown<'_> {
         if effects.len() > self.top {
             _ = writeln!(out, "  weaker effects of {} features are left out", effects.len() - self.top);
         }
+        if let Some(of) = wide {
+            let WideParts { network, bias, parts } = of;
+            let said = self.said(parts);
+            _ = writeln!(
+                out,
+                "  with the wide term: logit {:.6}: network {network:+.6}, bias {bias:+.6}{said}",
+                of.logit()
+            );
+        }
         for (tree, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
             _ = writeln!(out, "  tree {tree}");
             for (level, node) in path.iter().enumerate() {
-                let (parts, rest) = self.parts(&node.parts);
-                let parts = parts.iter().map(|&(feature, part)| format!(", {} {part:+.6}", self.feature(feature)));
-                let rest = rest.map(|(n, sum)| format!(", {n} others {sum:+.6}")).unwrap_or_default();
+                let said = self.said(&node.parts);
                 _ = writeln!(
                     out,
-                    "    level {level}, node {}: margin {:.6}, score {:.6}: bias {:+.6}{}{rest}",
-                    node.node,
-                    node.margin,
-                    node.score,
-                    node.bias,
-                    parts.collect::<String>()
+                    "    level {level}, node {}: margin {:.6}, score {:.6}: bias {:+.6}{said}",
+                    node.node, node.margin, node.score, node.bias,
                 );
             }
         }
@@ -167,7 +171,7 @@ impl Shown<'_> {
     }
 
     fn json(&self) -> String {
-        let Explanation { label, score, logit, effects, others, paths } = &self.explanation;
+        let Explanation { label, score, logit, wide, effects, others, paths } = &self.explanation;
         let of_feature = |feature: &Feature| {
             let mut entry = json!({ "value": feature.value });
             feature.number.into_iter().for_each(|number| entry["feature"] = json!(number));
@@ -198,6 +202,10 @@ impl Shown<'_> {
         if let Some(others) = others {
             out["others"] = with(json!({ "features": others.n }), others.score, others.logit);
         }
+        if let Some(of) = wide {
+            let entry = json!({ "logit": of.logit(), "network": of.network, "bias": of.bias });
+            out["wide"] = self.with_parts(entry, &of.parts);
+        }
         if !paths.is_empty() {
             out["trees"] = paths.iter().map(path).collect();
         }
@@ -205,17 +213,28 @@ impl Shown<'_> {
     }
 
     fn node(&self, node: &xc_tree::PathNode) -> Value {
-        let (parts, rest) = self.parts(&node.parts);
+        let entry = json!({ "node": node.node, "margin": node.margin, "score": node.score, "bias": node.bias });
+        self.with_parts(entry, &node.parts)
+    }
+
+    fn with_parts(&self, mut entry: Value, parts: &[(u32, f32)]) -> Value {
+        let (parts, rest) = self.parts(parts);
         let part = |&(feature, part): &(u32, f32)| {
             let mut entry = json!({ "feature": feature, "part": part });
             self.term(feature).into_iter().for_each(|term| entry["term"] = json!(term));
             entry
         };
-        let parts: Vec<Value> = parts.iter().map(part).collect();
-        let mut entry =
-            json!({ "node": node.node, "margin": node.margin, "score": node.score, "bias": node.bias, "parts": parts });
+        entry["parts"] = parts.iter().map(part).collect();
         rest.into_iter().for_each(|(n, sum)| entry["others"] = json!({ "features": n, "part": sum }));
         entry
+    }
+
+    /// The largest parts of a margin in a line.
+    fn said(&self, parts: &[(u32, f32)]) -> String {
+        let (parts, rest) = self.parts(parts);
+        let parts = parts.iter().map(|&(feature, part)| format!(", {} {part:+.6}", self.feature(feature)));
+        let rest = rest.map(|(n, sum)| format!(", {n} others {sum:+.6}"));
+        parts.chain(rest).collect()
     }
 
     /// The largest parts of a margin, and the number and sum of the others.

@@ -73,6 +73,9 @@ impl Observer for TreeWatch<'_> {
                     shown.task = Some(self.context.task(&what, n_rankers as u64));
                 }
             }
+            Event::OwnRankers { n_rankers } => {
+                shown.task = Some(self.context.task("rankers of the wide term", n_rankers as u64));
+            }
             Event::Rankers { done } => {
                 if let Some(task) = &shown.task {
                     task.advance(done as u64);

@@ -201,7 +201,7 @@ pub struct RowRank {
     /// The row's loss, or whatever its ranking is judged by.
     pub loss: f64,
     /// What is known of its logits so far, where a loss wants to know all.
-    pub(crate) total: Total,
+    pub total: Total,
     /// Labels that rank among the answered ones, and these, where answers are chosen from some labels.
     pub above: Vec<Scored>,
 }

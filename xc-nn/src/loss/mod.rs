@@ -236,6 +236,23 @@ impl Loss {
             Self::Own(loss) => logits.iter_mut().for_each(|z| *z = loss.score(*z)),
         }
     }
+
+    /// Replaces logits by the logarithms of their scores, which stay apart where scores are too small for an f32. `total`
+    /// is that of the labels which a softmax compares.
+    pub fn log_scores(self, logits: &mut [f32], total: Total) {
+        let log_sum = total.sum.ln() as f32;
+        let log_of = |z: f32| match self {
+            Self::Softmax => z - total.max - log_sum,
+            Self::Bce => z.min(0.0) - log1p_exp_neg_abs(z),
+            Self::Nce => z.min(0.0),
+            Self::SquaredHinge => {
+                let slack = if z >= 1.0 { 0.0 } else { 1.0 - z };
+                -(slack * slack)
+            }
+            Self::Own(loss) => loss.score(z).max(f32::MIN_POSITIVE).ln(),
+        };
+        logits.iter_mut().for_each(|z| *z = log_of(*z));
+    }
 }
 
 impl fmt::Display for Loss {

@@ -2,7 +2,8 @@
 
 use super::preset;
 use super::{
-    Classifier, ClassifierParams, ClassifierParamsError, HeadParams, InputKind, LearningParams, Output, Wiring,
+    Classifier, ClassifierParams, ClassifierParamsError, HeadParams, InputKind, LearningParams, Output, Wide,
+    WideParams, Wiring,
 };
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -10,6 +11,7 @@ use xc_nn::head::{Dense, Sampled, Sparse};
 use xc_nn::state::State;
 use xc_nn::{Decay, Init, Named, Network, Parameter};
 use xc_sparse::buffer::Buffer;
+use xc_sparse::ranker_weights::{RankerWeights, RankerWeightsError};
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError, to_parameter};
 use xc_sparse::uniform::{Connections, OpenConnectionsError};
 
@@ -49,6 +51,20 @@ pub enum OpenClassifierError {
         /// Position in it.
         at: usize,
     },
+    /// The wide term.
+    #[error("{}: wide term", path.display())]
+    Wide {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        source: RankerWeightsError,
+    },
+    /// A wide term without features.
+    #[error("{}: a wide term, which sparse features are needed for, of a network over vectors", path.display())]
+    WideOfVectors {
+        /// The folder.
+        path: PathBuf,
+    },
     /// An array of the connections.
     #[error(transparent)]
     Connections(#[from] OpenConnectionsError),
@@ -87,6 +103,9 @@ impl Classifier {
     /// # Errors
     /// The container refuses.
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+        if let Some(wide) = &self.wide {
+            write_wide(wide, writer)?;
+        }
         writer.set_parameter("n_features", self.n_features() as u64);
         writer.set_parameter("n_labels", self.n_labels() as u64);
         writer.set_parameter("classifier", self.params.to_value());
@@ -151,7 +170,9 @@ impl Classifier {
         };
         let params: ClassifierParams = container.parameter("classifier")?;
         let (n_features, n_labels) = (container.parameter("n_features")?, container.parameter("n_labels")?);
-        Self::open_arrays(container, "", preset.name, params, n_features, n_labels, check)
+        let mut classifier = Self::open_arrays(container, "", preset.name, params, n_features, n_labels, check)?;
+        classifier.set_wide(open_wide(container, &classifier)?);
+        Ok(classifier)
     }
 
     /// Opens the arrays whose names begin with `prefix`.
@@ -206,8 +227,48 @@ impl Classifier {
         let mut encoder = params.encoder(n_features, Init::Zeros);
         set_stored(encoder.parameters_mut(), below);
         let network = Network::new(encoder, output);
-        Ok(Self { kind, params, n_features, network, knows_learning: false, index: None, scale: None })
+        Ok(Self { kind, params, n_features, network, knows_learning: false, wide: None, index: None, scale: None })
     }
+}
+
+/// The parameter that says how a wide term answers.
+pub(crate) const WIDE: &str = "wide";
+/// What the names of its arrays begin with.
+pub(crate) const WIDE_PREFIX: &str = "wide.";
+
+/// Adds a wide term: its parameters, a sparse row of weights and a bias for each label.
+pub(crate) fn write_wide(wide: &Wide, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+    let rankers = &wide.rankers;
+    writer.set_parameter(WIDE, to_parameter(&wide.params));
+    let (weights, n) = (rankers.weights(), rankers.features().len());
+    writer.add(&format!("{WIDE_PREFIX}starts"), ArrayRef::new(rankers.starts(), &[rankers.starts().len()]))?;
+    writer.add(&format!("{WIDE_PREFIX}features"), ArrayRef::new(rankers.features(), &[n]))?;
+    let weights = ArrayRef { dtype: weights.dtype(), shape: &[n], bytes: weights.bytes() };
+    writer.add(&format!("{WIDE_PREFIX}weights"), weights)?;
+    writer.add(&format!("{WIDE_PREFIX}bias"), ArrayRef::new(rankers.bias(), &[rankers.n_labels()]))
+}
+
+/// The wide term of a container, where it has one.
+fn open_wide(container: &Container, of: &Classifier) -> Result<Option<Wide>, OpenClassifierError> {
+    if !container.parameters().contains_key(WIDE) {
+        return Ok(None);
+    }
+    let path = || container.folder().to_owned();
+    let params: WideParams = container.parameter(WIDE)?;
+    params.check().map_err(|source| OpenClassifierError::Params { path: path(), source })?;
+    if of.params().encoder.input() != InputKind::Sparse {
+        return Err(OpenClassifierError::WideOfVectors { path: path() });
+    }
+    let name = |array: &str| format!("{WIDE_PREFIX}{array}");
+    let starts: Buffer<u64> = container.array_shaped(&name("starts"), &[of.n_labels() + 1])?;
+    let bias: Buffer<f32> = container.array_shaped(&name("bias"), &[of.n_labels()])?;
+    // As many as the last start says, which the rows are checked against.
+    let n = usize::try_from(starts.last().copied().unwrap_or(0)).unwrap_or(usize::MAX);
+    let features: Buffer<u32> = container.array_shaped(&name("features"), &[n])?;
+    let weights = container.floats(&name("weights"), params.precision, &[n])?;
+    let rankers = RankerWeights::try_new(of.n_features(), starts, features, weights, bias);
+    let rankers = rankers.map_err(|source| OpenClassifierError::Wide { path: path(), source })?;
+    Ok(Some(Wide { params, rankers }))
 }
 
 fn set_stored(parameters: Vec<Named<&mut Parameter>>, arrays: Vec<Buffer<f32>>) {

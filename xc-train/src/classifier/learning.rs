@@ -1,5 +1,6 @@
 //! What trainers alone read of a classifier's parameters: no answer depends on it.
 
+use super::WideLearning;
 use super::error::{ClassifierParamsError, number};
 use serde::{Deserialize, Serialize};
 use xc_nn::head::sparse::Rewire;
@@ -31,6 +32,9 @@ pub struct LearningParams {
     pub negatives: NegativeParams,
     /// How the connections of a sparse head are trained.
     pub connections: ConnectionLearning,
+    /// How rankers over sparse features are learned beside the network, where they are: after the last epoch, against
+    /// the false labels that its steps scored highest.
+    pub wide: Option<WideLearning>,
 }
 
 /// Initial embeddings of sparse features.
@@ -120,6 +124,7 @@ impl Default for LearningParams {
             dropout: 0.0,
             negatives: SamplerParams::All.into(),
             connections: ConnectionLearning::default(),
+            wide: None,
         }
     }
 }
@@ -146,7 +151,7 @@ impl LearningParams {
         if !(self.embedding_rate >= 0.0 && self.embedding_rate.is_finite()) {
             return number("embedding_rate", f64::from(self.embedding_rate), "a share of the learning rate, 0 or more");
         }
-        Ok(())
+        self.wide.map_or(Ok(()), |wide| wide.check())
     }
 
     /// Says whether a sparse head of so many connections per label, and `n_labels` labels, can learn so.

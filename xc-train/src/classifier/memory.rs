@@ -1,8 +1,10 @@
 //! What memory training will take, before any of it is taken.
 
 use super::InputKind;
+use super::WideLearning;
 use super::learning::ConnectionLearning;
 use super::params::{ClassifierParams, HeadParams, SparseHeadParams, Wiring};
+use xc_nn::HardLabels;
 use xc_nn::encoder::lsa;
 use xc_nn::head::{Sampled, Sparse};
 use xc_nn::optim::Moments;
@@ -43,12 +45,15 @@ pub struct Memory {
     /// what rewiring moves. Or, where that is more than these, the moments and the copy together,
     /// what LSA takes before there are any.
     pub buffers: u64,
+    /// The false labels that are kept for the rankers of a wide term, and what solving these takes; a rough estimate of
+    /// the rankers themselves.
+    pub wide: u64,
 }
 
 impl Memory {
     /// All parts.
     pub fn total(&self) -> u64 {
-        [self.parameters, self.moments, self.best, self.buffers].into_iter().fold(0, u64::saturating_add)
+        [self.parameters, self.moments, self.best, self.buffers, self.wide].into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -135,9 +140,26 @@ impl ClassifierParams {
             false => 0,
         };
         let buffers = step.max(analysis.saturating_sub(moments.saturating_add(best)));
-        Memory { parameters, moments, best, buffers }
+        let wide = self.learning.wide.filter(|_| !of_vectors).map_or(0, |wide| wide.bytes(work));
+        Memory { parameters, moments, best, buffers, wide }
     }
 }
+
+impl WideLearning {
+    /// What the term takes beside the network: the collected labels, at last as rows and as columns, and rankers of
+    /// some hundred weights, twice while they are joined.
+    fn bytes(&self, work: &Workload) -> u64 {
+        /// Weights of a ranker, in the mean, with room: 70 on git-files.
+        const WEIGHTS: usize = 100;
+        let collected = HardLabels::bytes(work.n_instances, work.n_epochs, self.negatives);
+        let in_memory = if collected > HARD_IN_MEMORY { 0 } else { collected };
+        let rankers = product(&[2 * 8 * WEIGHTS, work.n_labels]).saturating_add(product(&[16, work.n_instances]));
+        in_memory.max(rankers).saturating_add(collected.saturating_mul(2))
+    }
+}
+
+/// Bytes of collected labels up to which they stay in memory; more are in a file without a name.
+pub const HARD_IN_MEMORY: u64 = 1 << 30;
 
 /// Bytes of the sampler's tables.
 fn table_bytes(negatives: &NegativeParams, work: &Workload, width: usize) -> u64 {

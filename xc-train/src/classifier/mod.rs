@@ -51,13 +51,17 @@ pub mod preset;
 mod scores;
 #[cfg(feature = "train")]
 mod train;
+mod wide;
+#[cfg(feature = "train")]
+mod wide_fit;
 
 pub use error::ClassifierParamsError;
 pub use file::OpenClassifierError;
+pub(crate) use file::{WIDE, WIDE_PREFIX, write_wide};
 pub use input::Input;
 pub use learning::{ConnectionLearning, EmbeddingInit, LearningParams};
 #[cfg(feature = "train")]
-pub use memory::{Memory, Workload};
+pub use memory::{HARD_IN_MEMORY, Memory, Workload};
 pub use nearest::{LabelIndex, LabelIndexError};
 pub use output::{Output, OutputScratch};
 pub use params::{
@@ -68,6 +72,9 @@ pub use precision_fit::LostPrecision;
 pub(crate) use predict::Logits;
 pub use predict::{Only, PredictError, PredictScratch};
 pub use preset::Preset;
+pub use wide::{USUAL_WEIGHT, WEIGHTS, Wide, WideLearning, WideParams, WideParts};
+#[cfg(feature = "train")]
+pub use wide_fit::{Precisions, WideFit};
 pub use xc_sparse::rows::InputKind;
 
 use thiserror::Error;
@@ -86,6 +93,8 @@ pub struct Classifier {
     network: ClassifierNetwork,
     /// Whether the parameters say how it learns: not where it was opened.
     knows_learning: bool,
+    /// Rankers beside the network, over the same features.
+    wide: Option<Wide>,
     index: Option<LabelIndex>,
     /// What scores are made by; `None`: the loss.
     scale: Option<ScoreScale>,
@@ -144,7 +153,16 @@ impl Classifier {
         let init = Init::Random { seed: params.learning.seed };
         let output = params.output(n_features, n_labels, init)?;
         let network = Network::new(params.encoder(n_features, init), output);
-        Ok(Self { kind: preset.name, params, n_features, network, knows_learning: true, index: None, scale: None })
+        Ok(Self {
+            kind: preset.name,
+            params,
+            n_features,
+            network,
+            knows_learning: true,
+            wide: None,
+            index: None,
+            scale: None,
+        })
     }
 
     /// The kind that its folder states.
@@ -157,9 +175,30 @@ impl Classifier {
         self.scale = Some(scale);
     }
 
-    /// What scores are made of logits: by default what the loss makes of them.
+    /// What scores are made of logits: by default what the loss makes of them; with a wide term sigmoids of its logits,
+    /// which are no probabilities.
     pub fn scale(&self) -> ScoreScale {
-        self.scale.unwrap_or(ScoreScale::Of(self.params.loss))
+        let loss = if self.wide.is_some() { Loss::Bce } else { self.params.loss };
+        self.scale.unwrap_or(ScoreScale::Of(loss))
+    }
+
+    /// The wide term, where there is one.
+    pub fn wide(&self) -> Option<&Wide> {
+        self.wide.as_ref()
+    }
+
+    /// Answers with a wide term from now on, or without.
+    ///
+    /// # Panics
+    /// If instances are vectors, or the term is of other labels or features.
+    pub fn set_wide(&mut self, wide: Option<Wide>) {
+        if let Some(wide) = &wide {
+            assert!(self.params.encoder.input() == InputKind::Sparse, "a wide term of vectors");
+            let (got, expected) =
+                ((wide.rankers.n_labels(), wide.rankers.n_features()), (self.n_labels(), self.n_features));
+            assert_eq!(got, expected, "labels and features of the wide term");
+        }
+        self.wide = wide;
     }
 
     /// What it is made of.

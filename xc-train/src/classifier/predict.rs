@@ -2,6 +2,7 @@
 
 use super::nearest::{LabelIndex, NearScratch};
 use super::scores::{Scores, rivals};
+use super::wide::{WideParts, WideScratch};
 use super::{Classifier, Input, InputKind, Output, ScoreScale};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -10,12 +11,13 @@ use xc_nn::encoder::Stack;
 use xc_nn::head::sparse::OneScratch;
 use xc_nn::head::{Ranked, RowRank, RowScratch, Sparse, each_row};
 use xc_nn::in_memory;
+use xc_nn::loss::Total;
 use xc_nn::{Activations, Batch, Encoder, Head, Loss, Mode, Parameter, Row, Rows, Scratch};
-use xc_sparse::LabelRows;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 use xc_sparse::rows::WrongInput;
 use xc_sparse::uniform::LANES;
+use xc_sparse::{LabelRows, SparseRow};
 
 /// Which labels may be answered.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +106,7 @@ pub struct PredictScratch {
     list: Vec<Scored>,
     scores: Scores,
     near: NearScratch,
+    wide: WideScratch,
 }
 
 /// Queries and their logits under one classifier after the other.
@@ -229,6 +232,17 @@ impl Classifier {
         self.answer(0, k, only, scratch, |row| out.extend_from_slice(row))
     }
 
+    /// Makes scores of the logits of the whole; none where one is not finite.
+    fn finish_wide(&self, row: &mut [Scored], scores: &mut Scores) -> Option<()> {
+        match self.scale() {
+            ScoreScale::Logit => row.iter().all(|s| s.score.is_finite()).then_some(()),
+            ScoreScale::Of(loss) => {
+                scores.of(row, loss);
+                scores.are_finite(row).then(|| scores.order(row))
+            }
+        }
+    }
+
     /// The logit of a label for each query.
     pub(crate) fn logits_of(&self, queries: Rows<'_>, label: LabelId) -> Vec<f32> {
         let (mut logits, n_labels) = (Logits::default(), self.n_labels());
@@ -239,6 +253,23 @@ impl Classifier {
             out.extend(logits.of(self).chunks_exact(n_labels).map(|row| row[label as usize]));
         }
         out
+    }
+
+    /// What the logit of a label consists of, for a query that was checked; nothing without a wide term.
+    pub(crate) fn wide_parts(&self, query: SparseRow<'_>, label: LabelId) -> Option<WideParts> {
+        let wide = self.wide.as_ref()?;
+        let mut logits = Logits::default();
+        logits.fill_one(Row::Sparse(query), self.n_features);
+        let (loss, logits, mut total) = (self.params.loss, logits.of(self), Total::EMPTY);
+        if !loss.is_separable() {
+            total.add(loss, logits);
+        }
+        let mut network = [logits[label as usize]];
+        loss.log_scores(&mut network, total);
+        let value = |feature: u32| query.indices().binary_search(&feature).ok().map(|at| query.values()[at]);
+        let parts = wide.rankers.row(label).filter_map(|(feature, weight)| Some((feature, weight * value(feature)?)));
+        let (parts, bias) = (parts.collect(), wide.rankers.bias()[label as usize]);
+        Some(WideParts { network: wide.params.weight * network[0], bias, parts })
     }
 
     fn check_width(&self, got: InputKind, width: usize) -> Result<(), PredictError> {
@@ -275,11 +306,27 @@ impl Classifier {
         scratch: &mut PredictScratch,
         mut push: impl FnMut(&[Scored]),
     ) -> Result<(), PredictError> {
-        let scale = self.scale();
+        // A wide term takes the network's logits for what its loss makes of them, and has logits of its own.
+        let network_scale = if self.wide.is_some() { ScoreScale::Of(self.params.loss) } else { self.scale() };
         // Logits need no look at the others, as scores of this loss do not.
-        let loss = if let ScoreScale::Of(loss) = scale { loss } else { Loss::Bce };
-        let PredictScratch { batch, vectors, logits, network, encoder, ranked, ranks, one, row, list, scores, near } =
-            scratch;
+        let loss = if let ScoreScale::Of(loss) = network_scale { loss } else { Loss::Bce };
+        let n_answers = k;
+        let k = self.wide.as_ref().map_or(k, |wide| k.max(wide.params.labels));
+        let PredictScratch {
+            batch,
+            vectors,
+            logits,
+            network,
+            encoder,
+            ranked,
+            ranks,
+            one,
+            row,
+            list,
+            scores,
+            near,
+            wide: wide_scratch,
+        } = scratch;
         let not_finite = |at: usize| PredictError::NotFinite { query: first + at };
         // Scores of all labels, where the loss does not make each of its own logit.
         let mut of_all: Option<&Activations> = None;
@@ -305,7 +352,7 @@ impl Classifier {
             }
             _ => {
                 in_memory(self.network.logits(batch, logits, network));
-                let ranks = each_row(logits, ranks, |at, row, RowRank { top, loss: worst, above, .. }| {
+                let ranks = each_row(logits, ranks, |at, row, RowRank { top, loss: worst, total, above }| {
                     *worst = if row.iter().all(|z| z.is_finite()) { 0.0 } else { f64::NAN };
                     top.reset(k);
                     let mut push = |label: LabelId| top.push(Scored { label, score: row[label as usize] });
@@ -315,7 +362,12 @@ impl Classifier {
                     }
                     above.clear();
                     let best = top.sorted();
-                    if only.of(first + at).is_some() && scale != ScoreScale::Logit {
+                    if self.wide.is_some() {
+                        *total = Total::EMPTY;
+                        total.add(loss, row);
+                        return;
+                    }
+                    if only.of(first + at).is_some() && network_scale != ScoreScale::Logit {
                         rivals(row, best, loss, above);
                     }
                     if !loss.is_separable() {
@@ -340,6 +392,24 @@ impl Classifier {
             let candidates = found.map(<[Scored]>::len).or(only.of(first + at).map(<[LabelId]>::len));
             let expected = k.min(candidates.unwrap_or(self.n_labels()));
             let is_short = row.len() < expected;
+            if let Some(wide) = &self.wide {
+                let of_found = found.map(|found| of_found.split_off_mut(..found.len()).unwrap_or_default());
+                let total = match (of_found, others.get(at)) {
+                    (Some(logits), _) => {
+                        let mut total = Total::EMPTY;
+                        total.add(loss, logits);
+                        total
+                    }
+                    (None, of) => of.map_or(Total::EMPTY, |of| of.total),
+                };
+                if is_short || !row.iter().all(|s| s.score.is_finite()) {
+                    return Err(not_finite(at));
+                }
+                wide.rank(batch.row(at), (loss, total), row, wide_scratch);
+                self.finish_wide(row, scores).ok_or_else(|| not_finite(at))?;
+                push(&row[..n_answers.min(row.len())]);
+                continue;
+            }
             let above = others.get(at).map_or(&[][..], |of| &of.above);
             let lowest = above.last().map_or(f32::INFINITY, |s| s.score);
             list.clear();
@@ -357,7 +427,7 @@ impl Classifier {
             if is_short || !scores.are_finite(list) {
                 return Err(not_finite(at));
             }
-            if scale != ScoreScale::Logit {
+            if network_scale != ScoreScale::Logit {
                 scores.order(list);
                 // Those of the row stand in the list, in the same order.
                 let mut listed = list.iter();

@@ -2,6 +2,7 @@
 
 use super::{
     CandidateHeadParams, ClassifierParams, EmbeddingInit, EncoderParams, HeadParams, LearningParams, SparseHeadParams,
+    WideLearning,
 };
 use crate::astra::AstraParams;
 use xc_lsh::upkeep::Schedule;
@@ -97,6 +98,7 @@ pub fn lns() -> Preset {
     let uniform = NegativeParams::usual_uniform(&sampler, Lists::Shared);
     let mut params = ClassifierParams { encoder: EncoderParams::bag([256]), head: CANDIDATES, ..preset.params };
     params.learning.negatives = NegativeParams::new(sampler, uniform, params.loss);
+    params.learning.wide = Some(WideLearning::default());
     Preset { name: LNS, params, ..preset }
 }
 
@@ -223,6 +225,11 @@ pub fn lns_for(data: DataShape) -> Preset {
     } else if data.has_many_labels() {
         params.sum_plainly();
         (params.learning.input_dropout, params.learning.dropout) = (0.0, 0.0);
+        params.loss = Loss::Softmax;
+        #[cfg(feature = "train")]
+        {
+            (preset.training.epochs, preset.training.rate) = (4, 5e-3);
+        }
     }
     preset
 }
@@ -246,6 +253,7 @@ pub fn lns_of(data: &str) -> Option<Preset> {
     let sampler = SamplerParams::LshEmbedding(tables);
     let negatives = NegativeParams { lists: Lists::Own, ..NegativeParams::new(sampler, 0, Loss::Softmax) };
     let mut preset = lns();
+    preset.params.learning.wide = None;
     preset.params.learning.negatives = negatives;
     preset.params.encoder = EncoderParams::bag([width]);
     preset.params.loss = Loss::Softmax;
@@ -273,6 +281,7 @@ pub fn skipgram_of(data: &str) -> Option<Preset> {
 
 fn of_words(mut preset: Preset) -> Preset {
     preset.name = SKIPGRAM;
+    preset.params.learning.wide = None;
     preset.params.loss = Loss::Softmax;
     preset.params.encoder = EncoderParams::bag([200]);
     preset.params.sum_plainly();
@@ -324,7 +333,7 @@ mod tests {
         assert_eq!(of(FEW - 1, 500 * FEW), (1024, EmbeddingInit::Random, Loss::Bce));
         assert_eq!(of(FEW, LONG * FEW), (512, EmbeddingInit::Lsa, Loss::SquaredHinge));
         assert_eq!(of(0, 0).0, 1024);
-        assert_eq!(with_labels(MANY, FEW, 30 * FEW), (256, EmbeddingInit::Random, Loss::Bce));
+        assert_eq!(with_labels(MANY, FEW, 30 * FEW), (256, EmbeddingInit::Random, Loss::Softmax));
         let activation = |n_labels, n_entries| {
             let preset = lns_for(DataShape { n_instances: FEW, n_entries, n_labels });
             preset.params.encoder.activation()

@@ -65,14 +65,14 @@ pub const KINDS: [&str; 7] = ["tree", "mach", "dense", "uniform", "lns", "astra"
 
 /// The settings of a kind, table by table; none for a kind that is not known.
 pub fn tables(kind: &str) -> Vec<Table> {
-    use settings::{astra, candidates, data, input, mach, network, text, tree, uniform, words};
+    use settings::{astra, candidates, data, input, mach, network, text, tree, uniform, wide, words};
     let own = match kind {
         "tree" => vec![tree::OWN, tree::TABLE],
         "mach" => vec![mach::TABLE, network::TABLE],
-        "dense" => vec![network::TABLE],
-        "uniform" => vec![uniform::TABLE, network::TABLE],
-        "lns" => vec![candidates::TABLE, network::TABLE],
-        "astra" => vec![astra::TABLE, network::TABLE],
+        "dense" => vec![wide::TABLE, network::TABLE],
+        "uniform" => vec![uniform::TABLE, wide::TABLE, network::TABLE],
+        "lns" => vec![candidates::TABLE, wide::TABLE, network::TABLE],
+        "astra" => vec![astra::TABLE, wide::TABLE, network::TABLE],
         "skipgram" => return vec![candidates::TABLE, network::TABLE, words::TABLE, text::TOKENS],
         _ => return Vec::new(),
     };

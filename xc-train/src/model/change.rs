@@ -5,7 +5,7 @@
 
 use super::Model;
 use crate::calibrate::Calibration;
-use crate::classifier::{Classifier, HeadParams};
+use crate::classifier::{Classifier, HeadParams, WIDE, WIDE_PREFIX, Wide, write_wide};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -21,7 +21,7 @@ pub struct Changes {
     /// How weights are stored: trees f32, f16 or bf16; sampled output layers f32 or bf16; sparse
     /// ones any of these.
     pub precision: Option<DType>,
-    /// Of trees: weights below this magnitude are dropped.
+    /// Of trees and wide terms: weights below this magnitude are dropped.
     pub prune_below: Option<f32>,
     /// Of trees: so many are kept, the first ones.
     pub n_trees: Option<usize>,
@@ -29,6 +29,8 @@ pub struct Changes {
     pub keep_labels: Option<Vec<LabelId>>,
     /// Of trees: how margins become scores.
     pub post: Option<PostProcessor>,
+    /// Of a network with a wide term: it is left out.
+    pub without_wide: bool,
     /// One name a label.
     pub label_names: Option<Vec<String>>,
 }
@@ -114,10 +116,16 @@ enum Weights {
     Same,
     Trees(Box<TreeModel>),
     /// Rows of the output layer, and the parameters that say their type.
-    Layer {
-        params: Value,
-        rows: FloatBuffer,
-    },
+    Layer(Box<Layer>),
+}
+
+/// What changes about a network.
+#[derive(Default)]
+struct Layer {
+    /// Rows of the output layer, and the parameters that say their type.
+    rows: Option<(Value, FloatBuffer)>,
+    /// The wide term, or that there is none any more.
+    wide: Option<Option<Wide>>,
 }
 
 impl Model {
@@ -158,7 +166,6 @@ impl Changes {
     /// The first change that only trees have, as options call it.
     fn of_trees(&self) -> Option<&'static str> {
         let given = [
-            (self.prune_below.is_some(), "prune-below"),
             (self.n_trees.is_some(), "trees"),
             (self.keep_labels.is_some(), "keep-labels"),
             (self.post.is_some(), "post-processor"),
@@ -174,6 +181,7 @@ impl Changes {
         put("prune_below", self.prune_below.map(|least| json!(f64::from(least))));
         put("trees", self.n_trees.map(|n| json!(n)));
         put("labels_kept", self.keep_labels.as_ref().map(|labels| json!(labels.len())));
+        put("wide", self.without_wide.then(|| json!("off")));
         put("post_processor", self.post.map(|post| json!(post.to_string())));
         Value::Object(note)
     }
@@ -181,8 +189,12 @@ impl Changes {
 
 fn change_weights(model: &Model, changes: &Changes) -> Result<Weights, ChangeError> {
     let of_trees = changes.of_trees();
-    if of_trees.is_none() && changes.precision.is_none() {
+    let of_networks = changes.precision.is_some() || changes.prune_below.is_some() || changes.without_wide;
+    if of_trees.is_none() && !of_networks {
         return Ok(Weights::Same);
+    }
+    if let (Some(_), true) = (model.as_kind::<TreeModel>(), changes.without_wide) {
+        return Err(model.lacks("wide", WITH_TERM));
     }
     if let Some(tree) = model.as_kind::<TreeModel>() {
         let changes = TreeChanges {
@@ -199,17 +211,44 @@ fn change_weights(model: &Model, changes: &Changes) -> Result<Weights, ChangeErr
     if let Some(option) = of_trees {
         return Err(model.lacks(option, "a tree"));
     }
-    match (model.as_kind::<Classifier>(), changes.precision) {
-        (Some(classifier), Some(to)) => layer(model, classifier, to),
-        _ => Err(model.lacks("precision", LAYERED)),
+    let Some(classifier) = model.as_kind::<Classifier>() else {
+        let (option, expected) = match changes {
+            Changes { precision: Some(_), .. } => ("precision", LAYERED),
+            Changes { without_wide: true, .. } => ("wide", WITH_TERM),
+            _ => ("prune-below", "a tree, or a network with a wide term"),
+        };
+        return Err(model.lacks(option, expected));
+    };
+    let mut changed = Layer::default();
+    if let Some(wide) = classifier.wide() {
+        changed.wide = match (changes.without_wide, changes.precision, changes.prune_below) {
+            (true, ..) => Some(None),
+            (false, None, None) => None,
+            (false, precision, least) => {
+                let to = precision.unwrap_or(wide.params.precision);
+                Some(Some(wide.changed(least.unwrap_or(0.0), to)))
+            }
+        };
+    } else if changes.without_wide {
+        return Err(model.lacks("wide", WITH_TERM));
+    } else if changes.prune_below.is_some() {
+        return Err(model.lacks("prune-below", "a tree, or a network with a wide term"));
     }
+    if let Some(to) = changes.precision {
+        // The rankers of a dense layer may change alone.
+        let alone = changed.wide.is_some() && matches!(classifier.params().head, HeadParams::Dense);
+        changed.rows = if alone { None } else { Some(layer(model, classifier, to)?) };
+    }
+    Ok(Weights::Layer(Box::new(changed)))
 }
+
+const WITH_TERM: &str = "a network with a wide term";
 
 const LAYERED: &str = "a tree, or a network with a sparse or sampled output layer (uniform, lns, astra)";
 const ROWS: &str = "head.weights";
 
 /// The output layer of a network in another type.
-fn layer(model: &Model, classifier: &Classifier, to: DType) -> Result<Weights, ChangeError> {
+fn layer(model: &Model, classifier: &Classifier, to: DType) -> Result<(Value, FloatBuffer), ChangeError> {
     let path = || model.folder().to_owned();
     let mut params = classifier.params().clone();
     let wrong = |expected| Err(ChangeError::Precision { path: path(), got: to, expected });
@@ -228,13 +267,18 @@ fn layer(model: &Model, classifier: &Classifier, to: DType) -> Result<Weights, C
     if let Some(at) = rows.not_finite() {
         return Err(ChangeError::Overflow { path: path(), at, weight: old.get(at), to });
     }
-    Ok(Weights::Layer { params: params.to_value(), rows })
+    Ok((params.to_value(), rows))
 }
 
 impl Changed<'_> {
     /// Whether an index of the model's labels is of other weights, and left out.
     pub fn drops_index(&self) -> bool {
-        !matches!(self.weights, Weights::Same) && self.model.folder().join(xc_sparse::store::PART_FOLDER).is_dir()
+        let is_same = match &self.weights {
+            Weights::Same => true,
+            Weights::Trees(_) => false,
+            Weights::Layer(layer) => layer.rows.is_none(),
+        };
+        !is_same && self.model.folder().join(xc_sparse::store::PART_FOLDER).is_dir()
     }
 
     /// Whether a calibration is of other scores, and left out.
@@ -269,12 +313,25 @@ impl Changed<'_> {
                 writer.add_arrays(source, |name| is_other(name) && !is_of_trees(name))?;
                 trees.write(&mut writer)?;
             }
-            Weights::Layer { params, rows } => {
-                writer.set_parameter("classifier", params.clone());
-                writer.add_arrays(source, |name| is_other(name) && name != ROWS)?;
-                let shape = source.entry(ROWS).map(|entry| &*entry.shape);
-                let shape = shape.unwrap_or_default();
-                writer.add(ROWS, ArrayRef { dtype: rows.dtype(), shape, bytes: rows.bytes() })?;
+            Weights::Layer(layer) => {
+                let Layer { rows, wide } = &**layer;
+                let is_kept = |name: &str| {
+                    is_other(name)
+                        && (rows.is_none() || name != ROWS)
+                        && (wide.is_none() || !name.starts_with(WIDE_PREFIX))
+                };
+                writer.add_arrays(source, is_kept)?;
+                if let Some((params, rows)) = rows {
+                    writer.set_parameter("classifier", params.clone());
+                    let shape = source.entry(ROWS).map(|entry| &*entry.shape);
+                    let shape = shape.unwrap_or_default();
+                    writer.add(ROWS, ArrayRef { dtype: rows.dtype(), shape, bytes: rows.bytes() })?;
+                }
+                match wide {
+                    Some(Some(wide)) => write_wide(wide, &mut writer)?,
+                    Some(None) => writer.remove_parameter(WIDE),
+                    None => {}
+                }
             }
         }
         match calibration {

@@ -41,6 +41,7 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
         Some(("head", "indices" | "starts")) => Some("output layer: connections"),
         Some(("head", "weights")) => Some("output layer: weights"),
         Some(("head", _)) => Some("output layer: biases"),
+        Some(("wide", _)) => Some("wide term"),
         Some((layer, _)) if layer.starts_with("layer") => Some("dense layers"),
         _ => None,
     };

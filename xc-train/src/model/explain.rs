@@ -11,7 +11,7 @@ use super::rest::Rest;
 use super::{
     Answer, BatchError, Candidates, Model, OwnedRows, QueryError, QueryOptions, Row, ScoreOptions, Scratch, blend,
 };
-use crate::classifier::Classifier;
+use crate::classifier::{Classifier, WideParts};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use xc_hash::text::Featurizer;
@@ -47,8 +47,10 @@ pub struct Explanation {
     pub label: LabelId,
     /// Its score; 0 where the model never answers it, or knows no term of a text.
     pub score: f32,
-    /// Its logit, for a network.
+    /// Its logit, for a network; that of the network alone, beside a wide term.
     pub logit: Option<f32>,
+    /// What the logit of network and wide term together consists of, for a network that has one.
+    pub wide: Option<WideParts>,
     /// The effects of features, the strongest first.
     pub effects: Vec<Effect>,
     /// What all other features do together: those with the smallest values.
@@ -137,6 +139,10 @@ impl Model {
         let scores = self.scores_of(label, &rows, &options)?;
         let classifier = self.as_kind::<Classifier>();
         let logits = classifier.map(|classifier| classifier.logits_of(rows[0].view(), label));
+        let wide = match rows[0].view().row(0) {
+            Row::Sparse(row) => classifier.and_then(|classifier| classifier.wide_parts(row, label)),
+            _ => None,
+        };
         let score = |at: usize| scores[0] - scores[at];
         let logit = |at: usize| logits.as_ref().map(|logits| logits[0] - logits[at]);
         let mut effects: Vec<Effect> = (1..)
@@ -150,7 +156,8 @@ impl Model {
             (Some(tree), OwnedRows::Sparse(rows)) => tree.paths(rows.row(0), label),
             _ => Vec::new(),
         };
-        Ok(Explanation { label, score: scores[0], logit: logits.map(|logits| logits[0]), effects, others, paths })
+        let logit = logits.map(|logits| logits[0]);
+        Ok(Explanation { label, score: scores[0], logit, wide, effects, others, paths })
     }
 
     /// The models that make rows of a query: those of a blend, or this one.

@@ -33,6 +33,7 @@ pub mod network;
 pub mod text;
 pub mod tree;
 pub mod uniform;
+pub mod wide;
 pub mod words;
 
 use crate::tune::Scale;

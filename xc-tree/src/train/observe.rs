@@ -39,6 +39,11 @@ pub enum Event {
         /// True when the level is taken from a checkpoint.
         resumed: bool,
     },
+    /// Rankers of labels with rows of their own are to be learned: [`crate::rankers`].
+    OwnRankers {
+        /// Rankers to train, one a label.
+        n_rankers: usize,
+    },
     /// Some rankers are done: of the current level, where there is a tree.
     Rankers {
         /// Rankers done since the last event.

@@ -16,9 +16,13 @@ use xc_tree::PostProcessor;
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Changes of a model (--from xc --to xc)")]
 pub(super) struct ChangeArgs {
-    /// Drop weights of a tree below this magnitude, as --linear.prune-below does in training
+    /// Drop weights of a tree or of a wide term below this magnitude, as --linear.prune-below and --wide.prune-below do in
+    /// training
     #[arg(long, value_name = "X")]
     prune_below: Option<f32>,
+    /// Leave out the wide term of a network
+    #[arg(long, value_name = "off", value_parser = ["off"])]
+    wide: Option<String>,
     /// Keep the first T trees of an ensemble
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..))]
     trees: Option<u32>,
@@ -37,6 +41,7 @@ impl ChangeArgs {
     pub(super) fn given(&self) -> Option<&'static str> {
         let given = [
             (self.prune_below.is_some(), "--prune-below"),
+            (self.wide.is_some(), "--wide"),
             (self.trees.is_some(), "--trees"),
             (self.keep_labels.is_some(), "--keep-labels"),
             (self.post_processor.is_some(), "--post-processor"),
@@ -67,6 +72,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let changes = Changes {
         precision: args.precision,
         prune_below: change.prune_below,
+        without_wide: change.wide.is_some(),
         n_trees: change.trees.map(|n| n as usize),
         keep_labels,
         post: change.post_processor,

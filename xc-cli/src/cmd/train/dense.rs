@@ -2,6 +2,7 @@
 
 use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{LOSSES, OfNetwork, show_default};
+use super::wide_args::OfWide;
 use super::{Kind, joined};
 use crate::settings::{Chosen, names};
 use xc_train::classifier::preset;
@@ -31,6 +32,8 @@ use xc_train::settings::Choices;
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
+    wide: Chosen<OfWide>,
+    #[command(flatten)]
     pub(super) network: Chosen<OfNetwork>,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
@@ -48,6 +51,6 @@ impl Kind for Args {
     }
 
     fn choices(&self) -> Choices {
-        joined([&self.network.choices, &self.data.data.choices()])
+        joined([&self.wide.choices, &self.network.choices, &self.data.data.choices()])
     }
 }

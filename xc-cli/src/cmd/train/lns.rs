@@ -3,6 +3,7 @@
 use super::candidate_args::OfCandidates;
 use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{OfNetwork, show_defaults};
+use super::wide_args::OfWide;
 use super::{Kind, joined};
 use crate::settings::Chosen;
 use xc_train::classifier::preset::DataShape;
@@ -42,6 +43,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     head: Chosen<OfCandidates>,
     #[command(flatten)]
+    wide: Chosen<OfWide>,
+    #[command(flatten)]
     pub(super) network: Chosen<OfNetwork>,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
@@ -70,6 +73,6 @@ impl Kind for Args {
     }
 
     fn choices(&self) -> Choices {
-        joined([&self.head.choices, &self.network.choices, &self.data.data.choices()])
+        joined([&self.head.choices, &self.wide.choices, &self.network.choices, &self.data.data.choices()])
     }
 }

@@ -15,6 +15,7 @@ mod report;
 mod skipgram;
 pub(super) mod tree;
 pub(super) mod uniform;
+mod wide_args;
 
 use crate::context::Context;
 use crate::error::CliError;

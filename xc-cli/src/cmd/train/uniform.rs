@@ -2,6 +2,7 @@
 
 use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{LOSSES, OfNetwork, show_defaults, with_default};
+use super::wide_args::OfWide;
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
 use xc_train::classifier::preset::DataShape;
@@ -50,6 +51,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     head: Chosen<OfUniform>,
     #[command(flatten)]
+    wide: Chosen<OfWide>,
+    #[command(flatten)]
     pub(super) network: Chosen<OfNetwork>,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
@@ -94,6 +97,6 @@ impl Kind for Args {
     }
 
     fn choices(&self) -> Choices {
-        joined([&self.head.choices, &self.network.choices, &self.data.data.choices()])
+        joined([&self.head.choices, &self.wide.choices, &self.network.choices, &self.data.data.choices()])
     }
 }

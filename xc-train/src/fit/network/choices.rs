@@ -3,6 +3,7 @@
 use crate::classifier::{ClassifierParams, InputKind, Preset, preset};
 use crate::fit::FitError;
 use crate::settings::network::{self, NetworkSettings, OptimizerName, ScheduleName};
+use crate::settings::wide::{self, WideSettings};
 use crate::settings::{Choices, refuse_idle};
 use xc_nn::schedule::{Constant, HalveOnPlateau, WarmupCosine};
 use xc_nn::trainer::Monitor;
@@ -12,11 +13,12 @@ use xc_nn::{Optimizer, Schedule, TrainParams};
 #[derive(Clone, Debug)]
 pub(in crate::fit) struct NetworkChoices {
     choices: Choices,
+    wide: Choices,
 }
 
 impl NetworkChoices {
     pub(super) fn new(choices: &Choices) -> Self {
-        Self { choices: choices.of(&network::TABLE) }
+        Self { choices: choices.of(&network::TABLE), wide: choices.of(&wide::TABLE) }
     }
 
     /// What they come to for instances of a kind.
@@ -40,6 +42,7 @@ impl NetworkChoices {
         let mut params = preset.params.clone();
         params.learning.seed = seed;
         self.settings(preset, input)?.put(&mut params);
+        params.learning.wide = WideSettings::new(params.learning.wide, input, &self.wide)?.learning();
         Ok(params)
     }
 

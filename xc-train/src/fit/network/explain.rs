@@ -4,6 +4,8 @@ use super::{Session, System};
 use crate::classifier::{InputKind, LearningParams};
 use crate::fit::plan::{Origin, Plan, Resolved};
 use crate::message::{counted, name_of};
+use crate::settings::serialised;
+use crate::settings::wide::{self, WideSettings};
 use serde_json::{Map, json};
 use xc_sparse::store::to_parameter;
 
@@ -85,6 +87,13 @@ impl Session<'_> {
         out.set_some("patience", patience, "never stops early", Origin::Default);
         let by = if self.has_judges() { Origin::Default } else { Origin::Follows("validation") };
         out.set("monitor", training.monitor, by);
+        if crate::fit::tables(system.preset().name).iter().any(|table| table.row("wide").is_some()) {
+            let (settings, has_term) = (WideSettings::of(learning.wide), learning.wide.is_some());
+            let all = serialised(&settings);
+            for row in wide::TABLE.rows.iter().filter(|row| has_term || row.name == "wide") {
+                out.set_some(row.name, row.shown(&all), row.none, of(row.name));
+            }
+        }
         let every = self.args.checkpoint_every();
         out.set_some("checkpoint-every", every, "after epochs, at most one a minute", Origin::Default);
         out.set("normalise", is_sparse, Origin::Default);

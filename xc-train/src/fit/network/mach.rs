@@ -2,7 +2,7 @@
 
 use super::choices::NetworkChoices;
 use super::dense::loss_for;
-use super::{Keep, Session, Shape, System, Trained, Watched, params_error};
+use super::{Followed, Keep, Session, Shape, System, Trained, Watched, params_error};
 use crate::classifier::{ClassifierParams, Preset};
 use crate::fit::FitError;
 use crate::fit::plan::{Origin, Plan};
@@ -250,7 +250,7 @@ impl Repetitions<'_> {
             seed,
             (&targets).into(),
             judged.as_ref(),
-            (watched, keep, None),
+            Followed { watched, keep, counting: None, hard: None },
             |trainer, train, others| {
                 repetition.initialise(train, trainer.observer).map_err(|e| session.error(&e))?;
                 repetition.train(trainer, train, others).map_err(|e| session.error(&e))

@@ -66,6 +66,7 @@ impl Forecast {
             ("moments", memory.moments),
             ("copy of the best parameters", memory.best),
             ("buffers", memory.buffers),
+            ("wide term", memory.wide),
             ("targets", self.targets),
             ("data", self.standing.resident()),
         ];
@@ -128,6 +129,9 @@ impl Forecast {
         if head.is_some() && self.params.learning.connections.moments == DType::F32 {
             let coarse = |f: &mut Self| f.params.learning.connections.moments = DType::Bf16;
             push("--head.moments bf16".to_owned(), Box::new(coarse));
+        }
+        if self.params.learning.wide.is_some() {
+            push("--wide off".to_owned(), Box::new(|f| f.params.learning.wide = None));
         }
         if self.work.keeps_best {
             push("--keep last".to_owned(), Box::new(|f| f.work.keeps_best = false));

@@ -14,6 +14,7 @@ mod mach;
 mod memory;
 mod skipgram;
 mod uniform;
+mod wide;
 
 use super::context::{Context, NetworkRun};
 use super::data::{Datasets, Split};
@@ -40,7 +41,7 @@ use std::time::{Duration, Instant};
 use xc_metrics::MetricReport;
 use xc_nn::sampler::SampleError;
 use xc_nn::trainer::{CHECKPOINT, CheckpointAt, Observer, STATE, Subset, TrainError};
-use xc_nn::{Examples, Optimizer, Rows, TargetRows, TrainParams, Trainer};
+use xc_nn::{Examples, HardLabels, Optimizer, Rows, TargetRows, TrainParams, Trainer};
 use xc_sparse::LabelRows;
 use xc_sparse::atomic::parent_of;
 use xc_sparse::rank::RankedBatch;
@@ -204,6 +205,15 @@ pub(in crate::fit) struct Watched<'a> {
     pub(super) what: &'a str,
     /// What its outputs stand for.
     pub(super) outputs: &'static str,
+}
+
+/// What a training run of a network leaves beside the network, and who follows it.
+pub(in crate::fit) struct Followed<'a> {
+    pub(super) watched: Watched<'a>,
+    pub(super) keep: Option<Keep>,
+    pub(super) counting: Option<&'a Counting>,
+    /// The false labels that steps score highest, where they are wanted.
+    pub(super) hard: Option<&'a mut HardLabels>,
 }
 
 /// Where a training run leaves its state and its log.
@@ -387,25 +397,31 @@ impl Session<'_> {
         let watched = Watched { what: "", outputs: "labels" };
         let keep = Keep { part: STATE.to_owned(), log: beside(&self.of.place.model, "log") };
         let (labels, judged, counting) = (self.instances.targets(), self.judged.as_ref(), Counting::default());
-        let of = (watched, Some(keep), Some(&counting));
-        let steps = self.with_trainer(self.training.seed, labels, judged, of, |trainer, train, others| {
-            if self.params.uses_lsa() {
-                self.context.note(format_args!("initial embeddings: lsa of {} rows", train.len()));
-            }
-            let folder = parent_of(&self.of.place.model);
-            let begun = classifier.initialise_in(Some(folder), train, trainer.observer);
-            begun.map_err(|e| self.error(&e))?;
-            let summary = classifier.train(trainer, train, others).map_err(|e| self.error(&e))?;
-            Ok((summary.steps, summary.epochs))
-        })?;
+        let mut hard = self.hard_labels()?;
+        let of = Followed { watched, keep: Some(keep), counting: Some(&counting), hard: hard.as_mut() };
+        let (steps, epochs, wide) =
+            self.with_trainer(self.training.seed, labels, judged, of, |trainer, train, others| {
+                if self.params.uses_lsa() {
+                    self.context.note(format_args!("initial embeddings: lsa of {} rows", train.len()));
+                }
+                let folder = parent_of(&self.of.place.model);
+                let begun = classifier.initialise_in(Some(folder), train, trainer.observer);
+                begun.map_err(|e| self.error(&e))?;
+                let summary = classifier.train(trainer, train, others).map_err(|e| self.error(&e))?;
+                let wide = trainer.hard.as_ref().map(|_| wide::Watched::of(train, others));
+                Ok((summary.steps, summary.epochs, wide))
+            })?;
         let costs = counting.costs();
         // The stages of a step are what ASTRA is about: a table of them, as its paper has.
         let said = if kind == ASTRA { costs.table(self.training.batch_size) } else { costs.line() };
         said.iter().flat_map(|said| said.lines()).for_each(|line| self.context.note(line));
-        let (steps, epochs) = steps;
+        let wide = match hard.zip(wide) {
+            Some((hard, watched)) => Some(("wide", self.add_wide(&mut classifier, hard, &watched)?)),
+            None => None,
+        };
         let n_values = classifier.network().n_values();
         let figures = [("parameters", json!(n_values)), ("steps", json!(steps)), ("epochs", json!(epochs))];
-        let figures = figures.into_iter().chain(costs.json().map(|costs| ("cost", costs)));
+        let figures = figures.into_iter().chain(wide).chain(costs.json().map(|costs| ("cost", costs)));
         let figures = figures.map(|(name, value)| (name.to_owned(), value)).collect();
         Ok(Learned { classifier, what: format!("{n_values} parameters, {}", counted(steps as usize, "step")), figures })
     }
@@ -444,7 +460,8 @@ impl Session<'_> {
     fn key(&self, system: &dyn System) -> Result<String, FitError> {
         let watched = Watched { what: "", outputs: "labels" };
         let (labels, judged, seed) = (self.instances.targets(), self.judged.as_ref(), self.training.seed);
-        self.with_trainer(seed, labels, judged, (watched, None, None), |trainer, train, others| {
+        let of = Followed { watched, keep: None, counting: None, hard: None };
+        self.with_trainer(seed, labels, judged, of, |trainer, train, others| {
             Ok(trainer.key(system.checkpoint(), &system.describe(self), train, others))
         })
     }
@@ -461,7 +478,7 @@ impl Session<'_> {
         seed: u64,
         targets: TargetRows<'_>,
         judged: Option<&LabelRows>,
-        (watched, keep, counting): (Watched<'_>, Option<Keep>, Option<&Counting>),
+        Followed { watched, keep, counting, hard }: Followed<'_>,
         work: impl FnOnce(&mut Trainer<'_>, &Subset<'_>, Option<&Subset<'_>>) -> Result<T, FitError>,
     ) -> Result<T, FitError> {
         fn examples<'d>(features: Rows<'d>, targets: TargetRows<'d>) -> Result<Examples<'d>, FitError> {
@@ -520,8 +537,8 @@ impl Session<'_> {
                 every: self.args.checkpoint_every(),
                 after: CHECKPOINT_AFTER,
             }),
-            hard: None,
             observer,
+            hard,
         };
         work(&mut trainer, &train, validation.as_ref())
     }

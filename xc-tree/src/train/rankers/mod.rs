@@ -94,7 +94,7 @@ pub struct Rankers {
 /// nothing is known of what it is not. Rows of weight 0 count as none; without a bias input (`params.bias` of 0) every
 /// bias is 0. Each ranker visits its rows in orders of the stream `mix(seed, label)`.
 ///
-/// `observer` is told [`Event::Rankers`] now and then (their sum is the number of labels), and is asked between labels
+/// `observer` is told [`Event::OwnRankers`], then [`Event::Rankers`] now and then (their sum is the number of labels), and is asked between labels
 /// whether to stop.
 ///
 /// *Cost*: O(entries of the rows of all pairs, once for each pass); labels of the most rows begin first.
@@ -113,6 +113,7 @@ pub fn solve(
     observer: &dyn Observer,
 ) -> Result<Rankers, TrainError> {
     check(features, rows, params)?;
+    observer.event(Event::OwnRankers { n_rankers: rows.positives.len() });
     let squares = |i: usize| features.row(i).values().iter().fold(params.bias * params.bias, |sum, v| sum + v * v);
     let job = Job {
         features,
