@@ -213,7 +213,7 @@ fn what_is_explained_is_what_networks_are_trained_with() {
 fn sizes_follow_from_rows_and_labels_as_the_library_says() {
     let folder = folder();
     let config = |model: &str| json(&folder.read(&format!("{model}/config.json")))["parameters"].clone();
-    let data = DataShape { n_instances: 800, n_entries: 40_000, n_labels: 150 };
+    let data = DataShape { n_instances: 800, n_entries: 40_000, n_labels: 150, most_frequent: 0 };
 
     folder.ok("train uniform --train data/train.txt --model u");
     let of = preset::uniform_for(data);

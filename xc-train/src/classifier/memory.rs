@@ -45,8 +45,8 @@ pub struct Memory {
     /// what rewiring moves. Or, where that is more than these, the moments and the copy together,
     /// what LSA takes before there are any.
     pub buffers: u64,
-    /// The false labels that are kept for the rankers of a wide term, and what solving these takes; a rough estimate of
-    /// the rankers themselves.
+    /// The false labels that are kept for the rankers of a wide term. Or, where solving these takes more than moments,
+    /// copy and buffers as well, what it takes more; the rankers themselves by a rough estimate.
     pub wide: u64,
 }
 
@@ -140,21 +140,24 @@ impl ClassifierParams {
             false => 0,
         };
         let buffers = step.max(analysis.saturating_sub(moments.saturating_add(best)));
-        let wide = self.learning.wide.filter(|_| !of_vectors).map_or(0, |wide| wide.bytes(work));
+        let (collected, solving) = self.learning.wide.filter(|_| !of_vectors).map_or((0, 0), |wide| wide.bytes(work));
+        // Rankers are solved when moments, copy and buffers are gone.
+        let freed = moments.saturating_add(best).saturating_add(buffers);
+        let wide = collected.max(solving.saturating_sub(freed));
         Memory { parameters, moments, best, buffers, wide }
     }
 }
 
 impl WideLearning {
-    /// What the term takes beside the network: the collected labels, at last as rows and as columns, and rankers of
-    /// some hundred weights, twice while they are joined.
-    fn bytes(&self, work: &Workload) -> u64 {
+    /// The collected labels; and what solving takes: these as rows and as columns, and rankers of some hundred weights,
+    /// twice while they are joined.
+    fn bytes(&self, work: &Workload) -> (u64, u64) {
         /// Weights of a ranker, in the mean, with room: 70 on git-files.
         const WEIGHTS: usize = 100;
         let collected = HardLabels::bytes(work.n_instances, work.n_epochs, self.negatives);
         let in_memory = if collected > HARD_IN_MEMORY { 0 } else { collected };
         let rankers = product(&[2 * 8 * WEIGHTS, work.n_labels]).saturating_add(product(&[16, work.n_instances]));
-        in_memory.max(rankers).saturating_add(collected.saturating_mul(2))
+        (in_memory, collected.saturating_mul(2).saturating_add(rankers))
     }
 }
 

@@ -56,7 +56,12 @@ pub fn dense() -> Preset {
         head: HeadParams::Dense,
         loss: Loss::Bce,
         precision: MatmulPrecision::F32,
-        learning: LearningParams { input_dropout: 0.3, dropout: 0.3, ..LearningParams::default() },
+        learning: LearningParams {
+            input_dropout: 0.3,
+            dropout: 0.3,
+            wide: Some(WideLearning::default()),
+            ..LearningParams::default()
+        },
     };
     Preset {
         name: DENSE,
@@ -77,7 +82,11 @@ pub fn uniform() -> Preset {
         head: HeadParams::Sparse(SparseHeadParams::default()),
         loss: Loss::SquaredHinge,
         precision: MatmulPrecision::Bf16,
-        learning: LearningParams { input_dropout: 0.1, ..LearningParams::default() },
+        learning: LearningParams {
+            input_dropout: 0.1,
+            wide: Some(WideLearning::default()),
+            ..LearningParams::default()
+        },
     };
     params.begin_with_lsa();
     Preset {
@@ -98,7 +107,6 @@ pub fn lns() -> Preset {
     let uniform = NegativeParams::usual_uniform(&sampler, Lists::Shared);
     let mut params = ClassifierParams { encoder: EncoderParams::bag([256]), head: CANDIDATES, ..preset.params };
     params.learning.negatives = NegativeParams::new(sampler, uniform, params.loss);
-    params.learning.wide = Some(WideLearning::default());
     Preset { name: LNS, params, ..preset }
 }
 
@@ -130,6 +138,8 @@ pub struct DataShape {
     pub n_entries: usize,
     /// Labels.
     pub n_labels: usize,
+    /// Instances of the most frequent label; 0: not known.
+    pub most_frequent: usize,
 }
 
 impl DataShape {
@@ -146,6 +156,12 @@ impl DataShape {
     /// [`MANY`] or more.
     pub fn has_many_labels(&self) -> bool {
         self.n_labels >= MANY
+    }
+
+    /// Whether all labels are rare: at least one for [`FOR_EACH`] instances, and none on more than one of [`SHARE`].
+    pub fn has_rare_labels_alone(&self) -> bool {
+        let is_rare = (1..=self.n_instances / SHARE).contains(&self.most_frequent);
+        is_rare && self.n_labels >= self.n_instances / FOR_EACH
     }
 
     /// Features of an instance, in the mean.
@@ -179,7 +195,7 @@ pub fn uniform_for(data: DataShape) -> Preset {
 
 /// [`lns`] whose steps score the hardest labels: [`crate::astra`].
 pub fn astra() -> Preset {
-    astra_for(DataShape { n_instances: usize::MAX, n_entries: 0, n_labels: 0 })
+    astra_for(DataShape { n_instances: usize::MAX, n_entries: 0, n_labels: 0, most_frequent: 0 })
 }
 
 /// The same for sets of a shape: encoder, loss, rates and epochs of [`lns_for`], which were found with lists
@@ -198,12 +214,19 @@ pub fn astra_for(data: DataShape) -> Preset {
 pub const FEW: usize = 12_000;
 /// Features of an instance, in the mean, from which [`lns_for`] begins with LSA.
 pub const LONG: usize = 100;
-/// Labels from which [`lns_for`] sums embeddings without a ReLU and without dropout.
+/// Labels from which [`lns_for`] sums embeddings without a ReLU and without dropout, and takes the softmax.
 pub const MANY: usize = 50_000;
+/// Instances for which there is a label at least, where fewer labels than [`MANY`] are trained as many are.
+pub const FOR_EACH: usize = 4;
+/// Instances of which the most frequent label has one at most there.
+pub const SHARE: usize = 20;
+/// Instances that many labels are trained on in all epochs together, from four to eight of them.
+const MANY_TIMES: usize = 1 << 19;
 
 /// [`lns`] with values that suit sets of such a shape: few instances get wide embeddings, a lower
 /// rate and twice the epochs; long ones embeddings that begin with LSA, and the squared hinge; many
-/// labels sums of embeddings as they are, without a ReLU and without dropout. How they were found:
+/// labels, or fewer that are all rare, sums of embeddings as they are, without a ReLU and without dropout, the softmax
+/// and few epochs. How they were found:
 /// `docs/decisions/lns-defaults.md`.
 pub fn lns_for(data: DataShape) -> Preset {
     let mut preset = lns();
@@ -222,13 +245,14 @@ pub fn lns_for(data: DataShape) -> Preset {
     } else if data.has_long_instances() {
         (params.encoder, params.loss) = (EncoderParams::bag([512]), Loss::SquaredHinge);
         params.begin_with_lsa();
-    } else if data.has_many_labels() {
+    } else if data.has_many_labels() || data.has_rare_labels_alone() {
         params.sum_plainly();
         (params.learning.input_dropout, params.learning.dropout) = (0.0, 0.0);
         params.loss = Loss::Softmax;
         #[cfg(feature = "train")]
         {
-            (preset.training.epochs, preset.training.rate) = (4, 5e-3);
+            preset.training.epochs = (MANY_TIMES / data.n_instances.max(1)).clamp(4, 8) as u32;
+            preset.training.rate = 5e-3;
         }
     }
     preset
@@ -314,7 +338,7 @@ mod tests {
     #[test]
     fn the_intermediate_layer_follows_from_the_number_of_labels() {
         let units = |n_labels| {
-            let preset = uniform_for(DataShape { n_instances: 20_000, n_entries: 800_000, n_labels });
+            let preset = uniform_for(DataShape { n_instances: 20_000, n_entries: 800_000, n_labels, most_frequent: 0 });
             preset.params.check(1000, n_labels).unwrap();
             *preset.params.encoder.widths().last().unwrap()
         };
@@ -324,7 +348,7 @@ mod tests {
     #[test]
     fn usual_values_follow_from_instances_and_their_length() {
         let with_labels = |n_labels, n_instances, n_entries| {
-            let preset = lns_for(DataShape { n_instances, n_entries, n_labels });
+            let preset = lns_for(DataShape { n_instances, n_entries, n_labels, most_frequent: 0 });
             preset.params.check(1000, n_labels).unwrap();
             (preset.params.encoder.widths()[0], preset.params.learning.init, preset.params.loss)
         };
@@ -335,16 +359,24 @@ mod tests {
         assert_eq!(of(0, 0).0, 1024);
         assert_eq!(with_labels(MANY, FEW, 30 * FEW), (256, EmbeddingInit::Random, Loss::Softmax));
         let activation = |n_labels, n_entries| {
-            let preset = lns_for(DataShape { n_instances: FEW, n_entries, n_labels });
+            let preset = lns_for(DataShape { n_instances: FEW, n_entries, n_labels, most_frequent: 0 });
             preset.params.encoder.activation()
         };
         let activations = [activation(MANY - 1, 0), activation(MANY, 0), activation(MANY - 1, LONG * FEW)];
         assert_eq!(activations, [Activation::Relu, Activation::Identity, Activation::Identity].map(Some));
+        let with_most = |most_frequent, n_labels| {
+            let data = DataShape { n_instances: FEW, n_entries: 0, n_labels, most_frequent };
+            lns_for(data).params.loss
+        };
+        let losses = [(FEW / 20, FEW / 4), (FEW / 20 + 1, FEW / 4), (FEW / 20, FEW / 4 - 1), (0, FEW / 4)];
+        let losses = losses.map(|(most, n_labels)| with_most(most, n_labels));
+        assert_eq!(losses, [Loss::Softmax, Loss::Bce, Loss::Bce, Loss::Bce]);
         for (n_instances, n_entries) in [(FEW - 1, 0), (FEW, LONG * FEW)] {
             assert_eq!(with_labels(MANY, n_instances, n_entries), of(n_instances, n_entries));
         }
         let dropout = |n_labels| {
-            let learning = astra_for(DataShape { n_instances: FEW, n_entries: 0, n_labels }).params.learning;
+            let learning =
+                astra_for(DataShape { n_instances: FEW, n_entries: 0, n_labels, most_frequent: 0 }).params.learning;
             (learning.input_dropout, learning.dropout)
         };
         assert_eq!((dropout(MANY), dropout(MANY - 1)), ((0.0, 0.0), (0.3, 0.3)));

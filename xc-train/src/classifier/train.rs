@@ -3,7 +3,9 @@
 use super::{Classifier, HeadParams, Output};
 use std::path::Path;
 use xc_nn::encoder::lsa;
+use xc_nn::optim::Moments;
 use xc_nn::sampler::{NegativeParams, SamplerData, SamplerParams, Weighting};
+use xc_nn::state::State;
 use xc_nn::trainer::{Observer, Subset, Summary, TrainError, Trainer};
 use xc_nn::{Head, Loss, Rows, StepError};
 
@@ -33,6 +35,18 @@ impl Classifier {
         validation: Option<&Subset<'_>>,
     ) -> Result<Summary, TrainError> {
         trainer.train(&mut self.network, train, validation)
+    }
+
+    /// Gives up what only training needs: the optimiser's moments and the sampler with its tables.
+    pub fn end_training(&mut self) {
+        self.network.encoder_mut().prepare(Moments::NONE);
+        let head = self.network.head_mut();
+        head.prepare(Moments::NONE);
+        match head {
+            Output::Sparse(head) => head.set_sampler(None),
+            Output::Candidates(head) => head.set_sampler(None),
+            Output::Dense(_) => {}
+        }
     }
 
     fn is_sparse(&self) -> bool {

@@ -58,7 +58,7 @@ pub const WEIGHTS: [f32; 9] = [0.1, 0.15, 0.2, USUAL_WEIGHT, 0.4, 0.55, 0.75, 1.
 impl Default for WideLearning {
     /// The values of `docs/decisions/wide-term.md`.
     fn default() -> Self {
-        Self { negatives: 20, cost: 2.0, threshold: 0.2, weight: None, labels: 100, precision: DType::F32 }
+        Self { negatives: 40, cost: 2.0, threshold: 0.2, weight: None, labels: 100, precision: DType::F32 }
     }
 }
 

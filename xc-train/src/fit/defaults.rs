@@ -16,7 +16,9 @@ fn shapes() -> Vec<DataShape> {
     for n_instances in [200, 30_000] {
         for length in [20, 300] {
             for n_labels in [60, 2010, 2011, 30_000, 60_000, 700_000] {
-                out.push(DataShape { n_instances, n_entries: n_instances * length, n_labels });
+                for most_frequent in [0, 150, n_instances] {
+                    out.push(DataShape { n_instances, n_entries: n_instances * length, n_labels, most_frequent });
+                }
             }
         }
     }

@@ -36,7 +36,10 @@ use xc_mach::{AssignError, Assignment, Decoder, Sizing, SizingError, UsualSize};
 
 /// A repetition: a dense classifier over buckets.
 pub fn preset() -> Preset {
-    Preset { name: KIND, ..preset::dense() }
+    let mut preset = Preset { name: KIND, ..preset::dense() };
+    // Outputs are buckets.
+    preset.params.learning.wide = None;
+    preset
 }
 
 /// What all repetitions of a model share.

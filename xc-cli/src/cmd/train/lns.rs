@@ -52,7 +52,7 @@ pub(crate) struct Args {
 
 /// Adds the default to the help of an option, where it follows from the data too.
 pub(super) fn show_default_of_data(of: &dyn Fn(DataShape) -> Preset, arg: clap::Arg) -> clap::Arg {
-    let of = |n_instances, n_entries, n_labels| of(DataShape { n_instances, n_entries, n_labels });
+    let of = |n_instances, n_entries, n_labels| of(DataShape { n_instances, n_entries, n_labels, most_frequent: 0 });
     let others = [
         ("few instances", of(0, 0, 0)),
         ("long instances", of(usize::MAX, usize::MAX, 0)),

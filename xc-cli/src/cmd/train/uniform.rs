@@ -69,7 +69,7 @@ fn show_default_of_data(arg: clap::Arg) -> clap::Arg {
         "network.activation" => return with_default(arg, "identity after lsa, else relu"),
         _ => {}
     }
-    let of = |n_instances| preset::uniform_for(DataShape { n_instances, n_entries: 0, n_labels: 0 });
+    let of = |n_instances| preset::uniform_for(DataShape { n_instances, n_entries: 0, n_labels: 0, most_frequent: 0 });
     show_defaults(&of(usize::MAX), &[("few instances", of(0)), ("vectors", preset::uniform())], arg)
 }
 

@@ -4,7 +4,7 @@ use super::candidates::CandidateChoices;
 use super::choices::NetworkChoices;
 use super::dense::loss_for;
 use super::{Session, Shape, System};
-use crate::classifier::preset::{FEW, LONG, MANY};
+use crate::classifier::preset::{FEW, FOR_EACH, LONG, MANY, SHARE};
 use crate::classifier::{ClassifierParams, Preset, preset};
 use crate::fit::FitError;
 use crate::fit::plan::{Origin, Plan};
@@ -48,11 +48,17 @@ pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
         Some(data) => {
             let number = if data.has_few_instances() { "fewer than" } else { "at least" };
             let length = if data.has_long_instances() { "at least" } else { "fewer than" };
-            let labels = if data.has_many_labels() { "at least" } else { "fewer than" };
+            let labels = match () {
+                () if data.has_many_labels() => format!("at least {MANY} labels"),
+                () if data.has_rare_labels_alone() => {
+                    format!("labels that are all rare (one for {FOR_EACH} instances, none on more than one of {SHARE})")
+                }
+                () => format!("fewer than {MANY} labels, not all of them rare"),
+            };
             format!(
-                "{number} {FEW} instances, of {length} {LONG} features on average, {labels} {MANY} labels: width, initial \
+                "{number} {FEW} instances, of {length} {LONG} features on average, {labels}: width, initial \
                  embeddings, dropout, loss, rate and epochs follow from this; few instances come before long ones, long \
-                 ones before many labels"
+                 ones before many or rare labels"
             )
         }
         None => "vectors: defaults do not depend on their number".to_owned(),

@@ -367,8 +367,16 @@ fn shape(instances: &Instances) -> Shape {
         Rows::Sparse(rows) => rows.nnz(),
         _ => n_instances * features.width(),
     };
-    let data = Some(DataShape { n_instances, n_entries, n_labels });
+    let most_frequent = instances.labels().map_or(0, most_frequent);
+    let data = Some(DataShape { n_instances, n_entries, n_labels, most_frequent });
     Shape { input, n_features: features.width(), n_labels, most_labels: targets.most(), data }
+}
+
+/// Instances of the most frequent label.
+fn most_frequent(labels: &LabelRows) -> usize {
+    let mut counts = vec![0; labels.n_labels()];
+    labels.labels().iter().for_each(|&label| counts[label as usize] += 1);
+    counts.into_iter().max().unwrap_or(0)
 }
 
 impl Session<'_> {

@@ -11,7 +11,7 @@ use xc_nn::HardLabels;
 use xc_nn::trainer::Subset;
 use xc_sparse::atomic::parent_of;
 use xc_sparse::ranker_weights::RankerWeights;
-use xc_sparse::rows::OwnedRows;
+use xc_sparse::rows::{OwnedRows, sort_unique};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_tree::rankers::{RankerRows, Rankers, solve};
 use xc_tree::{LinearParams, TrainError};
@@ -63,10 +63,12 @@ impl Session<'_> {
             return Ok(Value::Null);
         };
         let began = Instant::now();
+        // Its moments and the sampler's tables would stand beside the pairs.
+        classifier.end_training();
+        self.context.observer.released();
         let failed = |e: std::io::Error| FitError::failed(format_args!("wide term: {}", chain(&e)));
         let mistaken = hard.into_rows(self.shape.n_labels).map_err(failed)?;
-        let (n_pairs, rankers) = self.solve(features, &mistaken, &watched.rows, &learning)?;
-        drop(mistaken);
+        let (n_pairs, rankers) = self.solve(features, mistaken, &watched.rows, &learning)?;
         let solve_s = began.elapsed().as_secs_f64();
         let rankers = RankerWeights::nearest(&rankers.weights, &rankers.bias, learning.precision);
         let mut wide = Wide { params: learning.params(), rankers };
@@ -97,12 +99,15 @@ impl Session<'_> {
     fn solve(
         &self,
         features: &CsrMatrix,
-        mistaken: &LabelRows,
+        mistaken: LabelRows,
         rows: &[u32],
         learning: &WideLearning,
     ) -> Result<(usize, Rankers), FitError> {
         let positives = of_rows(self.labels(), rows).transpose();
-        let negatives = with_least(&mistaken.transpose(), &positives, rows, self.training.seed);
+        let of_labels = mistaken.transpose();
+        drop(mistaken);
+        let negatives = with_least(&of_labels, &positives, rows, self.training.seed);
+        drop(of_labels);
         let n_pairs = positives.nnz() + negatives.nnz();
         let usual = LinearParams::of_own_rows();
         let params = LinearParams { cost: learning.cost, prune_below: learning.threshold, ..usual };
@@ -129,17 +134,19 @@ const LEAST: usize = 5;
 
 /// Gives labels with fewer rows to be told from some of those that are learned from, drawn at random.
 fn with_least(negatives: &LabelRows, positives: &LabelRows, rows: &[u32], seed: u64) -> LabelRows {
-    let (mut list, mut lists) = (Vec::new(), Vec::with_capacity(negatives.len()));
-    for label in 0..negatives.len() {
-        list.clear();
-        list.extend_from_slice(negatives.row(label));
-        if list.len() < LEAST && !positives.row(label).is_empty() {
+    let n = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+    let (mut indptr, mut all) = (vec![0], Vec::with_capacity(negatives.nnz()));
+    for (label, (own, positives)) in negatives.iter().zip(positives.iter()).enumerate() {
+        let start = all.len();
+        all.extend_from_slice(own);
+        if own.len() < LEAST && !positives.is_empty() {
             let mut stream = Stream::new(name(seed, Purpose::Negatives, &[u64::MAX, label as u64]));
-            list.extend((list.len()..LEAST).map(|_| rows[stream.below(rows.len() as u32) as usize]));
+            all.extend((own.len()..LEAST).map(|_| rows[stream.below(n) as usize]));
+            sort_unique(&mut all, start);
         }
-        lists.push(list.clone());
+        indptr.push(all.len());
     }
-    LabelRows::from_lists(lists, negatives.n_labels()).unwrap_or_else(|e| panic!("rows of rows: {e}"))
+    LabelRows::try_new(indptr, all, negatives.n_labels()).unwrap_or_else(|e| panic!("rows of rows: {e}"))
 }
 
 /// The labels of some instances, and none of the others.
