@@ -146,10 +146,13 @@ fn changes_that_a_kind_does_not_have_are_refused_and_nothing_is_written() {
     folder.write("keep.txt", "100\n");
     let before = folder.names();
     for (rest, expected) in [
-        ("dense x --prune-below 0.1", "--prune-below: dense is a model of kind \"dense\"; expected a tree"),
+        (
+            "dense x --prune-below 0.1",
+            "--prune-below: dense is a model of kind \"dense\"; expected a tree, or a network with a wide term",
+        ),
         (
             "dense x --precision bf16",
-            "--precision: dense is a model of kind \"dense\"; expected a tree, or a network with a sparse or sampled output layer (uniform, lns, astra)",
+            "--precision: dense is a model of kind \"dense\"; expected a tree, or a network with a wide term or a sparse or sampled output layer (uniform, lns, astra)",
         ),
         ("tree x --trees 3", "tree: 3 trees; the model has 2, and 1 to 2 can be kept"),
         (
