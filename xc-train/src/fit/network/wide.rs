@@ -30,7 +30,10 @@ impl Watched {
             let mut lists = Vec::with_capacity(subset.len());
             for &row in subset.rows() {
                 let mut labels = Vec::new();
-                examples.targets().append(row as usize, &mut labels);
+                // What has no answer has none that is right.
+                if !subset.is_unanswered(row) {
+                    examples.targets().append(row as usize, &mut labels);
+                }
                 lists.push(labels);
             }
             let labels = LabelRows::from_lists(lists, examples.targets().n_labels());
@@ -70,12 +73,13 @@ impl Session<'_> {
         let mistaken = hard.into_rows(self.shape.n_labels).map_err(failed)?;
         let (n_pairs, rankers) = self.solve(features, mistaken, &watched.rows, &learning)?;
         let solve_s = began.elapsed().as_secs_f64();
-        let rankers = RankerWeights::nearest(&rankers.weights, &rankers.bias, learning.precision);
-        let mut wide = Wide { params: learning.params(), rankers };
+        let weights = RankerWeights::nearest(&rankers.weights, &rankers.bias, learning.precision);
+        let mut wide = Wide { params: learning.params(), rankers: weights };
+        drop(rankers);
         let n_weights = wide.rankers.features().len();
         let fitted = match (&watched.held_out, learning.weight) {
             (Some((queries, labels)), None) => {
-                let fit = classifier.fit_wide(&wide, queries.view(), labels);
+                let fit = classifier.fit_wide(&mut wide, queries.view(), labels);
                 Some(fit.map_err(|e| FitError::failed(format_args!("validation: {}", chain(&e))))?)
             }
             _ => None,
