@@ -65,7 +65,7 @@ const KINDS: [(&str, &[(&str, &str)]); 8] = [
     ("uniform", &[("epochs", "2"), ("network.widths", "16"), ("network.intermediate", "32"), ("head.fan-in", "4")]),
     ("lns", &[("epochs", "2"), ("network.widths", "16")]),
     ("astra", &[("epochs", "2"), ("network.widths", "16"), ("negatives.hard", "2")]),
-    ("dense", &[("epochs", "2"), ("network.widths", "16"), ("wide", "on")]),
+    ("dense", &[("epochs", "2"), ("network.widths", "16"), ("wide", "off")]),
     (
         "uniform",
         &[
@@ -73,7 +73,6 @@ const KINDS: [(&str, &[(&str, &str)]); 8] = [
             ("network.widths", "16"),
             ("network.intermediate", "32"),
             ("head.fan-in", "4"),
-            ("wide", "on"),
             ("wide.precision", "bf16"),
         ],
     ),

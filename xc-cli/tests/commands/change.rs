@@ -141,7 +141,7 @@ fn output_layers_take_another_precision_and_lose_their_index() {
 fn changes_that_a_kind_does_not_have_are_refused_and_nothing_is_written() {
     let folder = Folder::new();
     tree(&folder);
-    folder.ok("train dense --train data/train.jsonl --epochs 1 --network.widths 8 --model dense");
+    folder.ok("train dense --train data/train.jsonl --epochs 1 --network.widths 8 --wide off --model dense");
     folder.write("two.txt", "a\nb\n");
     folder.write("keep.txt", "100\n");
     let before = folder.names();

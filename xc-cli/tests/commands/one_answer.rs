@@ -259,7 +259,7 @@ impl Table {
         let events =
             log.lines().map(json).filter(|event| event["event"] == "validation" && event.get("epoch").is_some());
         let best = events.map(|event| event["P@1"].as_f64().unwrap()).fold(f64::NAN, f64::max);
-        let has_term = ["lns", "astra"].contains(&self.kind.name);
+        let has_term = ["dense", "uniform", "lns", "astra"].contains(&self.kind.name);
         let precision = &report["wide"]["precision"];
         if has_term {
             let [with, without] = ["with", "without"].map(|of| precision[of][0].as_f64().unwrap());

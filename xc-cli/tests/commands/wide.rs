@@ -261,9 +261,9 @@ fn settings_of_a_term_need_one_and_a_term_needs_sparse_features() {
         ("wide.prune-below", "0.3"),
         ("wide.precision", "f16"),
     ] {
-        for command in ["train dense", "train uniform", "train lns --wide off", "train astra --wide off"] {
+        for command in ["train dense", "train uniform", "train lns", "train astra"] {
             let expected = format!("--{option}: changes nothing here; --wide on is expected with it");
-            folder.xc(&format!("{command} {TRAIN} --model m --{option} {value}")).refused(2, &expected);
+            folder.xc(&format!("{command} {TRAIN} --wide off --model m --{option} {value}")).refused(2, &expected);
         }
         let outcome = folder.xc(&format!("train mach {TRAIN} --model m --{option} {value}"));
         assert!(outcome.code == 2 && outcome.stderr.contains(option), "{outcome:?}");
@@ -306,16 +306,17 @@ fn a_plan_shows_the_settings_of_a_term_where_there_is_one() {
         rows.map(|row| options.iter().find(|of| of["option"] == row).unwrap()["value"].as_str().unwrap().to_owned())
     };
     let fitted = "the best on instances that are held out, else 0.3";
-    for arguments in ["lns", "astra", "dense --wide on", "uniform --wide on"] {
-        assert_eq!(plan(arguments), ["on", fitted, "100", "20", "2", "0.2", "f32"], "{arguments}");
+    for arguments in ["lns", "astra", "dense", "uniform"] {
+        assert_eq!(plan(arguments), ["on", fitted, "100", "40", "2", "0.2", "f32"], "{arguments}");
         let text = folder.ok(&format!("train {arguments} {TRAIN} --explain"));
         assert!(text.contains("--wide.negatives") && text.contains(fitted), "{arguments}: {text}");
     }
-    for arguments in ["lns --wide off", "astra --wide off", "dense", "uniform"] {
-        assert_eq!(plan(arguments), ["off", "none", "none", "none", "none", "none", "none"], "{arguments}");
+    for kind in ["lns", "astra", "dense", "uniform"] {
+        let arguments = format!("{kind} --wide off");
+        assert_eq!(plan(&arguments), ["off", "none", "none", "none", "none", "none", "none"], "{arguments}");
     }
     let given = plan("lns --wide.weight 0.5 --wide.labels 7 --wide.precision bf16");
-    assert_eq!(given, ["on", "0.5", "7", "20", "2", "0.2", "bf16"]);
+    assert_eq!(given, ["on", "0.5", "7", "40", "2", "0.2", "bf16"]);
 }
 
 #[test]

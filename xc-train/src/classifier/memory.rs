@@ -45,8 +45,9 @@ pub struct Memory {
     /// what rewiring moves. Or, where that is more than these, the moments and the copy together,
     /// what LSA takes before there are any.
     pub buffers: u64,
-    /// The false labels that are kept for the rankers of a wide term, and buffers in which steps collect them. Or, where solving these takes more than moments,
-    /// copy and buffers as well, what it takes more; the rankers themselves by a rough estimate.
+    /// The false labels that are kept for the rankers of a wide term, and the buffers in which steps collect them. Or,
+    /// where solving these takes more than moments, copy and buffers as well, what it takes more; the rankers themselves
+    /// by a rough estimate.
     pub wide: u64,
 }
 

@@ -12,6 +12,7 @@ use xc_nn::trainer::Subset;
 use xc_sparse::atomic::parent_of;
 use xc_sparse::ranker_weights::RankerWeights;
 use xc_sparse::rows::{OwnedRows, sort_unique};
+use xc_sparse::store::to_parameter;
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_tree::rankers::{RankerRows, Rankers, solve};
 use xc_tree::{LinearParams, TrainError};
@@ -92,7 +93,7 @@ impl Session<'_> {
             fitted.map_or_else(String::new, |fit| said(&fit)),
         ));
         let figures = json!({
-            "weights": n_weights, "pairs": n_pairs, "solve_s": solve_s, "weight": wide.params.weight,
+            "weights": n_weights, "pairs": n_pairs, "solve_s": solve_s, "weight": to_parameter(&wide.params.weight),
             "precision": fitted.map(|fit| json!({ "with": fit.with.at, "without": fit.without.at })),
         });
         classifier.set_wide(Some(wide));
