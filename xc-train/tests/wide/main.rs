@@ -37,7 +37,7 @@ fn rows(n: usize) -> (CsrMatrix, LabelRows) {
     )
 }
 
-/// The features as words, and two texts that have none of them.
+/// The features as words.
 fn texts(rows: &CsrMatrix) -> Vec<String> {
     let text = |row: xc_sparse::SparseRow<'_>| {
         let words: Vec<String> = row.indices().iter().map(|feature| format!("word{feature}")).collect();
@@ -46,8 +46,11 @@ fn texts(rows: &CsrMatrix) -> Vec<String> {
     rows.view().iter().map(text).collect()
 }
 
-/// Kind and settings of each model; all but those of text over rows.
-const MODELS: [(&str, &str, &[(&str, &str)]); 7] = [
+/// A name and a value of each.
+type Settings = &'static [(&'static str, &'static str)];
+
+/// Name, kind and settings of each model; all but that of text over rows.
+const MODELS: [(&str, &str, Settings); 7] = [
     ("bce", "lns", &[("wide.labels", "10")]),
     ("softmax", "lns", &[("loss", "softmax"), ("wide.labels", "10")]),
     ("astra", "astra", &[("negatives.hard", "2"), ("wide.labels", "10")]),
