@@ -53,7 +53,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     writer.finish().expect("memory takes a small model");
     let second = Container::open(&again, OpenMode::Read).expect("it opens");
     let second = Classifier::of(&second, true).expect("as it was");
-    assert!(model.params() == second.params() && bytes(&model) == bytes(&second));
+    assert!(model.params() == second.params() && bytes(&model) == bytes(&second) && model.wide() == second.wide());
 });
 
 /// Every array of a classifier, by name.

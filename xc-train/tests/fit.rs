@@ -58,13 +58,24 @@ fn jsonl_file(texts: &[String], labels: &LabelRows) -> String {
     texts.iter().zip(labels.iter()).map(line).collect()
 }
 
-const KINDS: [(&str, &[(&str, &str)]); 6] = [
+const KINDS: [(&str, &[(&str, &str)]); 8] = [
     ("tree", &[("cluster.max-leaf", "4"), ("trees", "2")]),
     ("mach", &[("buckets", "8"), ("repetitions", "2"), ("epochs", "2")]),
     ("dense", &[("epochs", "2"), ("network.widths", "16")]),
     ("uniform", &[("epochs", "2"), ("network.widths", "16"), ("network.intermediate", "32"), ("head.fan-in", "4")]),
     ("lns", &[("epochs", "2"), ("network.widths", "16")]),
     ("astra", &[("epochs", "2"), ("network.widths", "16"), ("negatives.hard", "2")]),
+    ("dense", &[("epochs", "2"), ("network.widths", "16"), ("wide", "off")]),
+    (
+        "uniform",
+        &[
+            ("epochs", "2"),
+            ("network.widths", "16"),
+            ("network.intermediate", "32"),
+            ("head.fan-in", "4"),
+            ("wide.precision", "bf16"),
+        ],
+    ),
 ];
 
 /// Trains and gives the bytes of each file of the model; what the config says of the form of the input is left out.

@@ -9,6 +9,7 @@ use xc_train::settings::{
     network::{self, NetworkSettings},
     tree,
     uniform::{self, UniformSettings},
+    wide::{self, WideSettings},
 };
 
 /// Enough labels for lists of candidates.
@@ -16,9 +17,10 @@ const N_LABELS: usize = 1 << 20;
 /// What is made of choices.
 type Make = fn(&Choices) -> Result<(), SettingError>;
 
-const TABLES: [(Table, Make); 6] = [
+const TABLES: [(Table, Make); 7] = [
     (tree::TABLE, |choices| tree::params(xc_tree::Preset::Default, choices).map(drop)),
     (network::TABLE, |choices| NetworkSettings::new(&preset::dense(), InputKind::Sparse, choices).map(drop)),
+    (wide::TABLE, |choices| WideSettings::new(None, InputKind::Sparse, choices).map(drop)),
     (mach::TABLE, |choices| MachSettings::new(choices).map(drop)),
     (uniform::TABLE, |choices| UniformSettings::new(choices)?.put(256, &mut preset::uniform().params)),
     (candidates::TABLE, |choices| CandidateSettings::new(choices)?.put(90, N_LABELS, &mut preset::lns().params)),

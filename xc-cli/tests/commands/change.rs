@@ -141,15 +141,18 @@ fn output_layers_take_another_precision_and_lose_their_index() {
 fn changes_that_a_kind_does_not_have_are_refused_and_nothing_is_written() {
     let folder = Folder::new();
     tree(&folder);
-    folder.ok("train dense --train data/train.jsonl --epochs 1 --network.widths 8 --model dense");
+    folder.ok("train dense --train data/train.jsonl --epochs 1 --network.widths 8 --wide off --model dense");
     folder.write("two.txt", "a\nb\n");
     folder.write("keep.txt", "100\n");
     let before = folder.names();
     for (rest, expected) in [
-        ("dense x --prune-below 0.1", "--prune-below: dense is a model of kind \"dense\"; expected a tree"),
+        (
+            "dense x --prune-below 0.1",
+            "--prune-below: dense is a model of kind \"dense\"; expected a tree, or a network with a wide term",
+        ),
         (
             "dense x --precision bf16",
-            "--precision: dense is a model of kind \"dense\"; expected a tree, or a network with a sparse or sampled output layer (uniform, lns, astra)",
+            "--precision: dense is a model of kind \"dense\"; expected a tree, or a network with a wide term or a sparse or sampled output layer (uniform, lns, astra)",
         ),
         ("tree x --trees 3", "tree: 3 trees; the model has 2, and 1 to 2 can be kept"),
         (

@@ -39,7 +39,8 @@ fn a_label_is_named_by_name_or_id_and_every_instance_is_explained() {
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("instance 0 (7): label 0 \"bark\" has score 0.") && lines[0].contains(", logit "));
     assert_eq!(lines[2], "  weaker effects of 2 features are left out");
-    assert_eq!(lines.len(), 6, "{text}");
+    assert!(lines[3].starts_with("  with the wide term: logit "), "{text}");
+    assert_eq!(lines.len(), 8, "{text}");
 }
 
 #[test]

@@ -50,3 +50,4 @@ mod text;
 mod tune;
 mod uniform;
 mod vectors;
+mod wide;

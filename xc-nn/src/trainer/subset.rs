@@ -55,7 +55,7 @@ impl<'a> Subset<'a> {
     }
 
     /// Whether a row has no answer, whatever the network makes of it.
-    pub(super) fn is_unanswered(&self, row: u32) -> bool {
+    pub fn is_unanswered(&self, row: u32) -> bool {
         let row = row as usize;
         self.of_texts && self.examples.features().row(row).sparse().is_ok_and(|row| row.indices().is_empty())
     }

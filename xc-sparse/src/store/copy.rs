@@ -2,7 +2,7 @@
 
 use super::config::{CONFIG_FILE, Config, LABELS_FILE};
 use super::error::WriteError;
-use super::replace::{PART_FOLDER, link_folders, link_or_copy};
+use super::replace::{PART_FOLDER, link_folders, link_or_copy, link_part};
 use super::writer::lock;
 use super::{ArrayRef, Container, ContainerWriter};
 use crate::atomic::failed;
@@ -54,6 +54,20 @@ impl ContainerWriter {
         let arrays = model.config.arrays.iter().map(|(name, entry)| (name.clone(), Some(entry.clone())));
         lock(writer.registry()).extend(arrays);
         Ok(writer)
+    }
+
+    /// Gives a model that was begun [like](ContainerWriter::like) another one the index of that one, if it has
+    /// one: linked if the file system supports it, otherwise copied.
+    ///
+    /// # Errors
+    /// It cannot be read or written; `model` was replaced since it was opened.
+    pub fn add_index(&mut self, model: &Container) -> Result<(), WriteError> {
+        let to = self.building().path();
+        let linked = link_part(model.folder(), to);
+        if !Config::read(model.folder()).is_ok_and(|(_, hash)| hash.got == model.config_hash()) {
+            return Err(WriteError::Replaced { path: model.folder().to_owned() });
+        }
+        Ok(linked.map_err(failed(to, "link an index into it"))?)
     }
 
     /// Adds the arrays of another model that `keep` selects, unchanged.
@@ -183,6 +197,18 @@ mod tests {
             ("tree", model.parameters(), model.labels().unwrap())
         );
         assert_eq!((new.arrays().len(), &*new.array::<f32>("extra.x").unwrap()), (1, &[1.5][..]));
+        assert!(!two.join(PART_FOLDER).exists());
+
+        save(&one.join(PART_FOLDER), 8);
+        let mut writer = ContainerWriter::like(&model, &two).unwrap();
+        writer.add_index(&model).unwrap();
+        writer.finish().unwrap();
+        let [from, to] = [&one, &two].map(|model| open(&model.join(PART_FOLDER)));
+        assert_eq!(to.config_hash(), from.config_hash());
+        assert!(to.verify().unwrap().is_empty());
+        save(&one, 9);
+        let refused = ContainerWriter::like(&open(&two), folder.path().join("three")).unwrap().add_index(&model);
+        assert!(matches!(refused, Err(WriteError::Replaced { .. })), "{refused:?}");
     }
 
     #[test]

@@ -38,6 +38,11 @@ pub(super) fn keep_part(of: &Path, building: &Path) {
 /// file system can.
 pub(super) fn link_model(from: &Path, to: &Path) -> io::Result<()> {
     link_files(from, to)?;
+    link_part(from, to)
+}
+
+/// Gives a folder that is being built the part of a model, if it has one.
+pub(super) fn link_part(from: &Path, to: &Path) -> io::Result<()> {
     let part = from.join(PART_FOLDER);
     if is_part(&part) { link_files(&part, &to.join(PART_FOLDER)) } else { Ok(()) }
 }

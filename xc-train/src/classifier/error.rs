@@ -62,6 +62,12 @@ pub enum ClassifierParamsError {
         /// The type.
         got: DType,
     },
+    /// Rankers of a wide term in a type that is not made for them.
+    #[error("wide.precision is {}, expected f32, bf16 or f16", got.short_name())]
+    Rankers {
+        /// The type.
+        got: DType,
+    },
     /// More connections than rewiring can number.
     #[error("{labels} labels of {fan_in} connections, expected fewer than 2^32 connections in all, or no rewiring")]
     TooMany {

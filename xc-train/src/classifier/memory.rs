@@ -8,7 +8,7 @@ use xc_nn::HardLabels;
 use xc_nn::encoder::lsa;
 use xc_nn::head::{Sampled, Sparse};
 use xc_nn::optim::Moments;
-use xc_nn::sampler::{NegativeParams, SamplerParams};
+use xc_nn::sampler::{Lists, NegativeParams, SamplerParams};
 use xc_sparse::uniform::Indices;
 
 /// What the memory of training depends on, apart from the classifier.
@@ -45,8 +45,9 @@ pub struct Memory {
     /// what rewiring moves. Or, where that is more than these, the moments and the copy together,
     /// what LSA takes before there are any.
     pub buffers: u64,
-    /// The false labels that are kept for the rankers of a wide term. Or, where solving these takes more than moments,
-    /// copy and buffers as well, what it takes more; the rankers themselves by a rough estimate.
+    /// The false labels that are kept for the rankers of a wide term, and the buffers in which steps collect them. Or,
+    /// where solving these takes more than moments, copy and buffers as well, what it takes more; the rankers themselves
+    /// by a rough estimate.
     pub wide: u64,
 }
 
@@ -140,11 +141,25 @@ impl ClassifierParams {
             false => 0,
         };
         let buffers = step.max(analysis.saturating_sub(moments.saturating_add(best)));
-        let (collected, solving) = self.learning.wide.filter(|_| !of_vectors).map_or((0, 0), |wide| wide.bytes(work));
+        let term = self.learning.wide.filter(|_| !of_vectors);
+        let (collected, solving) = term.map_or((0, 0), |wide| wide.bytes(work));
+        let collecting = term.map_or(0, |wide| self.collecting_bytes(&wide, batch_size));
         // Rankers are solved when moments, copy and buffers are gone.
         let freed = moments.saturating_add(best).saturating_add(buffers);
-        let wide = collected.max(solving.saturating_sub(freed));
+        let wide = collected.saturating_add(collecting).max(solving.saturating_sub(freed));
         Memory { parameters, moments, best, buffers, wide }
+    }
+}
+
+impl ClassifierParams {
+    /// Buffers in which steps collect labels: 28 bytes for each of an instance, and room for at least some. A loss that
+    /// adds up over labels keeps the logits of lists of instances twice, in the order of labels and of instances.
+    fn collecting_bytes(&self, wide: &WideLearning, batch_size: usize) -> u64 {
+        let collected = product(&[28, wide.negatives]).max(512).saturating_mul(batch_size as u64);
+        let negatives = &self.learning.negatives;
+        let has_lists = matches!(self.head, HeadParams::Candidates(_)) && negatives.lists == Lists::Own;
+        let listed = negatives.listed(batch_size).filter(|_| has_lists && self.loss.is_separable());
+        collected.saturating_add(product(&[8, listed.unwrap_or(0)]))
     }
 }
 

@@ -232,12 +232,12 @@ impl Classifier {
         self.answer(0, k, only, scratch, |row| out.extend_from_slice(row))
     }
 
-    /// Makes scores of the logits of the whole; none where one is not finite.
-    fn finish_wide(&self, row: &mut [Scored], scores: &mut Scores) -> Option<()> {
+    /// Makes scores of the logits of the whole, of which the first `n` were ranked again; none where one is not finite.
+    fn finish_wide(&self, row: &mut [Scored], n: usize, scores: &mut Scores) -> Option<()> {
         match self.scale() {
             ScoreScale::Logit => row.iter().all(|s| s.score.is_finite()).then_some(()),
             ScoreScale::Of(loss) => {
-                scores.of(row, loss);
+                scores.among_first(row, n, loss);
                 scores.are_finite(row).then(|| scores.order(row))
             }
         }
@@ -406,7 +406,7 @@ impl Classifier {
                     return Err(not_finite(at));
                 }
                 wide.rank(batch.row(at), (loss, total), row, wide_scratch);
-                self.finish_wide(row, scores).ok_or_else(|| not_finite(at))?;
+                self.finish_wide(row, wide.params.labels, scores).ok_or_else(|| not_finite(at))?;
                 push(&row[..n_answers.min(row.len())]);
                 continue;
             }

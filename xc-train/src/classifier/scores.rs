@@ -3,6 +3,7 @@
 //! A score depends on the logits that rank above its own, not on how many labels are answered.
 
 use xc_nn::Loss;
+use xc_nn::loss::Total;
 use xc_sparse::rank::{LabelId, Scored, rank_order};
 
 /// Scores of a list, and their bits.
@@ -22,6 +23,20 @@ impl Scores {
         self.values.clear();
         self.values.extend(list.iter().map(|s| s.score));
         loss.scores(&mut self.values);
+    }
+
+    /// What a loss makes of the logits of a list; one that compares labels compares the first `n`, whatever follows.
+    pub(super) fn among_first(&mut self, list: &[Scored], n: usize, loss: Loss) {
+        if loss.is_separable() {
+            return self.of(list, loss);
+        }
+        self.values.clear();
+        self.values.extend(list.iter().map(|s| s.score));
+        let mut total = Total::EMPTY;
+        total.add(loss, &self.values[..n.min(list.len())]);
+        loss.log_scores(&mut self.values, total);
+        // The exponential of numbers that are at most 0.
+        Loss::Nce.scores(&mut self.values);
     }
 
     /// Those of a list among the scores of all labels.
@@ -148,6 +163,20 @@ mod tests {
         assert!(scores[0] > scores[1] && scores[2] > scores[3] && scores[3] > 0.9999 && scores[3] > scores[4]);
         assert!((scores[4] - (-1.0f32).exp()).abs() < 1e-6);
         assert!(scores[5] > scores[6] && scores[5] < 1e-40 && scores[6] < 1e-40);
+    }
+
+    #[test]
+    fn a_softmax_of_the_first_labels_does_not_depend_on_those_behind() {
+        let list = ranked(&[3.0, 2.0, 2.0, -1.0, -300.0]);
+        let of = |list: &[Scored]| {
+            let mut scores = Scores::default();
+            scores.among_first(list, 3, Loss::Softmax);
+            scores.values
+        };
+        let whole = of(&list);
+        assert!((whole[..3].iter().sum::<f32>() - 1.0).abs() < 1e-6 && whole[0] > whole[1], "{whole:?}");
+        assert_eq!((whole[1], whole[4], of(&list[..3])), (whole[2], 0.0, whole[..3].to_vec()));
+        assert_eq!(of(&[]), [0.0; 0]);
     }
 
     proptest! {

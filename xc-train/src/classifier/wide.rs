@@ -94,7 +94,7 @@ impl WideParams {
             return number("wide.labels", 0.0, "at least 1");
         }
         if !matches!(self.precision, DType::F32 | DType::Bf16 | DType::F16) {
-            return Err(ClassifierParamsError::Moments { got: self.precision });
+            return Err(ClassifierParamsError::Rankers { got: self.precision });
         }
         Ok(())
     }
@@ -311,5 +311,7 @@ mod tests {
         let row: Vec<(u32, f32)> = pruned.rankers.row(1).collect();
         assert_eq!(row.iter().map(|(feature, _)| *feature).collect::<Vec<_>>(), [3, 5]);
         assert_eq!((pruned.params.precision, pruned.rankers.bias()), (DType::Bf16, &[0.0, 0.5][..]));
+        // The largest number that there is.
+        assert_eq!(wide.changed(0.3, DType::F16).rankers.row(1).last(), Some((5, 65_504.0)));
     }
 }

@@ -1,13 +1,16 @@
 //! The weight of the network beside the rankers of a wide term, by instances that are held out.
 
 use super::wide::{WEIGHTS, Wide};
-use super::{Classifier, Only, PredictError, PredictScratch, ScoreScale};
+use super::{Classifier, InputKind, Only, PredictError, PredictScratch, ScoreScale};
 use xc_nn::Rows;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::Scored;
+use xc_sparse::rows::WrongInput;
 
 /// Positions that count.
 const DEPTH: usize = 5;
+/// Instances whose answers exist at a time.
+const AT_ONCE: usize = 1 << 12;
 
 /// P@1, P@3 and P@5 of answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -44,7 +47,8 @@ pub struct WideFit {
 }
 
 impl Classifier {
-    /// Looks for the weight of the network beside the rankers of a term, which the classifier need not have.
+    /// Looks for the weight of the network beside the rankers of a term, which the classifier need not have. Both are
+    /// afterwards as they were.
     ///
     /// *Cost*: a query for each instance, and a ranking of its best labels for each weight.
     ///
@@ -53,20 +57,41 @@ impl Classifier {
     ///
     /// # Panics
     /// If there are not as many rows of labels as queries.
-    pub fn fit_wide(&self, wide: &Wide, queries: Rows<'_>, labels: &LabelRows) -> Result<WideFit, PredictError> {
+    pub fn fit_wide(
+        &mut self,
+        wide: &mut Wide,
+        queries: Rows<'_>,
+        labels: &LabelRows,
+    ) -> Result<WideFit, PredictError> {
+        // The network answers alone for a while, and with its logits.
+        let of_whole = (self.wide.take(), self.index.take(), self.scale.replace(ScoreScale::Logit));
+        let weight = wide.params.weight;
+        let fit = self.compare(wide, queries, labels);
+        (self.wide, self.index, self.scale) = of_whole;
+        wide.params.weight = weight;
+        fit
+    }
+
+    /// The network alone against the whole with each weight.
+    fn compare(&self, wide: &mut Wide, queries: Rows<'_>, labels: &LabelRows) -> Result<WideFit, PredictError> {
         assert_eq!(queries.len(), labels.len(), "queries and rows of labels");
-        let network = Self { wide: None, index: None, scale: Some(ScoreScale::Logit), ..self.clone() };
-        let best = network.predict(queries, wide.params.labels, Only::All, &mut PredictScratch::default())?;
+        let Rows::Sparse(queries) = queries else {
+            return Err(WrongInput { got: queries.kind(), expected: InputKind::Sparse }.into());
+        };
         let (mut with, mut without) = ([Precisions::default(); WEIGHTS.len()], Precisions::default());
-        let (mut scratch, mut row, mut own) = (Default::default(), Vec::new(), wide.clone());
-        for (i, (best, truth)) in best.iter().zip(labels.iter()).enumerate() {
-            let Ok(query) = queries.row(i).sparse() else { continue };
-            without.count(best, truth);
-            for (weight, with) in WEIGHTS.into_iter().zip(&mut with) {
-                best.clone_into(&mut row);
-                own.params.weight = weight;
-                own.rank_alone(query, self.params.loss, &mut row, &mut scratch);
-                with.count(&row, truth);
+        let (mut asking, mut scratch, mut row) = (PredictScratch::default(), Default::default(), Vec::new());
+        for first in (0..queries.rows()).step_by(AT_ONCE) {
+            let some = queries.slice(first..queries.rows().min(first + AT_ONCE));
+            let best = self.predict(Rows::Sparse(some), wide.params.labels, Only::All, &mut asking)?;
+            for (at, best) in best.iter().enumerate() {
+                let (query, truth) = (some.row(at), labels.row(first + at));
+                without.count(best, truth);
+                for (weight, with) in WEIGHTS.into_iter().zip(&mut with) {
+                    best.clone_into(&mut row);
+                    wide.params.weight = weight;
+                    wide.rank_alone(query, self.params.loss, &mut row, &mut scratch);
+                    with.count(&row, truth);
+                }
             }
         }
         let mean = |of: Precisions| Precisions { at: of.at.map(|sum| sum / labels.len().max(1) as f64) };

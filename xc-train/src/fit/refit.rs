@@ -4,6 +4,7 @@ use super::network::for_all;
 use super::place::Place;
 use super::save::open_container;
 use super::{FitError, Training};
+use crate::classifier::WIDE;
 use crate::model::HoldOut;
 use std::path::Path;
 
@@ -42,19 +43,32 @@ impl Refit {
         again.resume = is_under_way;
         Ok(Self { place: again, is_under_way })
     }
-    /// The second run, once the first is done: networks are trained for as many epochs as `first` came to.
+    /// The second run, once the first is done: networks are trained for as many epochs as `first` came to, and count
+    /// as much beside the rankers of a wide term as instances that were held out from `first` said.
     ///
     /// # Errors
     /// The model of the first run cannot be opened.
     pub fn training(&self, first: &Training) -> Result<Training, FitError> {
-        let choices = for_all(&first.choices, epochs_of(&first.place.model)?);
+        let learned = Learned::of(&first.place.model)?;
+        let choices = for_all(&first.choices, learned.epochs, learned.weight);
         Ok(Training { choices, place: self.place.clone(), refit: None, ..first.clone() })
     }
 }
 
-/// Epochs that a model was trained for, where its folder says so.
-fn epochs_of(folder: &Path) -> Result<Option<u32>, FitError> {
-    let container = open_container(folder)?;
-    let epochs = container.parameters().get("training").and_then(|training| training.get("epochs"));
-    Ok(epochs.and_then(serde_json::Value::as_u64).and_then(|epochs| u32::try_from(epochs).ok()))
+/// What instances that were held out said of a model.
+struct Learned {
+    /// Epochs that it was trained for, where its folder says so.
+    epochs: Option<u32>,
+    /// Weight of its network beside a wide term, where it has one.
+    weight: Option<f64>,
+}
+
+impl Learned {
+    fn of(folder: &Path) -> Result<Self, FitError> {
+        let container = open_container(folder)?;
+        let value = |name: &str, field: &str| container.parameters().get(name).and_then(|of| of.get(field));
+        let epochs = value("training", "epochs").and_then(serde_json::Value::as_u64);
+        let weight = value(WIDE, "weight").and_then(serde_json::Value::as_f64);
+        Ok(Self { epochs: epochs.and_then(|epochs| u32::try_from(epochs).ok()), weight })
+    }
 }

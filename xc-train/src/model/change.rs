@@ -18,8 +18,8 @@ use xc_tree::{PostProcessor, TreeChangeError, TreeChanges, TreeModel};
 /// What is changed about a model; `Default` changes nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    /// How weights are stored: trees f32, f16 or bf16; sampled output layers f32 or bf16; sparse
-    /// ones any of these.
+    /// How weights are stored: trees f32, f16 or bf16; sampled output layers f32 or bf16; sparse ones and wide terms
+    /// any of these. A term has the type of its network's output layer, where that is one of these layers.
     pub precision: Option<DType>,
     /// Of trees and wide terms: weights below this magnitude are dropped.
     pub prune_below: Option<f32>,
@@ -72,6 +72,14 @@ pub enum ChangeError {
         weight: f32,
         /// The type.
         to: DType,
+    },
+    /// A threshold that is none.
+    #[error("{}: prune below {got}; expected a finite number of 0 or more", path.display())]
+    Prune {
+        /// The folder.
+        path: PathBuf,
+        /// The number.
+        got: f32,
     },
     /// Not one name a label.
     #[error("{got} label names; the model has {expected} labels, and one name each is expected")]
@@ -215,36 +223,49 @@ fn change_weights(model: &Model, changes: &Changes) -> Result<Weights, ChangeErr
         let (option, expected) = match changes {
             Changes { precision: Some(_), .. } => ("precision", LAYERED),
             Changes { without_wide: true, .. } => ("wide", WITH_TERM),
-            _ => ("prune-below", "a tree, or a network with a wide term"),
+            _ => ("prune-below", PRUNED),
         };
         return Err(model.lacks(option, expected));
     };
     let mut changed = Layer::default();
-    if let Some(wide) = classifier.wide() {
-        changed.wide = match (changes.without_wide, changes.precision, changes.prune_below) {
-            (true, ..) => Some(None),
-            (false, None, None) => None,
-            (false, precision, least) => {
-                let to = precision.unwrap_or(wide.params.precision);
-                Some(Some(wide.changed(least.unwrap_or(0.0), to)))
-            }
-        };
-    } else if changes.without_wide {
+    if changes.without_wide && classifier.wide().is_none() {
         return Err(model.lacks("wide", WITH_TERM));
-    } else if changes.prune_below.is_some() {
-        return Err(model.lacks("prune-below", "a tree, or a network with a wide term"));
+    }
+    let kept = classifier.wide().filter(|_| !changes.without_wide);
+    if changes.prune_below.is_some() && kept.is_none() {
+        return Err(model.lacks("prune-below", PRUNED));
     }
     if let Some(to) = changes.precision {
-        // The rankers of a dense layer may change alone.
-        let alone = changed.wide.is_some() && matches!(classifier.params().head, HeadParams::Dense);
+        // The rankers beside a dense layer change alone.
+        let alone = kept.is_some() && matches!(classifier.params().head, HeadParams::Dense);
         changed.rows = if alone { None } else { Some(layer(model, classifier, to)?) };
     }
+    changed.wide = match kept {
+        None => changes.without_wide.then_some(None),
+        Some(wide) => change_wide(model, wide, changes)?.map(Some),
+    };
     Ok(Weights::Layer(Box::new(changed)))
 }
 
-const WITH_TERM: &str = "a network with a wide term";
+/// A wide term in another type or without small weights, where that is asked for.
+fn change_wide(model: &Model, wide: &Wide, changes: &Changes) -> Result<Option<Wide>, ChangeError> {
+    if changes.precision.is_none() && changes.prune_below.is_none() {
+        return Ok(None);
+    }
+    let path = || model.folder().to_owned();
+    let (to, least) = (changes.precision.unwrap_or(wide.params.precision), changes.prune_below.unwrap_or(0.0));
+    if !(least >= 0.0 && least.is_finite()) {
+        return Err(ChangeError::Prune { path: path(), got: least });
+    }
+    if !matches!(to, DType::F32 | DType::F16 | DType::Bf16) {
+        return Err(ChangeError::Precision { path: path(), got: to, expected: "f32, f16 or bf16" });
+    }
+    Ok(Some(wide.changed(least, to)))
+}
 
-const LAYERED: &str = "a tree, or a network with a sparse or sampled output layer (uniform, lns, astra)";
+const WITH_TERM: &str = "a network with a wide term";
+const PRUNED: &str = "a tree, or a network with a wide term";
+const LAYERED: &str = "a tree, or a network with a wide term or a sparse or sampled output layer (uniform, lns, astra)";
 const ROWS: &str = "head.weights";
 
 /// The output layer of a network in another type.
@@ -321,6 +342,9 @@ impl Changed<'_> {
                         && (wide.is_none() || !name.starts_with(WIDE_PREFIX))
                 };
                 writer.add_arrays(source, is_kept)?;
+                if rows.is_none() {
+                    writer.add_index(source)?;
+                }
                 if let Some((params, rows)) = rows {
                     writer.set_parameter("classifier", params.clone());
                     let shape = source.entry(ROWS).map(|entry| &*entry.shape);

@@ -435,6 +435,7 @@ pub fn params_error(error: &ClassifierParamsError) -> SettingError {
         E::Sampler(_) => "negatives.sampled",
         E::Connections(_) | E::TooMany { .. } => "head.fan-in",
         E::Moments { .. } => "head.moments",
+        E::Rankers { .. } => "wide.precision",
         _ => "train",
     };
     SettingError::of(setting, chain(error))

@@ -198,6 +198,7 @@ pub(crate) fn make() -> Folder {
         "dense --train in/train.txt --epochs 2 --network.widths 8 --model in/indexed",
         "dense --train in/train.txt --features in/train.npy --epochs 2 --network.widths 8 --model in/vectors",
         "uniform --train in/train.txt --epochs 2 --network.widths 8 --network.intermediate 16 --head.fan-in 6 --model in/uniform",
+        "lns --train in/train.txt --epochs 2 --network.widths 8 --model in/lns",
         "skipgram --train in/words.txt --min-count 1 --sampler all --network.widths 8 --epochs 1 --model in/words",
     ] {
         folder.ok(&format!("train {train}"));

@@ -372,6 +372,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     of("explain", "--model ../in/tree --input ../in/test.txt --label 3", &[]),
     of("explain", "--model ../in/text --input ../in/test.jsonl --label 1 --json", &["text-fields"]),
     of("explain", "--model ../in/text --input ../in/test.csv --label 1", &["text-fields"]),
+    of("explain", "--model ../in/lns --input ../in/test.txt --label 3", &[]),
     of("explain", "--model ../in/calibrated --input ../in/test.txt --label 2", &[]),
     of("explain", "--model ../in/tree --input ../in/test.svm --svmlight-base 1 --label 3", &[]),
     of("calibrate", "--model ../in/tree --validation ../in/train.txt --held-out --output c", &[]),
@@ -414,6 +415,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     of("convert", "--from xc ../in/tree --to xc a", &[]),
     of("convert", "--from xc ../in/tree --label-names ../in/names.txt --to xc a", &[]),
     of("convert", "--from xc ../in/uniform --to xc a", &[]),
+    of("convert", "--from xc ../in/lns --to xc a", &[]),
     of("convert", "--from xc ../in/tree --tree 1 --to pecos a", &[]),
     of(
         "convert",

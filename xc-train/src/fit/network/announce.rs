@@ -88,6 +88,7 @@ impl Session<'_> {
             "moments_bytes": memory.moments,
             "best_bytes": memory.best,
             "buffers_bytes": memory.buffers,
+            "wide_bytes": memory.wide,
             "data_bytes": instances.n_bytes(),
             "resident_bytes": forecast.standing.resident(),
             "mapped_bytes": mapped,

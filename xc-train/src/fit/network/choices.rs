@@ -167,13 +167,17 @@ impl NetworkChoices {
     }
 }
 
-/// Choices for a run on all instances: none is held out to judge epochs, so there are as many as asked.
-pub(in crate::fit) fn for_all(choices: &Choices, epochs: Option<u32>) -> Choices {
+/// Choices for a run on all instances: none is held out to judge epochs, so there are as many as asked, nor to say how
+/// much a network counts beside a wide term, so it is `weight`.
+pub(in crate::fit) fn for_all(choices: &Choices, epochs: Option<u32>, weight: Option<f64>) -> Choices {
     let mut all = choices.clone();
     let of_held_out = ["validation-fraction", "split-seed", "patience", "patience-from", "monitor"];
     of_held_out.into_iter().for_each(|name| all.remove(name));
     if let (Some(epochs), Some(row)) = (epochs, network::TABLE.row("epochs")) {
         all.push(row, epochs.into());
+    }
+    if let (Some(weight), Some(row)) = (weight, wide::TABLE.row("wide.weight")) {
+        all.push(row, weight.into());
     }
     all
 }

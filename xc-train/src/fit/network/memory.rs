@@ -130,9 +130,6 @@ impl Forecast {
             let coarse = |f: &mut Self| f.params.learning.connections.moments = DType::Bf16;
             push("--head.moments bf16".to_owned(), Box::new(coarse));
         }
-        if self.params.learning.wide.is_some() {
-            push("--wide off".to_owned(), Box::new(|f| f.params.learning.wide = None));
-        }
         if self.work.keeps_best {
             push("--keep last".to_owned(), Box::new(|f| f.work.keeps_best = false));
         }
@@ -152,6 +149,9 @@ impl Forecast {
                 }
             };
             push("--head.precision bf16".to_owned(), Box::new(narrow));
+        }
+        if self.params.learning.wide.is_some() {
+            push("--wide off".to_owned(), Box::new(|f| f.params.learning.wide = None));
         }
         let least = head.map_or(1, |head| head.fan_in.max(1));
         let halves = std::iter::successors(self.intermediate.map(|units| units / 2), |units| Some(units / 2));

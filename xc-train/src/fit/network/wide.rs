@@ -12,6 +12,7 @@ use xc_nn::trainer::Subset;
 use xc_sparse::atomic::parent_of;
 use xc_sparse::ranker_weights::RankerWeights;
 use xc_sparse::rows::{OwnedRows, sort_unique};
+use xc_sparse::store::to_parameter;
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_tree::rankers::{RankerRows, Rankers, solve};
 use xc_tree::{LinearParams, TrainError};
@@ -30,7 +31,10 @@ impl Watched {
             let mut lists = Vec::with_capacity(subset.len());
             for &row in subset.rows() {
                 let mut labels = Vec::new();
-                examples.targets().append(row as usize, &mut labels);
+                // What has no answer has none that is right.
+                if !subset.is_unanswered(row) {
+                    examples.targets().append(row as usize, &mut labels);
+                }
                 lists.push(labels);
             }
             let labels = LabelRows::from_lists(lists, examples.targets().n_labels());
@@ -70,12 +74,13 @@ impl Session<'_> {
         let mistaken = hard.into_rows(self.shape.n_labels).map_err(failed)?;
         let (n_pairs, rankers) = self.solve(features, mistaken, &watched.rows, &learning)?;
         let solve_s = began.elapsed().as_secs_f64();
-        let rankers = RankerWeights::nearest(&rankers.weights, &rankers.bias, learning.precision);
-        let mut wide = Wide { params: learning.params(), rankers };
+        let weights = RankerWeights::nearest(&rankers.weights, &rankers.bias, learning.precision);
+        let mut wide = Wide { params: learning.params(), rankers: weights };
+        drop(rankers);
         let n_weights = wide.rankers.features().len();
         let fitted = match (&watched.held_out, learning.weight) {
             (Some((queries, labels)), None) => {
-                let fit = classifier.fit_wide(&wide, queries.view(), labels);
+                let fit = classifier.fit_wide(&mut wide, queries.view(), labels);
                 Some(fit.map_err(|e| FitError::failed(format_args!("validation: {}", chain(&e))))?)
             }
             _ => None,
@@ -88,7 +93,7 @@ impl Session<'_> {
             fitted.map_or_else(String::new, |fit| said(&fit)),
         ));
         let figures = json!({
-            "weights": n_weights, "pairs": n_pairs, "solve_s": solve_s, "weight": wide.params.weight,
+            "weights": n_weights, "pairs": n_pairs, "solve_s": solve_s, "weight": to_parameter(&wide.params.weight),
             "precision": fitted.map(|fit| json!({ "with": fit.with.at, "without": fit.without.at })),
         });
         classifier.set_wide(Some(wide));
