@@ -72,7 +72,7 @@ pub use precision_fit::LostPrecision;
 pub(crate) use predict::Logits;
 pub use predict::{Only, PredictError, PredictScratch};
 pub use preset::Preset;
-pub use wide::{USUAL_WEIGHT, WEIGHTS, Wide, WideLearning, WideParams, WideParts};
+pub use wide::{USUAL_MARGIN_WEIGHT, USUAL_WEIGHT, WEIGHTS, Wide, WideLearning, WideParams, WideParts, usual_weight};
 #[cfg(feature = "train")]
 pub use wide_fit::{Precisions, WideFit};
 pub use xc_sparse::rows::InputKind;

@@ -2,7 +2,7 @@
 
 use super::nearest::{LabelIndex, NearScratch};
 use super::scores::{Scores, rivals};
-use super::wide::{WideParts, WideScratch};
+use super::wide::{WideParts, WideScratch, strength};
 use super::{Classifier, Input, InputKind, Output, ScoreScale};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -265,7 +265,7 @@ impl Classifier {
             total.add(loss, logits);
         }
         let mut network = [logits[label as usize]];
-        loss.log_scores(&mut network, total);
+        strength(loss, &mut network, total);
         let value = |feature: u32| query.indices().binary_search(&feature).ok().map(|at| query.values()[at]);
         let parts = wide.rankers.row(label).filter_map(|(feature, weight)| Some((feature, weight * value(feature)?)));
         let (parts, bias) = (parts.collect(), wide.rankers.bias()[label as usize]);

@@ -42,7 +42,7 @@ pub struct WideLearning {
     /// Weights below this are dropped.
     pub threshold: f32,
     /// Weight of the network, as [`WideParams::weight`]; `None`: the best of [`WEIGHTS`] on instances that are held
-    /// out, and [`USUAL_WEIGHT`] where none are.
+    /// out, and [`usual_weight`] where none are.
     pub weight: Option<f32>,
     /// As [`WideParams::labels`].
     pub labels: usize,
@@ -52,8 +52,23 @@ pub struct WideLearning {
 
 /// Weight of the network where nothing tells which is best.
 pub const USUAL_WEIGHT: f32 = 0.3;
+/// The same of the margins of a squared hinge.
+pub const USUAL_MARGIN_WEIGHT: f32 = 1.0;
 /// Weights that are tried where instances are held out.
-pub const WEIGHTS: [f32; 9] = [0.1, 0.15, 0.2, USUAL_WEIGHT, 0.4, 0.55, 0.75, 1.0, 1.5];
+pub const WEIGHTS: [f32; 10] = [0.1, 0.15, 0.2, USUAL_WEIGHT, 0.4, 0.55, 0.75, USUAL_MARGIN_WEIGHT, 1.5, 2.2];
+
+/// [`USUAL_WEIGHT`], and of a squared hinge, whose logits are margins as those of the rankers, [`USUAL_MARGIN_WEIGHT`].
+pub fn usual_weight(loss: Loss) -> f32 {
+    if loss == Loss::SquaredHinge { USUAL_MARGIN_WEIGHT } else { USUAL_WEIGHT }
+}
+
+/// Replaces logits of a network by what counts beside the rankers: the logarithms of probabilities. Of a squared hinge
+/// it is the logits, since scores of all above 1 are alike.
+pub(super) fn strength(loss: Loss, logits: &mut [f32], total: Total) {
+    if loss != Loss::SquaredHinge {
+        loss.log_scores(logits, total);
+    }
+}
 
 impl Default for WideLearning {
     /// The values of `docs/decisions/wide-term.md`.
@@ -63,10 +78,10 @@ impl Default for WideLearning {
 }
 
 impl WideLearning {
-    /// How the term that was learned so answers.
-    pub fn params(&self) -> WideParams {
+    /// How the term that was learned so answers, beside a network of this loss.
+    pub fn params(&self, loss: Loss) -> WideParams {
         let Self { weight, labels, precision, .. } = *self;
-        WideParams { weight: weight.unwrap_or(USUAL_WEIGHT), labels, precision }
+        WideParams { weight: weight.unwrap_or(usual_weight(loss)), labels, precision }
     }
 
     /// Says whether a term can be learned so.
@@ -80,7 +95,7 @@ impl WideLearning {
         if !(self.threshold >= 0.0 && self.threshold.is_finite()) {
             return number("wide.threshold", f64::from(self.threshold), "0 or more");
         }
-        self.params().check()
+        self.params(Loss::Bce).check()
     }
 }
 
@@ -178,7 +193,7 @@ impl Wide {
         let n = n.min(n_best);
         of_network.clear();
         of_network.extend(best.iter().map(|s| s.score));
-        loss.log_scores(of_network, total);
+        strength(loss, of_network, total);
         labels.clear();
         labels.extend(best[..n].iter().map(|s| s.label));
         self.rankers.logits(query, labels, logits, of_rankers);
@@ -221,7 +236,7 @@ mod tests {
         RankerWeights::nearest(&CsrMatrix::from_checked((n, 8), indptr, features, values), bias, DType::F32)
     }
 
-    /// The logarithm of a probability in f64, by its definition.
+    /// The logarithm of a probability in f64, by its definition; of a squared hinge the margin.
     fn log_p(loss: Loss, z: f64, all: &[f32]) -> f64 {
         match loss {
             Loss::Softmax => {
@@ -231,7 +246,7 @@ mod tests {
             }
             Loss::Bce => -(-z).exp().ln_1p(),
             Loss::Nce => z.min(0.0),
-            _ => -(1.0 - z).max(0.0).powi(2),
+            _ => z,
         }
     }
 
@@ -287,7 +302,9 @@ mod tests {
     #[test]
     fn what_cannot_be_learned_or_answered_is_refused() {
         let usual = WideLearning::default();
-        assert!(usual.check().is_ok() && usual.params().weight == USUAL_WEIGHT && WEIGHTS.contains(&USUAL_WEIGHT));
+        assert!(
+            usual.check().is_ok() && usual.params(Loss::Bce).weight == USUAL_WEIGHT && WEIGHTS.contains(&USUAL_WEIGHT)
+        );
         for wrong in [
             WideLearning { negatives: 0, ..usual },
             WideLearning { cost: 0.0, ..usual },
@@ -304,7 +321,7 @@ mod tests {
     #[test]
     fn a_term_is_pruned_and_rounded() {
         let wide = Wide {
-            params: WideLearning::default().params(),
+            params: WideLearning::default().params(Loss::Bce),
             rankers: rankers(&[(0, 0.0), (1, 0.1), (2, 0.3), (3, 1.0), (4, -0.5), (5, 9.0e4)], &[0.0, 0.5]),
         };
         let pruned = wide.changed(0.3, DType::Bf16);

@@ -75,7 +75,7 @@ impl Session<'_> {
         let (n_pairs, rankers) = self.solve(features, mistaken, &watched.rows, &learning)?;
         let solve_s = began.elapsed().as_secs_f64();
         let weights = RankerWeights::nearest(&rankers.weights, &rankers.bias, learning.precision);
-        let mut wide = Wide { params: learning.params(), rankers: weights };
+        let mut wide = Wide { params: learning.params(self.params.loss), rankers: weights };
         drop(rankers);
         let n_weights = wide.rankers.features().len();
         let fitted = match (&watched.held_out, learning.weight) {
