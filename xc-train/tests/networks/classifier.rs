@@ -317,7 +317,9 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
         assert!(memory.buffers > 4 * 16 * 2 * params.encoder.top_width(N_FEATURES) as u64);
         let clips = params.memory(&Workload { clips: true, ..work });
         assert!(clips.buffers >= memory.buffers, "clipping holds the gradients of all labels");
-        assert_eq!(memory.total(), 2 * memory.parameters + memory.moments + memory.buffers);
+        assert_eq!(memory.total(), 2 * memory.parameters + memory.moments + memory.buffers + memory.wide);
+        let has_term = params.learning.wide.is_some() && params.encoder.input() == InputKind::Sparse;
+        assert_eq!(memory.wide > 0, has_term, "{params:?}");
         assert_eq!(params.memory(&Workload { keeps_best: false, ..work }).best, 0);
         if params.precision == preset::dense().params.precision {
             assert_eq!(params.n_values(N_FEATURES, N_LABELS), model.network().n_values() as u64);

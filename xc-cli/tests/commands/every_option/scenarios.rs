@@ -92,7 +92,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     of(
         DENSE,
         "--train ../in/train.txt --features ../in/train.npy --epochs 2 --network.widths 8 --schedule constant --patience 1 --model m",
-        &[],
+        &["wide"],
     ),
     of(
         DENSE,
@@ -109,7 +109,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         DENSE,
         "--train ../in/train.txt --features ../in/train.npy --validation ../in/test.txt --validation-features \
          ../in/test.npy --label-names ../in/names.txt --epochs 2 --network.widths 8 --model m",
-        &[],
+        &["wide"],
     ),
     of(
         UNIFORM,
@@ -129,7 +129,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     of(
         UNIFORM,
         "--train ../in/train.txt --features ../in/train.npy --epochs 6 --network.intermediate 16 --head.fan-in 6 --batch 16 --head.rewire-every 0 --model m",
-        &[],
+        &["wide"],
     ),
     of(
         UNIFORM,
@@ -186,7 +186,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     of(
         LNS,
         "--train ../in/train.txt --features ../in/train.npy --epochs 4 --sampler uniform --negatives.sampled 3 --model m",
-        &[],
+        &["wide"],
     ),
     of(
         ASTRA,

@@ -374,6 +374,12 @@ fn shape(instances: &Instances) -> Shape {
 
 /// Instances of the most frequent label.
 fn most_frequent(labels: &LabelRows) -> usize {
+    // Ids may have gaps that no memory holds counts of.
+    if labels.n_labels() / 2 > labels.nnz() {
+        let mut all = labels.labels().to_vec();
+        all.sort_unstable();
+        return all.chunk_by(|a, b| a == b).map(<[u32]>::len).max().unwrap_or(0);
+    }
     let mut counts = vec![0; labels.n_labels()];
     labels.labels().iter().for_each(|&label| counts[label as usize] += 1);
     counts.into_iter().max().unwrap_or(0)
