@@ -28,7 +28,7 @@ pub const TABLE: Table = Table {
             .searched(&[super::USUAL, "on", "off"], 0, Scale::Named, "labels of few instances need rare words"),
         of_term("wide.weight", "weight", F32, "X")
             .help("Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin")
-            .none("the best on instances that are held out, else 0.3; of a squared hinge 1"),
+            .none("the best on instances that are held out, else 0.3; of a squared hinge 0.55"),
         of_term("wide.labels", "labels", Size, "N").help("Labels of a query that are ranked again"),
         of_term("wide.negatives", "negatives", Size, "N").help(
             "False labels of the largest logits, of those that a step scores, that are kept of each instance in each epoch \

@@ -21,7 +21,8 @@ fn log_p(loss: Loss, z: f64, all: &[f64]) -> f64 {
             z - largest - all.iter().map(|z| (z - largest).exp()).sum::<f64>().ln()
         }
         Loss::Bce => -(-z).exp().ln_1p(),
-        Loss::SquaredHinge => -(1.0 - z).max(0.0).powi(2),
+        // The margin.
+        Loss::SquaredHinge => z,
         other => panic!("{other:?} is not tested"),
     }
 }
