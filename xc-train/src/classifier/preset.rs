@@ -220,6 +220,8 @@ pub const MANY: usize = 50_000;
 pub const FOR_EACH: usize = 4;
 /// Instances of which the most frequent label has one at most there.
 pub const SHARE: usize = 20;
+/// False labels that an instance keeps in a step for the rankers of many labels, twice as many as of others.
+const MANY_NEGATIVES: usize = 40;
 /// Instances that many labels are trained on in all epochs together, from four to eight of them.
 const MANY_TIMES: usize = 1 << 19;
 
@@ -249,6 +251,7 @@ pub fn lns_for(data: DataShape) -> Preset {
         params.sum_plainly();
         (params.learning.input_dropout, params.learning.dropout) = (0.0, 0.0);
         params.loss = Loss::Softmax;
+        params.learning.wide = Some(WideLearning { negatives: MANY_NEGATIVES, ..WideLearning::default() });
         #[cfg(feature = "train")]
         {
             preset.training.epochs = (MANY_TIMES / data.n_instances.max(1)).clamp(4, 8) as u32;
