@@ -36,7 +36,7 @@ proptest! {
 
 #[test]
 fn one_long_row_is_proven_and_rows_of_one_length_are_not() {
-    let mut rows = DenseMatrix::new(200, 2, Vec::new());
+    let mut rows = DenseMatrix { rows: 200, columns: 2, values: Vec::new().into() };
     rows.values = (0..200).flat_map(|i| [(i as f32).cos(), (i as f32).sin()]).collect();
     let query = [1.0, 0.3];
     let round = index(rows.clone());

