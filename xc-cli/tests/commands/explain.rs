@@ -9,7 +9,7 @@ fn trained() -> Folder {
     folder.write("train.jsonl", rows.repeat(5));
     folder.write("test.jsonl", rows);
     folder.ok("train tree --train train.jsonl --trees 2 --model tree");
-    folder.ok("train dense --train train.jsonl --epochs 3 --network.widths 8 --model dense");
+    folder.ok("train dense --train train.jsonl --epochs 3 --network.widths 8 --wide on --model dense");
     folder
 }
 
