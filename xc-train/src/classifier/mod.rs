@@ -57,7 +57,10 @@ mod wide_fit;
 
 pub use error::ClassifierParamsError;
 pub use file::OpenClassifierError;
-pub(crate) use file::{WIDE, WIDE_PREFIX, write_wide};
+#[cfg(any(feature = "fit", feature = "convert"))]
+pub(crate) use file::WIDE;
+#[cfg(feature = "convert")]
+pub(crate) use file::{WIDE_PREFIX, write_wide};
 pub use input::Input;
 pub use learning::{ConnectionLearning, EmbeddingInit, LearningParams};
 #[cfg(feature = "train")]

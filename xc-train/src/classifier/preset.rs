@@ -223,6 +223,7 @@ pub const SHARE: usize = 20;
 /// False labels that an instance keeps in a step for the rankers of many labels, twice as many as of others.
 const MANY_NEGATIVES: usize = 40;
 /// Instances that many labels are trained on in all epochs together, from four to eight of them.
+#[cfg(feature = "train")]
 const MANY_TIMES: usize = 1 << 19;
 
 /// [`lns`] with values that suit sets of such a shape: few instances get wide embeddings, a lower

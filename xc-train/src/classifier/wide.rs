@@ -14,10 +14,12 @@ use super::error::{ClassifierParamsError, number};
 use serde::{Deserialize, Serialize};
 use xc_nn::Loss;
 use xc_nn::loss::Total;
+#[cfg(any(feature = "convert", test))]
+use xc_sparse::CsrMatrix;
+use xc_sparse::SparseRow;
 use xc_sparse::dtype::DType;
 use xc_sparse::rank::{Scored, rank_order};
 use xc_sparse::ranker_weights::{LogitScratch, RankerWeights};
-use xc_sparse::{CsrMatrix, SparseRow};
 
 /// How a wide term answers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -153,6 +155,7 @@ pub(super) struct WideScratch {
 
 impl Wide {
     /// The term with rankers of another type, without weights below `least`.
+    #[cfg(feature = "convert")]
     pub(crate) fn changed(&self, least: f32, to: DType) -> Self {
         let rankers = &self.rankers;
         let (mut indptr, mut features, mut weights) = (vec![0], Vec::new(), Vec::new());
@@ -318,6 +321,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "convert")]
     #[test]
     fn a_term_is_pruned_and_rounded() {
         let wide = Wide {
