@@ -133,6 +133,23 @@ impl RankerWeights {
         }
     }
 
+    /// Takes arrays that were checked before ([`RankerWeights::try_new`]), without a pass over them: those of a file that
+    /// the caller vouches for. Wrong ones end a query with a panic, or give a wrong logit.
+    ///
+    /// # Panics
+    /// If there is not a weight for each feature, or not a start more than biases.
+    pub fn from_checked(
+        n_features: usize,
+        starts: Buffer<u64>,
+        features: Buffer<u32>,
+        weights: FloatBuffer,
+        bias: Buffer<f32>,
+    ) -> Self {
+        assert!(weights.len() == features.len(), "{} weights of {} features", weights.len(), features.len());
+        assert!(starts.len() == bias.len() + 1, "{} starts of {} labels", starts.len(), bias.len());
+        Self { n_features, starts, features, weights, bias }
+    }
+
     /// Number of labels.
     pub fn n_labels(&self) -> usize {
         self.bias.len()

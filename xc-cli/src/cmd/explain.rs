@@ -22,7 +22,8 @@ use xc_train::model::explain::{ExplainOptions, Explanation, Feature};
 /// feature: without a term of a text, or with 0 in place of a coordinate of a vector. The label is
 /// scored whether or not a search would find it. Effects need not add up to the score. Of a network
 /// the effect on its logit is shown as well, and of its wide term the parts of the logit of both; of
-/// trees, the margins of the nodes on the way to the label, which are the sums of their parts. A blend ranks the candidates of the whole row.
+/// trees, the margins of the nodes on the way to the label, which are the sums of their parts. A
+/// blend ranks the candidates of the whole row.
 ///
 /// The 200 features with the largest values are taken out one by one, all others together.
 /// Features are shown by their terms where the model knows these, else by their numbers.

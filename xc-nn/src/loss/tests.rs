@@ -251,6 +251,25 @@ fn losses_over_chosen_labels_and_their_gradients_agree_with_f64_differences() {
     }
 }
 
+#[test]
+fn logarithms_of_scores_are_those_and_stay_apart_where_scores_are_0() {
+    let z: Vec<f32> = (0..200).map(|i| i as f32 * 0.37 - 40.0).collect();
+    for loss in Loss::ALL.into_iter().chain([Loss::Own(&Slow)]) {
+        let (mut scores, mut logs, mut total) = (z.clone(), z.clone(), Total::EMPTY);
+        total.add(loss, &z);
+        loss.scores(&mut scores);
+        loss.log_scores(&mut logs, total);
+        for (at, (score, log)) in scores.iter().zip(&logs).enumerate().filter(|(_, (score, _))| **score > 1e-30) {
+            let expected = f64::from(*score).ln();
+            let error = (f64::from(*log) - expected).abs();
+            assert!(error < 2e-6 * expected.abs().max(1.0), "{loss} of {}: {log}, expected {expected}", z[at]);
+        }
+    }
+    let mut far = [-200.0, -300.0];
+    Loss::Bce.log_scores(&mut far, Total::EMPTY);
+    assert_eq!(far, [-200.0, -300.0]);
+}
+
 /// The squared hinge, without its name.
 #[derive(Debug)]
 struct Slow;

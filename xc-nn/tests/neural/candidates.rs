@@ -1,88 +1,15 @@
 //! A head of one row a label whose steps score what a sampler chooses: against plain sums in f64.
 
+use crate::fixed::{Fixed, log_q};
 use proptest::prelude::*;
 use std::error::Error;
-use std::ops::Range;
 use xc_nn::head::{Dense, Ranked, Sampled, SampledParams, SampledScratch};
-use xc_nn::sampler::{Candidates, Drawn, LabelWeights, Lists, Queries, Sampler, Weighting};
+use xc_nn::sampler::{Drawn, Lists, Weighting};
 use xc_nn::state::{Snapshot, State};
-use xc_nn::{Activations, Decay, Head, Init, Loss, Mode, Optimizer, Parameter, Rule, Step, StepError, Targets, Update};
+use xc_nn::{Activations, Decay, Head, Init, Loss, Mode, Optimizer, Parameter, Rule, Step, Targets, Update};
 use xc_sparse::DType;
 use xc_sparse::buffer::FloatBuffer;
 use xc_sparse::dense::MatmulPrecision;
-
-/// Lists of (label, weight, log q), the same in every step; hears what moved.
-#[derive(Clone, Debug, Default)]
-struct Fixed {
-    lists: Vec<Vec<(u32, f32, f32)>>,
-    heard: Vec<(u32, f32)>,
-}
-
-/// Logarithm of the chance of a label in any of the lists.
-fn log_q(label: u32) -> f32 {
-    -0.2 - 0.3 * (label % 7) as f32
-}
-
-impl Sampler for Fixed {
-    fn sample(
-        &self,
-        _: Step,
-        queries: Queries<'_>,
-        weights: Option<LabelWeights<'_>>,
-        labels: Range<u32>,
-        out: &mut Candidates,
-    ) -> Result<(), StepError> {
-        let weights = weights.unwrap();
-        assert_eq!((weights.n(), weights.width()), (labels.len(), queries.vectors.width()));
-        for list in &self.lists {
-            list.iter().for_each(|&(label, weight, log_q)| out.push(label, weight, log_q));
-            out.end_list();
-        }
-        Ok(())
-    }
-
-    fn log_q(
-        &self,
-        _: Step,
-        _: Queries<'_>,
-        _: Option<LabelWeights<'_>>,
-        _: Range<u32>,
-        _: usize,
-        wanted: &[u32],
-        out: &mut Vec<f32>,
-    ) -> Result<(), StepError> {
-        out.clear();
-        out.extend(wanted.iter().map(|&label| log_q(label)));
-        Ok(())
-    }
-
-    fn wants_moved(&self) -> bool {
-        true
-    }
-
-    fn changed(
-        &mut self,
-        _: Step,
-        _: Queries<'_>,
-        labels: &[u32],
-        moved: &[f32],
-        _: Option<LabelWeights<'_>>,
-    ) -> Result<(), StepError> {
-        assert_eq!(labels.len(), moved.len());
-        self.heard = labels.iter().copied().zip(moved.iter().copied()).collect();
-        Ok(())
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
-    }
-}
-
-impl State for Fixed {
-    fn settings(&self) -> serde_json::Value {
-        "fixed".into()
-    }
-}
 
 /// A batch, a layer and lists.
 #[derive(Clone, Debug)]
@@ -112,7 +39,7 @@ impl Case {
         let params = SampledParams { rows, precision: MatmulPrecision::F32, lists };
         let weights = FloatBuffer::nearest(rows, self.w.iter().copied());
         let head = Sampled::from_parts(weights, self.width, Parameter::new(self.b.clone(), 1, Decay::No), params);
-        let sampler = Fixed { lists: self.lists.clone(), ..Fixed::default() };
+        let sampler = Fixed { lists: self.lists.clone(), has_rows: true, ..Fixed::default() };
         head.with_sampler(with_sampler.then(|| Box::new(sampler) as _))
     }
 

@@ -1,68 +1,18 @@
 //! The false labels that training steps collect: against sorted logits of all labels of the step.
 
+use crate::fixed::{Fixed, log_q};
 use proptest::prelude::*;
-use std::ops::Range;
 use xc_nn::head::sparse::Screening;
 use xc_nn::head::{Dense, Ranked, Sampled, SampledParams, Sparse};
-use xc_nn::sampler::{Candidates, LabelWeights, Lists, Queries, Sampler};
+use xc_nn::sampler::{Lists, Sampler};
 use xc_nn::state::{Snapshot, State};
-use xc_nn::{Activations, Decay, Head, Init, Loss, Mode, Optimizer, Parameter, Rule, Step, StepError, Targets, Update};
+use xc_nn::{Activations, Decay, Head, Init, Loss, Mode, Optimizer, Parameter, Rule, Step, Targets, Update};
 use xc_sparse::DType;
 use xc_sparse::buffer::FloatBuffer;
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::rank::{Scored, rank_order};
 
 const LOSSES: [Loss; 4] = [Loss::Bce, Loss::Softmax, Loss::SquaredHinge, Loss::Nce];
-
-/// The same lists in every step; what a loss takes away or multiplies differs from label to label.
-#[derive(Clone, Debug)]
-struct Given(Vec<Vec<u32>>);
-
-fn log_q(label: u32) -> f32 {
-    -0.5 * (label % 5) as f32
-}
-
-impl Sampler for Given {
-    fn sample(
-        &self,
-        _: Step,
-        _: Queries<'_>,
-        _: Option<LabelWeights<'_>>,
-        _: Range<u32>,
-        out: &mut Candidates,
-    ) -> Result<(), StepError> {
-        for list in &self.0 {
-            list.iter().for_each(|&label| out.push(label, 0.5 + (label % 3) as f32, log_q(label)));
-            out.end_list();
-        }
-        Ok(())
-    }
-
-    fn log_q(
-        &self,
-        _: Step,
-        _: Queries<'_>,
-        _: Option<LabelWeights<'_>>,
-        _: Range<u32>,
-        _: usize,
-        wanted: &[u32],
-        out: &mut Vec<f32>,
-    ) -> Result<(), StepError> {
-        out.clear();
-        out.extend(wanted.iter().map(|&label| log_q(label)));
-        Ok(())
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
-    }
-}
-
-impl State for Given {
-    fn settings(&self) -> serde_json::Value {
-        "given".into()
-    }
-}
 
 /// A batch, a layer and lists. All numbers are small multiples of 1/4, so that logits are exact in any order of
 /// sums, and many are equal.
@@ -110,11 +60,14 @@ impl Case {
         let params = SampledParams { rows: DType::F32, precision: MatmulPrecision::F32, lists };
         let weights = FloatBuffer::F32(self.w.clone().into());
         let head = Sampled::from_parts(weights, self.width, Parameter::new(self.b.clone(), 1, Decay::No), params);
-        head.with_sampler(self.sampler(scope))
+        head.with_sampler(self.sampler(scope, true))
     }
 
-    fn sampler(&self, scope: Scope) -> Option<Box<dyn Sampler>> {
-        (scope != Scope::All).then(|| Box::new(Given(self.lists.clone())) as _)
+    /// Candidates whose weights and chances differ from label to label, for a head that has rows or not.
+    fn sampler(&self, scope: Scope, has_rows: bool) -> Option<Box<dyn Sampler>> {
+        let of = |&label: &u32| (label, 0.5 + (label % 3) as f32, log_q(label));
+        let lists = || self.lists.iter().map(|list| list.iter().map(of).collect()).collect();
+        (scope != Scope::All).then(|| Box::new(Fixed { lists: lists(), has_rows, ..Fixed::default() }) as _)
     }
 
     fn dense(&self) -> Dense {
@@ -271,7 +224,7 @@ proptest! {
         let params = crate::sparse::params(case.width.div_ceil(2), true);
         let mut head = Sparse::new(case.n_labels, case.width, params, init).unwrap();
         head.bias_mut().iter_mut().zip(&case.b).for_each(|(to, b)| *to = b - below);
-        head = head.with_sampler(case.sampler(scope));
+        head = head.with_sampler(case.sampler(scope, false));
         if let Some(tile) = tile {
             head = head.with_tile(tile);
         }

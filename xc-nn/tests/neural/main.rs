@@ -2,6 +2,7 @@
 
 mod candidates;
 mod examples;
+mod fixed;
 mod fused;
 mod gradients;
 mod hardest;

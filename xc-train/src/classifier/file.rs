@@ -171,7 +171,7 @@ impl Classifier {
         let params: ClassifierParams = container.parameter("classifier")?;
         let (n_features, n_labels) = (container.parameter("n_features")?, container.parameter("n_labels")?);
         let mut classifier = Self::open_arrays(container, "", preset.name, params, n_features, n_labels, check)?;
-        classifier.set_wide(open_wide(container, &classifier)?);
+        classifier.set_wide(open_wide(container, &classifier, check)?);
         Ok(classifier)
     }
 
@@ -248,8 +248,8 @@ pub(crate) fn write_wide(wide: &Wide, writer: &mut ContainerWriter) -> Result<()
     writer.add(&format!("{WIDE_PREFIX}bias"), ArrayRef::new(rankers.bias(), &[rankers.n_labels()]))
 }
 
-/// The wide term of a container, where it has one.
-fn open_wide(container: &Container, of: &Classifier) -> Result<Option<Wide>, OpenClassifierError> {
+/// The wide term of a container, where it has one; with `check` all of its arrays are looked at.
+fn open_wide(container: &Container, of: &Classifier, check: bool) -> Result<Option<Wide>, OpenClassifierError> {
     if !container.parameters().contains_key(WIDE) {
         return Ok(None);
     }
@@ -266,8 +266,12 @@ fn open_wide(container: &Container, of: &Classifier) -> Result<Option<Wide>, Ope
     let n = usize::try_from(starts.last().copied().unwrap_or(0)).unwrap_or(usize::MAX);
     let features: Buffer<u32> = container.array_shaped(&name("features"), &[n])?;
     let weights = container.floats(&name("weights"), params.precision, &[n])?;
-    let rankers = RankerWeights::try_new(of.n_features(), starts, features, weights, bias);
-    let rankers = rankers.map_err(|source| OpenClassifierError::Wide { path: path(), source })?;
+    let n_features = of.n_features();
+    let rankers = match check {
+        true => RankerWeights::try_new(n_features, starts, features, weights, bias)
+            .map_err(|source| OpenClassifierError::Wide { path: path(), source })?,
+        false => RankerWeights::from_checked(n_features, starts, features, weights, bias),
+    };
     Ok(Some(Wide { params, rankers }))
 }
 

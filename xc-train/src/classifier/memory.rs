@@ -149,9 +149,7 @@ impl ClassifierParams {
         let wide = collected.saturating_add(collecting).max(solving.saturating_sub(freed));
         Memory { parameters, moments, best, buffers, wide }
     }
-}
 
-impl ClassifierParams {
     /// Buffers in which steps collect labels: 28 bytes for each of an instance, and room for at least some. A loss that
     /// adds up over labels keeps the logits of lists of instances twice, in the order of labels and of instances.
     fn collecting_bytes(&self, wide: &WideLearning, batch_size: usize) -> u64 {

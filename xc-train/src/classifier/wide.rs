@@ -171,45 +171,46 @@ impl Wide {
         Self { params, rankers: RankerWeights::nearest(&rows, rankers.bias(), to) }
     }
 
-    /// As [`Wide::rank`], where what a softmax compares are the best labels alone: the same order.
-    #[cfg(feature = "train")]
-    pub(super) fn rank_alone(&self, query: SparseRow<'_>, loss: Loss, best: &mut [Scored], scratch: &mut WideScratch) {
-        let mut total = Total::EMPTY;
-        let logits: Vec<f32> = best.iter().map(|s| s.score).collect();
-        total.add(loss, &logits);
-        self.rank(query, (loss, total), best, scratch);
-    }
-
     /// Replaces the network's best labels and logits by the labels in the order of the whole, with its logits.
     ///
     /// `total`: of the logits that a softmax compares. A label of the network's best has one logit, whatever else is
     /// among `best`; those behind them are below, by what the network thinks of them.
-    pub(super) fn rank(
+    pub(super) fn rank(&self, query: SparseRow<'_>, of: (Loss, Total), best: &mut [Scored], scratch: &mut WideScratch) {
+        self.judge(query, of, best, scratch);
+        scratch.combine(self.params.weight, best);
+    }
+
+    /// What rankers and network say of the network's best labels, each for itself, is left in the scratch.
+    pub(super) fn judge(
         &self,
         query: SparseRow<'_>,
         (loss, total): (Loss, Total),
-        best: &mut [Scored],
+        best: &[Scored],
         scratch: &mut WideScratch,
     ) {
         let WideScratch { labels, of_network, of_rankers, logits } = scratch;
-        let (WideParams { weight, labels: n, .. }, n_best) = (self.params, best.len());
-        let n = n.min(n_best);
         of_network.clear();
         of_network.extend(best.iter().map(|s| s.score));
         strength(loss, of_network, total);
         labels.clear();
-        labels.extend(best[..n].iter().map(|s| s.label));
+        labels.extend(best.iter().take(self.params.labels).map(|s| s.label));
         self.rankers.logits(query, labels, logits, of_rankers);
-        for ((s, of_ranker), of_network) in best.iter_mut().zip(&*of_rankers).zip(&*of_network) {
+    }
+}
+
+impl WideScratch {
+    /// Ranks the labels that were [judged](Wide::judge), with a weight of the network.
+    pub(super) fn combine(&self, weight: f32, best: &mut [Scored]) {
+        let Self { of_network, of_rankers, .. } = self;
+        for ((s, of_ranker), of_network) in best.iter_mut().zip(of_rankers).zip(of_network) {
             s.score = of_ranker + weight * of_network;
         }
-        let (again, rest) = best.split_at_mut(n);
+        let (again, rest) = best.split_at_mut(of_rankers.len());
         again.sort_unstable_by(|&a, &b| rank_order(a, b));
-        let (Some(last), Some(&of_last)) = (again.last(), n.checked_sub(1).and_then(|last| of_network.get(last)))
-        else {
-            return;
-        };
-        for (s, of_network) in rest.iter_mut().zip(&of_network[n..]) {
+        let Some(last) = again.last() else { return };
+        let (of_again, of_rest) = of_network.split_at(of_rankers.len());
+        let of_last = of_again.last().copied().unwrap_or(0.0);
+        for (s, of_network) in rest.iter_mut().zip(of_rest) {
             s.score = (last.score + weight * (of_network - of_last)).min(last.score.next_down());
         }
     }

@@ -1,8 +1,9 @@
 //! The weight of the network beside the rankers of a wide term, by instances that are held out.
 
-use super::wide::{WEIGHTS, Wide};
+use super::wide::{WEIGHTS, Wide, WideScratch};
 use super::{Classifier, InputKind, Only, PredictError, PredictScratch, ScoreScale};
 use xc_nn::Rows;
+use xc_nn::loss::Total;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::Scored;
 use xc_sparse::rows::WrongInput;
@@ -47,8 +48,8 @@ pub struct WideFit {
 }
 
 impl Classifier {
-    /// Looks for the weight of the network beside the rankers of a term, which the classifier need not have. Both are
-    /// afterwards as they were.
+    /// Looks for the weight of the network beside the rankers of a term, which the classifier need not have. It is
+    /// afterwards as it was.
     ///
     /// *Cost*: a query for each instance, and a ranking of its best labels for each weight.
     ///
@@ -57,39 +58,35 @@ impl Classifier {
     ///
     /// # Panics
     /// If there are not as many rows of labels as queries.
-    pub fn fit_wide(
-        &mut self,
-        wide: &mut Wide,
-        queries: Rows<'_>,
-        labels: &LabelRows,
-    ) -> Result<WideFit, PredictError> {
+    pub fn fit_wide(&mut self, wide: &Wide, queries: Rows<'_>, labels: &LabelRows) -> Result<WideFit, PredictError> {
         // The network answers alone for a while, and with its logits.
         let of_whole = (self.wide.take(), self.index.take(), self.scale.replace(ScoreScale::Logit));
-        let weight = wide.params.weight;
         let fit = self.compare(wide, queries, labels);
         (self.wide, self.index, self.scale) = of_whole;
-        wide.params.weight = weight;
         fit
     }
 
     /// The network alone against the whole with each weight.
-    fn compare(&self, wide: &mut Wide, queries: Rows<'_>, labels: &LabelRows) -> Result<WideFit, PredictError> {
+    fn compare(&self, wide: &Wide, queries: Rows<'_>, labels: &LabelRows) -> Result<WideFit, PredictError> {
         assert_eq!(queries.len(), labels.len(), "queries and rows of labels");
         let Rows::Sparse(queries) = queries else {
             return Err(WrongInput { got: queries.kind(), expected: InputKind::Sparse }.into());
         };
         let (mut with, mut without) = ([Precisions::default(); WEIGHTS.len()], Precisions::default());
-        let (mut asking, mut scratch, mut row) = (PredictScratch::default(), Default::default(), Vec::new());
+        let (mut asking, mut scratch, mut row) = (PredictScratch::default(), WideScratch::default(), Vec::new());
         for first in (0..queries.rows()).step_by(AT_ONCE) {
             let some = queries.slice(first..queries.rows().min(first + AT_ONCE));
             let best = self.predict(Rows::Sparse(some), wide.params.labels, Only::All, &mut asking)?;
             for (at, best) in best.iter().enumerate() {
                 let (query, truth) = (some.row(at), labels.row(first + at));
                 without.count(best, truth);
+                // The order is the same whatever else a softmax compares.
+                let mut total = Total::EMPTY;
+                total.add(self.params.loss, &best.iter().map(|s| s.score).collect::<Vec<_>>());
+                wide.judge(query, (self.params.loss, total), best, &mut scratch);
                 for (weight, with) in WEIGHTS.into_iter().zip(&mut with) {
                     best.clone_into(&mut row);
-                    wide.params.weight = weight;
-                    wide.rank_alone(query, self.params.loss, &mut row, &mut scratch);
+                    scratch.combine(weight, &mut row);
                     with.count(&row, truth);
                 }
             }

@@ -43,27 +43,28 @@ impl Refit {
         again.resume = is_under_way;
         Ok(Self { place: again, is_under_way })
     }
+
     /// The second run, once the first is done: networks are trained for as many epochs as `first` came to, and count
     /// as much beside the rankers of a wide term as instances that were held out from `first` said.
     ///
     /// # Errors
     /// The model of the first run cannot be opened.
     pub fn training(&self, first: &Training) -> Result<Training, FitError> {
-        let learned = Learned::of(&first.place.model)?;
+        let learned = FirstRun::of(&first.place.model)?;
         let choices = for_all(&first.choices, learned.epochs, learned.weight);
         Ok(Training { choices, place: self.place.clone(), refit: None, ..first.clone() })
     }
 }
 
 /// What instances that were held out said of a model.
-struct Learned {
+struct FirstRun {
     /// Epochs that it was trained for, where its folder says so.
     epochs: Option<u32>,
     /// Weight of its network beside a wide term, where it has one.
     weight: Option<f64>,
 }
 
-impl Learned {
+impl FirstRun {
     fn of(folder: &Path) -> Result<Self, FitError> {
         let container = open_container(folder)?;
         let value = |name: &str, field: &str| container.parameters().get(name).and_then(|of| of.get(field));

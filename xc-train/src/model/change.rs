@@ -123,13 +123,13 @@ enum Weights {
     /// Those of the model.
     Same,
     Trees(Box<TreeModel>),
-    /// Rows of the output layer, and the parameters that say their type.
-    Layer(Box<Layer>),
+    /// Those of a network: its output layer, its wide term.
+    Network(Box<NetworkChange>),
 }
 
 /// What changes about a network.
 #[derive(Default)]
-struct Layer {
+struct NetworkChange {
     /// Rows of the output layer, and the parameters that say their type.
     rows: Option<(Value, FloatBuffer)>,
     /// The wide term, or that there is none any more.
@@ -227,7 +227,7 @@ fn change_weights(model: &Model, changes: &Changes) -> Result<Weights, ChangeErr
         };
         return Err(model.lacks(option, expected));
     };
-    let mut changed = Layer::default();
+    let mut changed = NetworkChange::default();
     if changes.without_wide && classifier.wide().is_none() {
         return Err(model.lacks("wide", WITH_TERM));
     }
@@ -244,7 +244,7 @@ fn change_weights(model: &Model, changes: &Changes) -> Result<Weights, ChangeErr
         None => changes.without_wide.then_some(None),
         Some(wide) => change_wide(model, wide, changes)?.map(Some),
     };
-    Ok(Weights::Layer(Box::new(changed)))
+    Ok(Weights::Network(Box::new(changed)))
 }
 
 /// A wide term in another type or without small weights, where that is asked for.
@@ -297,7 +297,7 @@ impl Changed<'_> {
         let is_same = match &self.weights {
             Weights::Same => true,
             Weights::Trees(_) => false,
-            Weights::Layer(layer) => layer.rows.is_none(),
+            Weights::Network(change) => change.rows.is_none(),
         };
         !is_same && self.model.folder().join(xc_sparse::store::PART_FOLDER).is_dir()
     }
@@ -334,8 +334,8 @@ impl Changed<'_> {
                 writer.add_arrays(source, |name| is_other(name) && !is_of_trees(name))?;
                 trees.write(&mut writer)?;
             }
-            Weights::Layer(layer) => {
-                let Layer { rows, wide } = &**layer;
+            Weights::Network(change) => {
+                let NetworkChange { rows, wide } = &**change;
                 let is_kept = |name: &str| {
                     is_other(name)
                         && (rows.is_none() || name != ROWS)

@@ -55,7 +55,7 @@ pub enum IndexWarning {
 
 /// What an index is fitted to where it is known which labels are true: [`Model::fit_index`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FitParams {
+pub struct IndexFit {
     /// Answers a query.
     pub top_k: usize,
     /// Share that P@1, P@3 and P@5 may lose against scoring all labels.
@@ -64,7 +64,7 @@ pub struct FitParams {
     pub min_recall: Option<f64>,
 }
 
-impl Default for FitParams {
+impl Default for IndexFit {
     /// Ten answers, a tenth of a point.
     fn default() -> Self {
         Self { top_k: 10, max_loss: 0.001, min_recall: None }
@@ -188,9 +188,9 @@ impl Model {
         index: &mut LabelIndex,
         queries: Rows<'_>,
         labels: &LabelRows,
-        params: &FitParams,
+        params: &IndexFit,
     ) -> Result<Option<(Fitted, LostPrecision)>, IndexError> {
-        let (classifier, &FitParams { top_k: k, max_loss: most, min_recall }) = (self.classifier()?, params);
+        let (classifier, &IndexFit { top_k: k, max_loss: most, min_recall }) = (self.classifier()?, params);
         let fitted = self.with_features(Some(queries), |features| match features {
             Some(Rows::Sparse(rows)) if matches!(queries, Rows::Texts(_)) => {
                 // Texts without a known word have no answer, whatever the network makes of them.

@@ -45,7 +45,7 @@ pub use blend::{MAX_MEMBERS, MembersError, members};
 pub use change::{ChangeError, Changed, Changes};
 #[cfg(feature = "convert")]
 pub use convert::{ConvertError, FOREIGN_FORMATS, ImportOptions, import};
-pub use index::{FitParams, IndexError, IndexWarning, label_index_params};
+pub use index::{IndexError, IndexFit, IndexWarning, label_index_params};
 pub use input::InputForm;
 #[cfg(feature = "train")]
 pub use merge::{MergeError, Merged, merge, trained_alike};

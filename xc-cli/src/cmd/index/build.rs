@@ -19,7 +19,7 @@ use xc_sparse::buffer::Pages;
 use xc_sparse::store::{ContainerWriter, PART_FOLDER};
 use xc_train::classifier::LostPrecision;
 use xc_train::message::counted;
-use xc_train::model::{FitParams, OwnedRows, label_index_params};
+use xc_train::model::{IndexFit, OwnedRows, label_index_params};
 
 /// Build an index over vectors, or over the labels of a model
 ///
@@ -240,7 +240,7 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
     let lost = match args.target_recall {
         Some(_) => None,
         None => {
-            let fit = FitParams { top_k: args.top_k, min_recall: args.min_recall, ..FitParams::default() };
+            let fit = IndexFit { top_k: args.top_k, min_recall: args.min_recall, ..IndexFit::default() };
             args.instances.fit(&model, &mut index, asked.as_ref(), fit, (folder, context))?
         }
     };

@@ -22,7 +22,7 @@ use xc_sparse::store::{Container, OpenMode};
 use xc_sparse::{Cancel, DenseRows, LabelRows};
 use xc_train::Model;
 use xc_train::classifier::{LabelIndex, LabelIndexError, LostPrecision};
-use xc_train::model::{FitParams, IndexError, OwnedRows};
+use xc_train::model::{IndexError, IndexFit, OwnedRows};
 
 /// Search vectors for nearest neighbours or largest inner products
 ///
@@ -232,12 +232,12 @@ impl Instances {
         model: &Model,
         index: &mut LabelIndex,
         asked: Option<&OwnedRows>,
-        usual: FitParams,
+        usual: IndexFit,
         (folder, context): (&Path, &Context),
     ) -> Result<Option<LostPrecision>, CliError> {
         let Some(asked) = asked.filter(|_| index.graph().is_some()) else { return Ok(None) };
         let Some(labels) = self.labels(model, asked.len(), context)? else { return Ok(None) };
-        let params = FitParams { max_loss: self.max_loss.map_or(usual.max_loss, |points| points / 100.0), ..usual };
+        let params = IndexFit { max_loss: self.max_loss.map_or(usual.max_loss, |points| points / 100.0), ..usual };
         let done = context.on_threads(|| model.fit_index(index, asked.view(), &labels, &params));
         Ok(done.map_err(|e| label_error(folder, &e))?.map(|done| done.1))
     }

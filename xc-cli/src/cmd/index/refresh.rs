@@ -14,7 +14,7 @@ use xc_sparse::atomic::parent_of;
 use xc_sparse::buffer::Pages;
 use xc_sparse::store::{ContainerWriter, PART_FOLDER};
 use xc_train::classifier::LostPrecision;
-use xc_train::model::{FitParams, OwnedRows};
+use xc_train::model::{IndexFit, OwnedRows};
 
 /// Update an index to vectors that changed, or to the weights of a model
 ///
@@ -129,7 +129,7 @@ fn of_labels(
     let (mut index, done) = done.map_err(|e| label_error(folder, &e))?;
     drop(watch);
     let top_k = index.graph().map_or(0, |graph| graph.params().top_k);
-    let fit = FitParams { top_k, ..FitParams::default() };
+    let fit = IndexFit { top_k, ..IndexFit::default() };
     let lost = args.instances.fit(&model, &mut index, asked.as_ref(), fit, (folder, context))?;
     let given = [("--policy", policy.is_some()), ("--fit-queries", asked.is_some())];
     if let (None, Some((option, _))) = (done, given.into_iter().find(|option| option.1)) {

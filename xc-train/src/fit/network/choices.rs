@@ -48,8 +48,9 @@ impl NetworkChoices {
 
     /// Leaves the wide term out where nobody asked for it and the embeddings keep every feature anyway.
     pub(super) fn settle(&self, n_features: usize, params: &mut ClassifierParams) {
-        /// Features for each value of an embedding from which there are words that it does not keep: rankers cost bibtex
-        /// (1,836 features) and delicious (500) precision beside 1,024 values.
+        /// Features for each value of an embedding from which there are words that it does not keep. Beside 1,024 values
+        /// rankers cost delicious (500 features) 0.7 points of held-out P@1 at the best weight, and gain bibtex (1,836)
+        /// nothing.
         const FOR_EACH_VALUE: usize = 2;
         let width = params.encoder.widths().first().copied().unwrap_or(0);
         if self.wide.iter().next().is_none() && n_features < width.saturating_mul(FOR_EACH_VALUE) {

@@ -12,6 +12,7 @@ mod instances;
 mod lns;
 mod mach;
 mod memory;
+mod shape;
 mod skipgram;
 mod uniform;
 mod wide;
@@ -23,8 +24,8 @@ use super::plan::{Origin, Plan, seen_labels};
 use super::report::{Judging, Report, score_against};
 use super::save::{self, Extras, beside};
 use super::{FitError, Outcome, Training};
-use crate::classifier::preset::{ASTRA, DataShape};
-use crate::classifier::{Classifier, ClassifierParams, InputKind, Only, Preset};
+use crate::classifier::preset::ASTRA;
+use crate::classifier::{Classifier, ClassifierParams, Only, Preset};
 use crate::message::{chain, counted};
 use crate::model::HoldOut;
 use crate::settings::Choices;
@@ -35,6 +36,7 @@ use cost::Counting;
 use instances::Instances;
 pub(super) use memory::sparse_ids;
 use serde_json::{Map, Value, json};
+pub(in crate::fit) use shape::Shape;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -62,26 +64,6 @@ pub(super) fn system(kind: &str, choices: &Choices, place: &Place) -> Option<Box
 
 /// Least time between the checkpoints that are written after epochs.
 const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
-
-/// What is known of the instances before anything is made for them.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::fit) struct Shape {
-    pub(super) input: InputKind,
-    /// Features of an instance, or values of its vector.
-    pub(super) n_features: usize,
-    pub(super) n_labels: usize,
-    /// Labels of the instance with the most.
-    pub(super) most_labels: usize,
-    /// What usual values follow from, once the instances are read.
-    pub(super) data: Option<DataShape>,
-}
-
-impl Shape {
-    /// What values follow from that suit sparse features alone.
-    pub(super) fn sparse_data(&self) -> Option<DataShape> {
-        self.data.filter(|_| self.input == InputKind::Sparse)
-    }
-}
 
 /// A kind of network: what its options make of its preset, and how it is trained.
 pub(super) trait System {
@@ -291,7 +273,7 @@ pub(super) fn train(
     let start = Instant::now();
     let instances = system.read(of, judges.hold_out, context)?;
     let read_s = start.elapsed().as_secs_f64();
-    let shape = shape(&instances);
+    let shape = Shape::of(&instances);
     let mut params = system.params(&shape, context.seed)?;
     args.settle(shape.n_features, &mut params);
     args.refuse_idle(&system.preset_for(&shape), &params)?;
@@ -360,32 +342,6 @@ pub(super) fn train(
     })))
 }
 
-fn shape(instances: &Instances) -> Shape {
-    let (features, targets) = (instances.features(), instances.targets());
-    let input = if matches!(features, Rows::Dense(_)) { InputKind::Dense } else { InputKind::Sparse };
-    let (n_instances, n_labels) = (targets.len(), targets.n_labels());
-    let n_entries = match features {
-        Rows::Sparse(rows) => rows.nnz(),
-        _ => n_instances * features.width(),
-    };
-    let most_frequent = instances.labels().map_or(0, most_frequent);
-    let data = Some(DataShape { n_instances, n_entries, n_labels, most_frequent });
-    Shape { input, n_features: features.width(), n_labels, most_labels: targets.most(), data }
-}
-
-/// Instances of the most frequent label.
-fn most_frequent(labels: &LabelRows) -> usize {
-    // Ids may have gaps that no memory holds counts of.
-    if labels.n_labels() / 2 > labels.nnz() {
-        let mut all = labels.labels().to_vec();
-        all.sort_unstable();
-        return all.chunk_by(|a, b| a == b).map(<[u32]>::len).max().unwrap_or(0);
-    }
-    let mut counts = vec![0; labels.n_labels()];
-    labels.labels().iter().for_each(|&label| counts[label as usize] += 1);
-    counts.into_iter().max().unwrap_or(0)
-}
-
 impl Session<'_> {
     /// Trains one classifier over the labels, and saves and asks it.
     pub(super) fn train_one<'t>(&'t self, kind: &str) -> Result<Trained<'t>, FitError> {
@@ -423,7 +379,7 @@ impl Session<'_> {
                 let begun = classifier.initialise_in(Some(folder), train, trainer.observer);
                 begun.map_err(|e| self.error(&e))?;
                 let summary = classifier.train(trainer, train, others).map_err(|e| self.error(&e))?;
-                let wide = trainer.hard.as_ref().map(|_| wide::Watched::of(train, others));
+                let wide = trainer.hard.as_ref().map(|_| wide::LearnedFrom::of(train, others));
                 Ok((summary.steps, summary.epochs, wide))
             })?;
         let costs = counting.costs();

@@ -13,17 +13,17 @@ use xc_sparse::atomic::parent_of;
 use xc_sparse::ranker_weights::RankerWeights;
 use xc_sparse::rows::{OwnedRows, sort_unique};
 use xc_sparse::store::to_parameter;
-use xc_sparse::{CsrMatrix, LabelRows};
+use xc_sparse::{CsrView, LabelRows};
 use xc_tree::rankers::{RankerRows, Rankers, solve};
 use xc_tree::{LinearParams, TrainError};
 
 /// Instances that are learned from, and others with their labels, which say how much the network counts.
-pub(super) struct Watched {
+pub(super) struct LearnedFrom {
     pub(super) rows: Vec<u32>,
     pub(super) held_out: Option<(OwnedRows, LabelRows)>,
 }
 
-impl Watched {
+impl LearnedFrom {
     /// Copies what is held out: a validation is small beside what is learned from.
     pub(super) fn of(train: &Subset<'_>, held_out: Option<&Subset<'_>>) -> Self {
         let of = |subset: &Subset<'_>| {
@@ -61,9 +61,9 @@ impl Session<'_> {
         &self,
         classifier: &mut Classifier,
         hard: HardLabels,
-        watched: &Watched,
+        from: &LearnedFrom,
     ) -> Result<Value, FitError> {
-        let (Some(learning), OwnedRows::Sparse(features)) = (self.params.learning.wide, self.features()) else {
+        let (Some(learning), Ok(features)) = (self.params.learning.wide, self.instances.features().sparse()) else {
             return Ok(Value::Null);
         };
         let began = Instant::now();
@@ -72,15 +72,15 @@ impl Session<'_> {
         self.context.observer.released();
         let failed = |e: std::io::Error| FitError::failed(format_args!("wide term: {}", chain(&e)));
         let mistaken = hard.into_rows(self.shape.n_labels).map_err(failed)?;
-        let (n_pairs, rankers) = self.solve(features, mistaken, &watched.rows, &learning)?;
+        let (n_pairs, rankers) = self.solve(features, mistaken, &from.rows, &learning)?;
         let solve_s = began.elapsed().as_secs_f64();
         let weights = RankerWeights::nearest(&rankers.weights, &rankers.bias, learning.precision);
         let mut wide = Wide { params: learning.params(self.params.loss), rankers: weights };
         drop(rankers);
         let n_weights = wide.rankers.features().len();
-        let fitted = match (&watched.held_out, learning.weight) {
+        let fitted = match (&from.held_out, learning.weight) {
             (Some((queries, labels)), None) => {
-                let fit = classifier.fit_wide(&mut wide, queries.view(), labels);
+                let fit = classifier.fit_wide(&wide, queries.view(), labels);
                 Some(fit.map_err(|e| FitError::failed(format_args!("validation: {}", chain(&e))))?)
             }
             _ => None,
@@ -103,7 +103,7 @@ impl Session<'_> {
     /// The rankers, and the number of pairs that they learned from.
     fn solve(
         &self,
-        features: &CsrMatrix,
+        features: CsrView<'_>,
         mistaken: LabelRows,
         rows: &[u32],
         learning: &WideLearning,
@@ -117,19 +117,11 @@ impl Session<'_> {
         let usual = LinearParams::of_own_rows();
         let params = LinearParams { cost: learning.cost, prune_below: learning.threshold, ..usual };
         let watch = self.context.observer.of_trees();
-        let rankers =
-            solve(features.view(), &RankerRows::new(&positives, &negatives), &params, self.training.seed, &*watch);
+        let rankers = solve(features, &RankerRows::new(&positives, &negatives), &params, self.training.seed, &*watch);
         rankers.map(|rankers| (n_pairs, rankers)).map_err(|e| match e {
             TrainError::Cancelled => FitError::interrupted(),
             e => FitError::usage(format_args!("{}: wide term: {}", self.of.source.name().display(), chain(&e))),
         })
-    }
-
-    fn features(&self) -> &OwnedRows {
-        match self.instances.files() {
-            Some(sets) => &sets.train.features,
-            None => panic!("words, where instances were read"),
-        }
     }
 }
 

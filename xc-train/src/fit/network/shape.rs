@@ -1,0 +1,48 @@
+//! What the usual values of networks follow from.
+
+use super::instances::Instances;
+use crate::classifier::InputKind;
+use crate::classifier::preset::DataShape;
+use xc_nn::Rows;
+use xc_sparse::LabelRows;
+
+/// What is known of the instances before anything is made for them.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::fit) struct Shape {
+    pub(in crate::fit) input: InputKind,
+    /// Features of an instance, or values of its vector.
+    pub(in crate::fit) n_features: usize,
+    pub(in crate::fit) n_labels: usize,
+    /// Labels of the instance with the most.
+    pub(in crate::fit) most_labels: usize,
+    /// What usual values follow from, once the instances are read.
+    pub(in crate::fit) data: Option<DataShape>,
+}
+
+impl Shape {
+    /// That of instances that were read.
+    pub(super) fn of(instances: &Instances) -> Self {
+        let (features, targets) = (instances.features(), instances.targets());
+        let input = if matches!(features, Rows::Dense(_)) { InputKind::Dense } else { InputKind::Sparse };
+        let (n_instances, n_labels) = (targets.len(), targets.n_labels());
+        let n_entries = match features {
+            Rows::Sparse(rows) => rows.nnz(),
+            _ => n_instances * features.width(),
+        };
+        let most_frequent = instances.labels().map_or(0, most_frequent);
+        let data = Some(DataShape { n_instances, n_entries, n_labels, most_frequent });
+        Self { input, n_features: features.width(), n_labels, most_labels: targets.most(), data }
+    }
+
+    /// What values follow from that suit sparse features alone.
+    pub(super) fn sparse_data(&self) -> Option<DataShape> {
+        self.data.filter(|_| self.input == InputKind::Sparse)
+    }
+}
+
+/// Instances of the most frequent label; ids may have gaps that no memory holds counts of.
+fn most_frequent(labels: &LabelRows) -> usize {
+    let mut all = labels.labels().to_vec();
+    all.sort_unstable();
+    all.chunk_by(|a, b| a == b).map(<[u32]>::len).max().unwrap_or(0)
+}
