@@ -85,6 +85,22 @@ fn dependencies_point_down() {
 }
 
 #[test]
+fn a_default_build_has_nothing_of_cuda() {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--package", "xc-cli", "--edges", "normal,build", "--prefix", "none", "--manifest-path"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let names: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(names.contains("xc-tree"), "{names:?}");
+    for name in ["xc-kernels", "cudarc", "libloading"] {
+        assert!(!names.contains(name), "{name}");
+    }
+}
+
+#[test]
 fn an_arrow_that_points_up_or_sideways_would_be_caught() {
     let planted = |from: &str, to: &str| BTreeMap::from([(from.to_owned(), BTreeSet::from([to.to_owned()]))]);
     for (from, to) in [

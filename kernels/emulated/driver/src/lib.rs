@@ -274,7 +274,7 @@ driver_calls! {
     fn cuDeviceTotalMem_v2(out: *mut usize, _device: c_int) { *out = driver().knobs.memory; OK }
     fn cuDeviceGetAttribute(out: *mut c_int, which: c_uint, _device: c_int) {
         let d = driver(); let cc = (10 * d.knobs.major + d.knobs.minor) as c_int;
-        *out = match which { 75 => cc / 10, 76 => cc % 10, 16 => 1, 10 => 32, 1 => 1024, 8 => 49152, 97 => 227 * 1024, 39 => 2048, 115 => 0, _ => 0 }; OK
+        *out = match which { 75 => cc / 10, 76 => cc % 10, 16 => 1, 10 => 32, 1 => 1024, 5 => i32::MAX, 6 | 7 => 65535, 8 => 49152, 97 => 227 * 1024, 39 => 2048, 115 => 0, _ => 0 }; OK
     }
     fn cuDevicePrimaryCtxRetain(out: *mut usize, _device: c_int) { *out = 8; OK }
     fn cuDevicePrimaryCtxRelease_v2(_device: c_int) { OK }

@@ -1,0 +1,6 @@
+//! Kernels on the emulated driver, or on the machine's card with `XC_REQUIRE_GPU=1`.
+
+mod launch;
+mod open;
+mod select;
+mod texts;
