@@ -75,6 +75,22 @@ fn drivers_take_the_texts() {
     assert!(kernels.windows(2).all(|pair| pair[0] != pair[1]), "{kernels:?}");
 }
 
+#[test]
+fn texts_say_what_each_kernel_needs() {
+    for text in TEXTS {
+        for kernel in text.kernels() {
+            let line = text.ptx.lines().find_map(|line| line.strip_prefix(&format!("// {kernel}: sm_80 ")));
+            let line = line.unwrap_or_else(|| panic!("{kernel}: run kernels/compile"));
+            let (sm_80, sm_90) = line.split_once(", sm_90 ").unwrap();
+            for needs in [sm_80, sm_90] {
+                let (registers, shared) = needs.strip_suffix(" bytes").unwrap().split_once(" registers ").unwrap();
+                assert!((1..=255).contains(&registers.parse::<u32>().unwrap()), "{kernel}: {needs}");
+                assert!(shared.parse::<u32>().unwrap() <= 48 << 10, "{kernel}: {needs}");
+            }
+        }
+    }
+}
+
 /// Why an instruction may give other bits on a card than on the CPU.
 fn inexact(instruction: &str) -> Option<&'static str> {
     let opcode = instruction.split_whitespace().find(|word| !word.starts_with('@'))?;

@@ -1,0 +1,32 @@
+# Steps about kernels: their tests on the driver that runs them on a CPU, and their PTX made anew.
+
+# Crates with kernels; a test of theirs that needs a device is built with feature `emulated`.
+gpu_crates=(xc-kernels)
+
+kernels() {
+  local crate options=()
+  for crate in "${gpu_crates[@]}"; do
+    options+=(-p "$crate" --features "$crate/emulated")
+  done
+  cargo clippy --locked --all-targets "${options[@]}" -- -D warnings && cargo test --locked "${options[@]}"
+}
+
+emulator() {
+  cargo test --locked --release --manifest-path kernels/emulated/Cargo.toml --target-dir kernels/emulated/target
+}
+
+step_gpu() {
+  check gpu-emulator emulator
+  check gpu kernels
+}
+
+# NVRTC gives the committed bytes; what ptxas says of registers, spills and shared memory is part of them.
+step_gpu-ptx() {
+  local wheels=('nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-nvcc==13.0.*' xxhash)
+  if python3 -m venv "$scratch/nvrtc" > /dev/null 2>&1 &&
+    timeout 300 "$scratch/nvrtc/bin/pip" install --quiet "${wheels[@]}" > "$scratch/pip.log" 2>&1; then
+    check gpu-ptx "$scratch/nvrtc/bin/python" kernels/compile --check
+  else
+    skip gpu-ptx "pip does not install ${wheels[*]}"
+  fi
+}
