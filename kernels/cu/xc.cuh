@@ -17,7 +17,7 @@ typedef unsigned long long u64;
 
 // The layout of structs for xc_kernels::layout::check, at most `room` numbers:
 // xc_write_layout(out, room, sizeof(S), XC_AT(S, field), ...).
-#define XC_AT(S, field) __builtin_offsetof(S, field)
+#define XC_AT(S, field) ((u64) & ((const S*)0)->field)
 template <class... T>
 XC_INLINE void xc_write_layout(u32* out, u32 room, T... numbers)
 {

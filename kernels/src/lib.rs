@@ -55,6 +55,8 @@ pub mod layout;
 #[cfg(feature = "cuda")]
 mod plan;
 #[cfg(feature = "cuda")]
+pub mod product;
+#[cfg(feature = "cuda")]
 pub mod texts;
 
 #[cfg(feature = "cuda")]

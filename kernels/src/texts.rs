@@ -15,7 +15,7 @@ macro_rules! texts {
 
 /// All texts.
 pub const TEXTS: &[Text] = texts! {
-    "select"
+    "product" "select"
 };
 
 impl Text {

@@ -2,5 +2,6 @@
 
 mod launch;
 mod open;
+mod product;
 mod select;
 mod texts;
