@@ -43,6 +43,8 @@
 //! With `XC_REQUIRE_GPU=1` the same tests use the machine's card instead.
 
 #[cfg(feature = "cuda")]
+pub mod best;
+#[cfg(feature = "cuda")]
 mod device;
 #[cfg(feature = "emulated")]
 mod emulated;

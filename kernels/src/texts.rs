@@ -15,7 +15,7 @@ macro_rules! texts {
 
 /// All texts.
 pub const TEXTS: &[Text] = texts! {
-    "product" "select"
+    "best" "product" "select"
 };
 
 impl Text {

@@ -1,5 +1,6 @@
 //! Kernels on the emulated driver, or on the machine's card with `XC_REQUIRE_GPU=1`.
 
+mod best;
 mod launch;
 mod open;
 mod product;

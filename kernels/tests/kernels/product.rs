@@ -6,7 +6,7 @@ use xc_kernels::product::{Operands, Product, Rows, Store};
 use xc_kernels::{Device, Emulated, address};
 
 /// Values of many sizes, zeros of both signs among them.
-fn values(n: usize, seed: u32) -> Vec<f32> {
+pub(crate) fn values(n: usize, seed: u32) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -27,7 +27,7 @@ fn row(matrix: &[f32], stride: usize, width: usize, i: usize) -> &[f32] {
     &matrix[i * stride..][..width]
 }
 
-fn chain(a: &[f32], b: &[f32], start: f32) -> f32 {
+pub(crate) fn chain(a: &[f32], b: &[f32], start: f32) -> f32 {
     a.iter().zip(b).fold(start, |sum, (&a, &b)| a.mul_add(b, sum))
 }
 
