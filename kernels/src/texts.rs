@@ -15,7 +15,10 @@ macro_rules! texts {
 
 /// All texts.
 pub const TEXTS: &[Text] = texts! {
-    "best" "product" "select"
+    "best"
+    "mach"
+    "product"
+    "select"
 };
 
 impl Text {

@@ -64,12 +64,16 @@
 
 mod assign;
 mod certify;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod decode;
 mod product;
 mod sizing;
 
 pub use assign::{AssignError, Assignment, BucketLists, NoListsError};
 pub use certify::{expected_indistinguishable_pairs, indistinguishable_labels};
+#[cfg(feature = "cuda")]
+pub use cuda::{DeviceAssignment, DeviceScanError};
 pub use decode::{BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort};
 pub use sizing::{Sizing, SizingError, UsualSize, repetitions_needed};
 /// The crate of the families of hash functions in signatures here.

@@ -18,6 +18,8 @@ mod statistic;
 mod threshold;
 
 pub use scores::{BucketScores, BucketScoresError};
+#[cfg(feature = "cuda")]
+pub(crate) use statistic::median_network;
 
 use crate::assign::{Assignment, NoListsError};
 use block::BlockScratch;

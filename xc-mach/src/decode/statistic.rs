@@ -12,11 +12,11 @@ use super::Decoder;
 use crate::product::dense;
 
 /// Two rows of a sorting network, the lesser numbers go to the first.
-pub(super) type Comparator = (usize, usize);
+pub(crate) type Comparator = (usize, usize);
 
 impl Decoder {
     /// The score of a statistic, for R repetitions of B buckets.
-    pub(super) fn score(self, statistic: f32, n_repetitions: usize, n_buckets: usize) -> f32 {
+    pub(crate) fn score(self, statistic: f32, n_repetitions: usize, n_buckets: usize) -> f32 {
         match self {
             Self::Min | Self::Median => statistic,
             Self::Mean => {
@@ -71,7 +71,7 @@ pub(super) fn medians(rows: &mut [f32], network: &[Comparator], out: &mut [f32])
 
 /// Batcher's odd-even merge sort of `n` rows, without the comparators that the middle rows do not
 /// depend on (`[batcher1968sorting]`).
-pub(super) fn median_network(n: usize) -> Vec<Comparator> {
+pub(crate) fn median_network(n: usize) -> Vec<Comparator> {
     let mut all = Vec::new();
     let mut p = 1;
     while p < n {

@@ -26,3 +26,20 @@ pub fn rank_order(a: Scored, b: Scored) -> Ordering {
         None => a.score.is_nan().cmp(&b.score.is_nan()).then(a.label.cmp(&b.label)),
     }
 }
+
+/// [`rank_order`] of items that are no NaN as the order of one number: the smaller key stands before. -0 has the key of 0.
+#[inline(always)]
+pub fn rank_key(Scored { label, score }: Scored) -> u64 {
+    // -0.0 becomes 0.0. Bits of negative numbers descend as they grow smaller, those of others ascend.
+    let bits = (score + 0.0).to_bits();
+    let ascending = bits ^ ((bits as i32 >> 31) as u32 | 1 << 31);
+    u64::from(!ascending) << 32 | u64::from(label)
+}
+
+/// The item of a [`rank_key`].
+#[inline(always)]
+pub fn from_rank_key(key: u64) -> Scored {
+    let ascending = !(key >> 32) as u32;
+    let bits = ascending ^ (!(ascending as i32 >> 31) as u32 | 1 << 31);
+    Scored { label: key as u32, score: f32::from_bits(bits) }
+}

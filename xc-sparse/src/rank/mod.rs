@@ -28,6 +28,6 @@ mod merge;
 mod topk;
 
 pub use batch::{RankedBatch, RankedBatchError};
-pub use label::{LabelId, Scored, rank_order};
+pub use label::{LabelId, Scored, from_rank_key, rank_key, rank_order};
 pub use merge::merge;
 pub use topk::TopK;

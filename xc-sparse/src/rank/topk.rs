@@ -1,6 +1,6 @@
 //! The k best of a stream.
 
-use super::Scored;
+use super::label::{Scored, from_rank_key, rank_key};
 
 /// Up to this k what is kept stays sorted: moving a few numbers on costs less than cuts.
 const SMALL: usize = 16;
@@ -78,7 +78,7 @@ impl TopK {
     pub fn push(&mut self, item: Scored) {
         let Scored { label, score } = item;
         if score > self.threshold || (score == self.threshold && label < self.threshold_label) {
-            self.keep(place(item));
+            self.keep(rank_key(item));
         }
     }
 
@@ -121,7 +121,7 @@ impl TopK {
     }
 
     fn set_threshold(&mut self, worst: u64) {
-        Scored { label: self.threshold_label, score: self.threshold } = at_place(worst);
+        Scored { label: self.threshold_label, score: self.threshold } = from_rank_key(worst);
     }
 
     /// The worst of the `k` best once `k` items have come: what the next one has to rank before,
@@ -162,26 +162,9 @@ impl TopK {
 
     fn take_items(&mut self) -> &[Scored] {
         self.items.clear();
-        self.items.extend(self.places.iter().take_while(|&&place| place != NONE).map(|&place| at_place(place)));
+        self.items.extend(self.places.iter().take_while(|&&place| place != NONE).map(|&place| from_rank_key(place)));
         &self.items
     }
-}
-
-/// [`rank_order`](super::rank_order) of items that are no NaN, as the order of one number.
-#[inline(always)]
-fn place(Scored { label, score }: Scored) -> u64 {
-    // -0.0 becomes 0.0. Bits of negative numbers descend as they grow smaller, those of others ascend.
-    let bits = (score + 0.0).to_bits();
-    let ascending = bits ^ ((bits as i32 >> 31) as u32 | 1 << 31);
-    u64::from(!ascending) << 32 | u64::from(label)
-}
-
-/// The item of a [`place`].
-#[inline(always)]
-fn at_place(place: u64) -> Scored {
-    let ascending = !(place >> 32) as u32;
-    let bits = ascending ^ (!(ascending as i32 >> 31) as u32 | 1 << 31);
-    Scored { label: place as u32, score: f32::from_bits(bits) }
 }
 
 #[cfg(test)]

@@ -1,0 +1,201 @@
+//! Scans on a device have the bits of those on the CPU.
+
+use proptest::prelude::*;
+use std::sync::Arc;
+use xc_hash::universal::{Family, FamilyParams};
+use xc_kernels::{Device, Emulated};
+use xc_mach::{Assignment, BucketScores, BucketScoresError, DecodeScratch, Decoder, DeviceScanError};
+use xc_sparse::rank::Scored;
+
+fn assignment(family: Family, n_labels: u64, n_buckets: u32, n_repetitions: u32) -> Assignment {
+    Assignment::first(FamilyParams { family, n_keys: n_labels, n_buckets, seed: 11 }, n_repetitions).unwrap()
+}
+
+/// Labels and bits of each query's answer, by the CPU.
+fn scanned(of: &Assignment, scores: &[f32], decoder: Decoder, k: usize) -> Vec<Vec<(u32, u32)>> {
+    let (mut scratch, mut out) = (DecodeScratch::default(), Vec::new());
+    let one = |scores: &[f32]| {
+        let scores = BucketScores::try_new(scores, of.n_repetitions(), of.n_buckets()).unwrap();
+        of.scan(&scores, decoder, k, &mut scratch, &mut out);
+        bits(&out)
+    };
+    scores.chunks_exact(of.n_repetitions() * of.n_buckets()).map(one).collect()
+}
+
+fn bits(row: &[Scored]) -> Vec<(u32, u32)> {
+    row.iter().map(|s| (s.label, s.score.to_bits())).collect()
+}
+
+fn on_device(
+    device: &Arc<Device>,
+    of: &Assignment,
+    room: usize,
+    scores: &[f32],
+    decoder: Decoder,
+    k: usize,
+) -> Vec<Vec<(u32, u32)>> {
+    let (uploaded, n) = (device.upload(scores).unwrap(), scores.len() / (of.n_repetitions() * of.n_buckets()));
+    let answers = of.on(device).unwrap().with_room(room).scan(&uploaded, n, decoder, k).unwrap();
+    answers.iter().map(bits).collect()
+}
+
+/// Numbers with many ties, peaks, of any sign, all the same, or near the smallest there are.
+fn numbers(len: usize) -> impl Strategy<Value = Vec<f32>> {
+    let ties = prop_oneof![4 => Just(0.0f32), 1 => Just(0.25), 1 => Just(0.5), 1 => Just(0.125)];
+    let peaked = prop_oneof![9 => 0.0f32..1e-4, 1 => 0.2f32..1.0];
+    let signed = prop_oneof![-2.0f32..2.0, Just(-0.0f32), Just(1e30), Just(-1e30)];
+    let small = (0u32..9).prop_map(f32::from_bits);
+    prop_oneof![
+        3 => prop::collection::vec(ties, len),
+        3 => prop::collection::vec(peaked, len),
+        2 => prop::collection::vec(signed, len),
+        1 => prop::collection::vec(small, len),
+        1 => prop::collection::vec(Just(0.1f32), len),
+    ]
+}
+
+fn families() -> impl Strategy<Value = Family> {
+    prop::sample::select(vec![Family::Prime, Family::MultiplyShift])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn scans_on_a_device_are_those_of_the_cpu(
+        (scores, n_repetitions, n_buckets) in (1u32..12, prop_oneof![1u32..4, 4u32..60, 60u32..200], 0usize..5)
+            .prop_flat_map(|(r, b, n)| (numbers((r * b) as usize * n), Just(r), Just(b))),
+        n_labels in prop_oneof![1 => 0u64..3, 2 => 3u64..50, 4 => 50u64..3000],
+        k in prop_oneof![1 => Just(0), 3 => 1usize..12, 1 => 12usize..120, 1 => Just(4000)],
+        room in prop_oneof![1 => 1usize..9, 2 => 9usize..300, 3 => Just(usize::MAX)],
+        family in families(),
+        seed in 1u64..4,
+    ) {
+        let emulated = Emulated::hold();
+        emulated.set_seed(seed);
+        let device = Arc::new(Device::open(0).unwrap());
+        let of = assignment(family, n_labels, n_buckets, n_repetitions);
+        // Few labels at a time are many ranges.
+        let room = room.max(n_labels as usize / 40 + 1);
+        for decoder in Decoder::ALL {
+            let got = on_device(&device, &of, room, &scores, decoder, k);
+            prop_assert_eq!(got, scanned(&of, &scores, decoder, k), "{}", decoder);
+        }
+    }
+}
+
+/// Scores that are above 0 for a few labels.
+fn confident(of: &Assignment, n_queries: usize) -> Vec<f32> {
+    let (n_repetitions, n_buckets) = (of.n_repetitions(), of.n_buckets());
+    let mut scores: Vec<f32> =
+        (0..n_queries * n_repetitions * n_buckets).map(|i| (i * 7919 % 1009) as f32 * 1e-6).collect();
+    for query in 0..n_queries {
+        for (label, mass) in [(query * 37 % of.n_labels(), 0.6), (query * 101 % of.n_labels(), 0.3)] {
+            for position in 0..n_repetitions {
+                let bucket = of.bucket(position, label as u32) as usize;
+                scores[(query * n_repetitions + position) * n_buckets + bucket] += mass;
+            }
+        }
+    }
+    scores
+}
+
+#[test]
+fn more_queries_than_a_batch_holds_are_answered_in_order() {
+    let emulated = Emulated::hold();
+    let device = Arc::new(Device::open(0).unwrap());
+    for family in [Family::Prime, Family::MultiplyShift] {
+        let of = assignment(family, 700, 50, 5);
+        let scores = confident(&of, 33);
+        for decoder in Decoder::ALL {
+            let got = on_device(&device, &of, usize::MAX, &scores, decoder, 3);
+            assert_eq!(got, scanned(&of, &scores, decoder, 3), "{family} {decoder}");
+        }
+    }
+    drop(emulated);
+}
+
+#[test]
+fn a_screen_leaves_few_labels_to_be_scored() {
+    let emulated = Emulated::hold();
+    let device = Arc::new(Device::open(0).unwrap());
+    let of = assignment(Family::Prime, 70_000, 300, 6);
+    let scores = confident(&of, 2);
+    for decoder in Decoder::ALL {
+        emulated.clear_counts();
+        let got = on_device(&device, &of, 4096, &scores, decoder, 2);
+        assert_eq!(got, scanned(&of, &scores, decoder, 2), "{decoder}");
+        if emulated.is_emulated() {
+            // Three ranges, none of them twice.
+            let counts = emulated.counts();
+            assert_eq!(counts.matches("\"xc_mach_rescore\"").count(), 3, "{counts}");
+        }
+    }
+}
+
+#[test]
+fn turns_of_one_instruction_and_any_number_of_repetitions_give_the_same() {
+    let emulated = Emulated::hold();
+    let device = Arc::new(Device::open(0).unwrap());
+    for (n_repetitions, n_labels) in [(1, 40), (2, 60), (3, 60), (31, 50), (32, 50), (33, 50), (63, 40), (64, 40)] {
+        emulated.set_turn(u32::from(n_repetitions < 4));
+        for family in [Family::Prime, Family::MultiplyShift] {
+            let of = assignment(family, n_labels, 7, n_repetitions);
+            let scores = confident(&of, 2);
+            for decoder in Decoder::ALL {
+                let got = on_device(&device, &of, 12, &scores, decoder, 3);
+                assert_eq!(got, scanned(&of, &scores, decoder, 3), "{family} {decoder} {n_repetitions}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_last_labels_that_there_can_be_are_scored() {
+    let emulated = Emulated::hold();
+    let device = Arc::new(Device::open(0).unwrap());
+    // The largest prime of 32 bits, and the most labels of the other family.
+    for (family, n_labels) in [(Family::Prime, 4_294_967_291u64), (Family::MultiplyShift, u64::from(u32::MAX))] {
+        let of = assignment(family, n_labels, 90, 4);
+        let scores: Vec<f32> = (0..360).map(|i| (i * 7919 % 1009) as f32 / 1009.0).collect();
+        let uploaded = device.upload(&scores).unwrap();
+        let (view, mut scratch) = (BucketScores::try_new(&scores, 4, 90).unwrap(), DecodeScratch::default());
+        let labels: Vec<u32> = (n_labels as u32 - 300..n_labels as u32).collect();
+        for decoder in Decoder::ALL {
+            let mut all = Vec::new();
+            of.score_labels(&view, decoder, &labels, &mut scratch, &mut all);
+            let mut expected: Vec<Scored> =
+                labels.iter().zip(all).map(|(&label, score)| Scored { label, score }).collect();
+            expected.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.label.cmp(&b.label)));
+            let range = labels[0]..n_labels as u32;
+            let got = of.on(&device).unwrap().with_room(60).scan_range(&uploaded, 1, decoder, range, 9).unwrap();
+            assert_eq!(bits(got.row(0)), bits(&expected[..9]), "{family} {decoder}");
+        }
+    }
+    drop(emulated);
+}
+
+#[test]
+fn what_a_device_cannot_scan_is_refused() {
+    let emulated = Emulated::hold();
+    let device = Arc::new(Device::open(0).unwrap());
+    for family in [Family::Mersenne61, Family::Tabulation] {
+        let refused = assignment(family, 100, 7, 2).on(&device).unwrap_err();
+        assert_eq!(refused, DeviceScanError::Family { family });
+        assert!(refused.to_string().contains("expected prime or multiply-shift"), "{refused}");
+    }
+    let refused = assignment(Family::Prime, 100, 7, 65).on(&device).unwrap_err();
+    assert_eq!(refused.to_string(), "65 repetitions, expected at most 64 on a device");
+    let of = assignment(Family::Prime, 100, 7, 2);
+    for (at, bad) in [(14 + 9, f32::NAN), (14, f32::INFINITY), (27, f32::NEG_INFINITY)] {
+        let mut scores = vec![0.5f32; 28];
+        scores[at] = bad;
+        let uploaded = device.upload(&scores).unwrap();
+        let error = of.on(&device).unwrap().scan(&uploaded, 2, Decoder::Mean, 1).unwrap_err();
+        let DeviceScanError::Scores { query, source: BucketScoresError::NotFinite { position, bucket, got } } = error
+        else {
+            panic!("{error}");
+        };
+        assert_eq!((query, position, bucket, got.to_bits()), (1, (at - 14) / 7, (at - 14) % 7, bad.to_bits()));
+    }
+    drop(emulated);
+}
