@@ -73,12 +73,13 @@ pub struct Limits {
 /// An open card with one stream, and the kernels loaded on it so far.
 ///
 /// Events are not tracked behind the caller's back: whoever uses a second stream orders the two by events.
-#[derive(Debug)]
+/// A clone is the same open card.
+#[derive(Clone, Debug)]
 pub struct Device {
     stream: Arc<CudaStream>,
     limits: Limits,
-    name: String,
-    modules: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
+    name: Arc<str>,
+    modules: Arc<Mutex<HashMap<&'static str, Arc<CudaModule>>>>,
 }
 
 /// A kernel that is loaded, with what its text and the card allow.
@@ -135,7 +136,7 @@ impl Device {
         // SAFETY: streams are ordered by events that the callers record.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().map_err(asked("a stream"))?;
-        Ok(Self { stream, limits, name, modules: Mutex::default() })
+        Ok(Self { stream, limits, name: name.into(), modules: Arc::default() })
     }
 
     /// The stream of everything that is not given another one.
@@ -209,10 +210,15 @@ impl Device {
         self.stream.alloc_zeros(n.max(1)).map_err(asked("memory of the device"))
     }
 
+    /// Waits for everything on [`Device::stream`].
+    pub fn wait(&self) -> Result<(), Error> {
+        self.stream.synchronize().map_err(asked("waiting for the device"))
+    }
+
     /// Copies values from the card, and waits for the copy and everything before it on [`Device::stream`].
     pub fn download<T: DeviceRepr>(&self, values: &impl DevicePtr<T>) -> Result<Vec<T>, Error> {
         let out = self.stream.clone_dtoh(values).map_err(asked("a copy from the device"))?;
-        self.stream.synchronize().map_err(asked("waiting for the device"))?;
+        self.wait()?;
         Ok(out)
     }
 }

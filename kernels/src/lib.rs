@@ -29,7 +29,9 @@
 //! - Structs that it takes by value are declared by [`arguments!`], and a kernel `xc_layout_NAME` in the text says how
 //!   the compiler laid them out: [`layout::check`] compares.
 //! - [`Call::launch`] refuses what the kernel or the card cannot do, and does nothing for an empty grid.
-//! - Commands go to a stream and are ordered there; two streams are ordered by events alone.
+//! - Commands go to a stream and are ordered there; two streams are ordered by events alone. [`Pipeline`] overlaps the
+//!   copies of batches with their kernels, over memory that is [`Staged`].
+//! - Ranked labels are keys of 64 bits on a card: [`best::key`].
 //! - Before a model goes to the card its [`Plan`] is compared with the free memory.
 //!
 //! # Tests
@@ -55,6 +57,8 @@ mod launch;
 #[cfg(feature = "cuda")]
 pub mod layout;
 #[cfg(feature = "cuda")]
+mod pipeline;
+#[cfg(feature = "cuda")]
 mod plan;
 #[cfg(feature = "cuda")]
 pub mod product;
@@ -71,5 +75,7 @@ pub use emulated::Emulated;
 pub use error::Error;
 #[cfg(feature = "cuda")]
 pub use launch::{Call, Shape};
+#[cfg(feature = "cuda")]
+pub use pipeline::{Done, Pipeline, Staged};
 #[cfg(feature = "cuda")]
 pub use plan::Plan;

@@ -19,6 +19,9 @@ pub const TEXTS: &[Text] = texts! {
     "mach"
     "product"
     "select"
+    "tree_bf16"
+    "tree_f16"
+    "tree_f32"
 };
 
 impl Text {

@@ -3,6 +3,7 @@
 mod best;
 mod launch;
 mod open;
+mod pipeline;
 mod product;
 mod select;
 mod texts;
