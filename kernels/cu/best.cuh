@@ -46,8 +46,8 @@ struct XcBest {
     }
 };
 
-// Sets the bar of a row by the k best keys kept, and leaves those keys for which `stays(key, kth key)`; says whether keys
-// were lost. One block a row. `bar_of`: the bar for a kth key.
+// Sets the bar of a row by the k best keys kept, and leaves those keys for which `stays(key, kth key)`; says whether
+// keys were lost. One block a row. `bar_of`: the bar for a kth key.
 template <class Stays, class Bar>
 XC_INLINE void xc_narrow(const XcBest& best, u32 k, u32* lost, const Stays& stays, const Bar& bar_of)
 {

@@ -8,8 +8,8 @@ struct XcDigits {
     u32 left;
 };
 
-// A number that exactly k of n keys do not exceed, of 1 <= k <= n; `key_at(i)` are the keys. Digits of 8 bits are counted
-// from the highest down. For the whole block, which meets before and after.
+// A number that exactly k of n keys do not exceed, of 1 <= k <= n; `key_at(i)` are the keys. Digits of 8 bits are
+// counted from the highest down. For the whole block, which meets before and after.
 template <class Keys>
 XC_INLINE u64 xc_limit(const Keys& key_at, u32 n, u32 k, XcDigits& digits)
 {

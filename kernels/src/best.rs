@@ -5,8 +5,8 @@
 //!   each part       keeps keys that beat the row's bar ─▶ narrow: the k best so far give the next bar
 //! ```
 //!
-//! Keys ([`key`]) order scores and labels as `xc_sparse::rank::rank_order` does. A row has room for some keys; if a part
-//! brings more, those that were kept still give a bar, and the columns are gone over once more with it.
+//! Keys ([`key`]) order scores and labels as `xc_sparse::rank::rank_order` does. A row has room for some keys; if a
+//! part brings more, those that were kept still give a bar, and all columns are gone over again with it.
 
 use crate::product::{Operands, Rows, Tiles};
 use crate::{Device, Error, Kernel, Shape, address, arguments};
@@ -30,6 +30,8 @@ arguments! {
         label0: u32,
     }
 }
+
+impl crate::layout::Plain for Keeping {}
 
 /// Keys in the order of a ranking: the smallest is the best. Of equal scores the lower label is, and -0 equals 0.
 pub mod key {
@@ -198,8 +200,8 @@ impl Best {
     }
 
     /// The `k` best entries of each row of `start + a * b^T`, as `xc_sparse::rank::TopK` keeps them: by score, of equal
-    /// ones the lower label, which is the number of the row of `b`; none that is no number. `start` has a value for each
-    /// row of the matrix that `b` is a part of.
+    /// ones the lower label, which is the number of the row of `b`; none that is no number. `start` has a value for
+    /// each row of the matrix that `b` is a part of.
     ///
     /// *Cost*: the product, and what it keeps; nothing of the size of the product is written.
     ///

@@ -5,7 +5,8 @@ use crate::texts::{TEXTS, Text};
 use crate::{Call, Error};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUfunction_attribute as Asked, CUresult};
 use cudarc::driver::{
-    CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits, result,
+    CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, ValidAsZeroBits,
+    result,
 };
 use cudarc::nvrtc::Ptx;
 use std::collections::HashMap;
@@ -203,6 +204,14 @@ impl Device {
             return self.zeros(1);
         }
         self.stream.clone_htod(values).map_err(asked("a copy to the device"))
+    }
+
+    /// Copies values to the beginning of a part of the card's memory.
+    ///
+    /// # Panics
+    /// If the part is shorter.
+    pub fn write<T: DeviceRepr>(&self, values: &[T], to: &mut impl DevicePtrMut<T>) -> Result<(), Error> {
+        self.stream.memcpy_htod(values, to).map_err(asked("a copy to the device"))
     }
 
     /// Zeros on the card, at least one.

@@ -15,6 +15,7 @@ macro_rules! texts {
 
 /// All texts.
 pub const TEXTS: &[Text] = texts! {
+    "ann"
     "best"
     "mach"
     "product"

@@ -122,7 +122,7 @@ impl Found {
 }
 
 /// The next f32 that is not larger.
-fn down(of: f64) -> f32 {
+pub(crate) fn down(of: f64) -> f32 {
     let near = of as f32;
     if f64::from(near) > of { near.next_down() } else { near }
 }

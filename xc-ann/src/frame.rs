@@ -31,7 +31,7 @@ const ROWS_PER_TASK: usize = 1024;
 const HALF_STEP: f64 = f32::EPSILON as f64 / 2.0;
 const FINE_STEP: f64 = f64::EPSILON / 2.0;
 /// Beyond this products may be no numbers.
-const MOST: f64 = 1e36;
+pub(crate) const MOST: f64 = 1e36;
 
 /// How products become scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +69,11 @@ struct Copied {
 /// By how much the score of a row may be off, from its length.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bound {
-    base: f64,
-    by_length: f64,
-    by_square: f64,
-    of_query: f64,
+    pub(crate) base: f64,
+    pub(crate) by_length: f64,
+    pub(crate) by_square: f64,
+    /// The length of the query as rows are compared with it.
+    pub(crate) of_query: f64,
 }
 
 impl Bound {
@@ -97,7 +98,7 @@ fn power_of_two(length: f64) -> f64 {
 }
 
 /// The next f32 that is not less.
-fn up(of: f64) -> f32 {
+pub(crate) fn up(of: f64) -> f32 {
     let near = of as f32;
     if f64::from(near) < of { near.next_up() } else { near }
 }
@@ -158,6 +159,12 @@ impl<'a> Frame<'a> {
         );
         (frame.lengths, frame.sides) = (seen, sides);
         frame
+    }
+
+    /// Whether rows are screened as they are.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn is_direct(&self) -> bool {
+        self.copied.is_none()
     }
 
     /// Whether a row can be an answer.

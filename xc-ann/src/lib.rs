@@ -87,7 +87,7 @@
 //! `[chen2024roargraph]` (edges for queries distributed differently from rows), `[jegou2011product]`
 //! (cells), `[turtle1995query]` (lists that need not be read).
 
-#![deny(unsafe_code)] // product/ alone may have it
+#![deny(unsafe_code)] // product/ and cuda alone may have it
 
 mod asked;
 mod attach;
@@ -97,6 +97,8 @@ mod cells;
 mod change;
 mod choose;
 mod codes;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod edges;
 mod error;
 mod exact;

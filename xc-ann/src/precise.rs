@@ -67,6 +67,17 @@ impl<'a> Scorer<'a> {
         }
     }
 
+    /// The score of a row whose sums were computed elsewhere: as [`dense::wide_squared_distance`] does it, or as
+    /// [`dense::wide_dot_and_square`].
+    #[cfg(feature = "cuda")]
+    pub(crate) fn of_sums(&self, [sum, square]: [f64; 2]) -> f64 {
+        match self.metric {
+            Metric::L2 => -sum,
+            Metric::InnerProduct => sum,
+            Metric::Cosine => cosine(sum, self.squares, square),
+        }
+    }
+
     /// The scores of listed rows, in their order. Rows come from memory while those before them are scored, unless
     /// they were `asked` for already.
     ///

@@ -9,7 +9,7 @@ use std::process::Command;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("xc-sparse", &[]),
     ("xc-hash", &[]),
-    ("xc-kernels", &[]),
+    ("xc-kernels", &["xc-sparse"]), // in its tests alone
     ("xc-tree", &["xc-sparse", "xc-hash", "xc-kernels"]),
     ("xc-mach", &["xc-sparse", "xc-hash", "xc-kernels"]),
     ("xc-lsh", &["xc-sparse", "xc-hash", "xc-kernels"]),
