@@ -309,7 +309,7 @@ fn a_plan_shows_the_settings_of_a_term_where_there_is_one() {
     // The features of the test are no more than the values of an embedding: without a word there is no term.
     assert_eq!(plan("lns")[0], "off");
     for arguments in ["lns --wide on", "astra --wide on", "dense --wide on", "uniform --wide on"] {
-        assert_eq!(plan(arguments), ["on", fitted, "100", "20", "2", "0.2", "f32"], "{arguments}");
+        assert_eq!(plan(arguments), ["on", fitted, "100", "20", "2", "0.1", "f32"], "{arguments}");
         let text = folder.ok(&format!("train {arguments} {TRAIN} --explain"));
         assert!(text.contains("--wide.negatives") && text.contains(fitted), "{arguments}: {text}");
     }
@@ -318,7 +318,7 @@ fn a_plan_shows_the_settings_of_a_term_where_there_is_one() {
         assert_eq!(plan(&arguments), ["off", "none", "none", "none", "none", "none", "none"], "{arguments}");
     }
     let given = plan("lns --wide.weight 0.5 --wide.labels 7 --wide.precision bf16");
-    assert_eq!(given, ["on", "0.5", "7", "20", "2", "0.2", "bf16"]);
+    assert_eq!(given, ["on", "0.5", "7", "20", "2", "0.1", "bf16"]);
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub(super) fn strength(loss: Loss, logits: &mut [f32], total: Total) {
 impl Default for WideLearning {
     /// The values of `docs/decisions/wide-term.md`.
     fn default() -> Self {
-        Self { negatives: 20, cost: 2.0, threshold: 0.2, weight: None, labels: 100, precision: DType::F32 }
+        Self { negatives: 20, cost: 2.0, threshold: 0.1, weight: None, labels: 100, precision: DType::F32 }
     }
 }
 

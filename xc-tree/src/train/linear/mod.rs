@@ -94,10 +94,10 @@ impl LinearParams {
     }
 
     /// Parameters of rankers whose labels have rows of their own ([`rankers`](crate::rankers)), of length 1: squared
-    /// hinge, cost 2, bias input 1, at most 20 passes, weights below 0.2 dropped.
+    /// hinge, cost 2, bias input 1, at most 20 passes, weights below 0.1 dropped.
     ///
     /// The tolerance is 0.1: dual gradients whose magnitudes are at most 0.05 differ by at most that.
     pub fn of_own_rows() -> Self {
-        Self { cost: 2.0, max_passes: 20, prune_below: 0.2, tolerance: 0.1, bias: 1.0, ..Self::of(Loss::SquaredHinge) }
+        Self { cost: 2.0, max_passes: 20, prune_below: 0.1, tolerance: 0.1, bias: 1.0, ..Self::of(Loss::SquaredHinge) }
     }
 }
