@@ -1,0 +1,55 @@
+//! What a launch did, for predictions of its time.
+
+use std::fmt::Write;
+
+/// Counts of a launch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Instructions, counted once for each lane that executes them.
+    pub thread_instructions: u64,
+    /// Instructions, counted once for each group of lanes that executes them together.
+    pub warp_instructions: u64,
+    /// Requests of groups of lanes to global memory: loads, stores, atomics.
+    pub loads: u64,
+    pub stores: u64,
+    pub atomics: u64,
+    /// Different 32-byte sectors in each of these requests, added up.
+    pub sectors_read: u64,
+    pub sectors_written: u64,
+    pub sectors_atomic: u64,
+    /// Bytes of global memory in the sectors that the launch touches at all.
+    pub footprint: u64,
+    /// Requests to shared memory.
+    pub shared_requests: u64,
+    /// Sums and products of floats; a fused one counts twice, a tensor core's by its shape.
+    pub flops: u64,
+    /// Barriers of blocks, and of warps with shuffles and votes.
+    pub barriers: u64,
+    pub together: u64,
+}
+
+impl Counts {
+    /// One line of JSON without a line end.
+    pub fn json(&self, kernel: &str, grid: [u32; 3], block: [u32; 3]) -> String {
+        let mut out = format!("{{\"kernel\": \"{kernel}\", \"grid\": {grid:?}, \"block\": {block:?}");
+        let sectors = self.sectors_read + self.sectors_written + self.sectors_atomic;
+        for (name, value) in [
+            ("thread_instructions", self.thread_instructions),
+            ("warp_instructions", self.warp_instructions),
+            ("loads", self.loads),
+            ("stores", self.stores),
+            ("atomics", self.atomics),
+            ("sectors", sectors),
+            ("sectors_read", self.sectors_read),
+            ("sectors_written", self.sectors_written),
+            ("footprint", self.footprint),
+            ("shared_requests", self.shared_requests),
+            ("flops", self.flops),
+            ("barriers", self.barriers),
+            ("together", self.together),
+        ] {
+            let _ = write!(out, ", \"{name}\": {value}");
+        }
+        out + "}"
+    }
+}

@@ -1,0 +1,168 @@
+//! What is known of a few bytes.
+
+use super::order::{Now, Order};
+use crate::fault::Kind;
+
+/// What an access is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Read,
+    Write,
+    Atomic,
+}
+
+/// Accesses of one kind, since the last write: those that no later one of them comes after.
+#[derive(Clone, Copy, Debug, Default)]
+struct Set {
+    /// Of the last access; 0: there was none.
+    moment: u32,
+    /// Lanes of that moment's warp.
+    lanes: u32,
+    /// A list of operations that are not ordered with the last one.
+    others: u16,
+    /// In the same launch there were other blocks; between the same barriers of the block, other warps.
+    blocks: bool,
+    warps: bool,
+}
+
+impl Set {
+    fn of(now: &Now) -> Self {
+        Self { moment: now.moment, lanes: 1 << now.lane, ..Self::default() }
+    }
+
+    /// Whether all of them come before an access.
+    #[inline(always)]
+    fn is_before(&self, floor: u32, order: &Order, now: &Now) -> bool {
+        self.moment < floor || self.is_before_slowly(order, now)
+    }
+
+    fn is_before_slowly(&self, order: &Order, now: &Now) -> bool {
+        if !order.have_passed(self.others) {
+            return false;
+        }
+        if self.moment < order.of_operation {
+            return order.has_passed(self.moment);
+        }
+        if self.blocks || self.moment < order.of_block {
+            // Of the current operation as a whole, when the host copies: it is one access.
+            return self.moment == now.moment && !self.blocks;
+        }
+        if self.moment == now.moment {
+            return !self.warps && self.lanes & !(1 << now.lane) == 0;
+        }
+        let epoch = order.epoch_of(self.moment);
+        if epoch.bars < now.bars {
+            return true;
+        }
+        let mut others = self.lanes & !(1 << now.lane);
+        if self.warps || epoch.warp != now.warp {
+            return false;
+        }
+        while others != 0 {
+            if now.seen[others.trailing_zeros() as usize] < epoch.stamp {
+                return false;
+            }
+            others &= others - 1;
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn add(&mut self, floor: u32, order: &mut Order, now: &Now) {
+        if self.moment == now.moment {
+            self.lanes |= 1 << now.lane;
+        } else if self.moment < floor {
+            *self = Self::of(now);
+        } else {
+            self.add_slowly(order, now);
+        }
+    }
+
+    fn add_slowly(&mut self, order: &mut Order, now: &Now) {
+        if self.is_before_slowly(order, now) {
+            *self = Self::of(now);
+            return;
+        }
+        let mut new = Self { others: self.others, ..Self::of(now) };
+        if self.moment < order.of_operation {
+            new.others = order.listed(self.others, self.moment);
+        } else if self.blocks || self.moment < order.of_block {
+            new.blocks = true;
+        } else {
+            let epoch = order.epoch_of(self.moment);
+            if epoch.bars == now.bars {
+                new.warps = self.warps || epoch.warp != now.warp;
+                if epoch.warp == now.warp {
+                    let unseen = |l: &u32| now.seen[*l as usize] < epoch.stamp;
+                    let lanes = (0..32).filter(|l| self.lanes >> l & 1 == 1).filter(unseen);
+                    new.lanes |= lanes.fold(0, |mask, l| mask | 1 << l);
+                }
+            }
+        }
+        *self = new;
+    }
+}
+
+/// What is known of the bytes of a place.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cell {
+    written: bool,
+    write: Set,
+    read: Set,
+    atomic: Set,
+}
+
+impl Cell {
+    /// Whether somebody has written here, not before a moment.
+    fn is_written(&self, since: u32) -> bool {
+        self.written && self.write.moment.max(self.atomic.moment) >= since
+    }
+
+    /// Checks an access and notes it. What was before `since` is forgotten.
+    #[inline(always)]
+    pub(super) fn note(
+        &mut self,
+        kind: Use,
+        since: u32,
+        order: &mut Order,
+        now: &Now,
+    ) -> Result<(), (Kind, &'static str)> {
+        let floor = order.fence.max(since);
+        if kind != Use::Write && !self.is_written(since) {
+            return Err((Kind::Unwritten, "nobody has written what is read"));
+        }
+        if !self.write.is_before(floor, order, now) {
+            return Err(match kind {
+                Use::Read => (Kind::Race, "a race: read without order after a write"),
+                Use::Write => (Kind::Race, "a race: two writes without order"),
+                Use::Atomic => (Kind::Race, "a race: an atomic without order after a write"),
+            });
+        }
+        if kind != Use::Atomic && !self.atomic.is_before(floor, order, now) {
+            return Err((Kind::Race, "a race: an access without order after an atomic"));
+        }
+        if kind == Use::Read {
+            self.read.add(floor, order, now);
+            return Ok(());
+        }
+        if !self.read.is_before(floor, order, now) {
+            return Err((Kind::Race, "a race: written without order after a read"));
+        }
+        if kind == Use::Atomic {
+            self.atomic.add(floor, order, now);
+        } else {
+            *self = Self { written: true, write: Set::of(now), ..Self::default() };
+        }
+        Ok(())
+    }
+
+    /// Whether the current operation has written here.
+    pub(super) fn is_of_operation(&self, order: &Order) -> bool {
+        self.write.moment.max(self.atomic.moment) >= order.of_operation
+    }
+
+    /// What was written is not known any more.
+    pub(super) fn forget(&mut self) {
+        self.written = false;
+    }
+}
