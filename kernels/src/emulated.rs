@@ -33,6 +33,7 @@ impl Emulated {
             (!is_card).then(|| load(&build()))
         });
         let held = Self { library: library.as_ref(), _alone: alone };
+        held.reset();
         held.set_seed(1);
         held.set_turn(0);
         held.set_device((8, 0), 1 << 30, 1, DRIVER_VERSION);
@@ -82,9 +83,23 @@ impl Emulated {
         });
     }
 
-    /// The first race, access out of bounds or value that nobody wrote, of this process. Nothing runs after it.
+    /// The first race, access out of bounds or value that nobody wrote. Nothing runs after it.
     pub fn fault(&self) -> Option<String> {
         Some(self.text("xc_emulated_fault")).filter(|text| !text.is_empty())
+    }
+
+    /// The fault, if there was one, which is then forgotten with everything on the device: open it again.
+    pub fn take_fault(&self) -> Option<String> {
+        let fault = self.fault();
+        self.reset();
+        fault
+    }
+
+    fn reset(&self) {
+        self.with::<unsafe extern "C" fn()>("xc_emulated_reset", |reset| {
+            // SAFETY: the type is that of the driver.
+            unsafe { reset() }
+        });
     }
 
     fn with<F>(&self, name: &str, then: impl FnOnce(Symbol<F>)) {

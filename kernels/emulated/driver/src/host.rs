@@ -40,6 +40,11 @@ impl Pending {
 }
 
 impl Host {
+    /// Forgets copies.
+    pub(crate) fn reset(&mut self) {
+        self.pending.clear();
+    }
+
     pub(crate) fn alloc(&mut self, len: usize) -> usize {
         let mut bytes = vec![0u8; len.max(1)].into_boxed_slice();
         let at = bytes.as_mut_ptr() as usize;

@@ -49,6 +49,21 @@ pub(crate) enum Operation {
     },
 }
 
+impl Operation {
+    /// What a fault is blamed on.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Launch { .. } => "a launch",
+            Self::In { .. } | Self::InPinned { .. } => "a copy to the device",
+            Self::OutPinned { .. } => "a copy from the device",
+            Self::Across { .. } => "a copy within the device",
+            Self::Fill { .. } => "a fill",
+            Self::Free { .. } => "a free",
+            Self::Record { .. } | Self::Await { .. } => "an event",
+        }
+    }
+}
+
 /// An operation in a queue.
 pub(crate) struct Item {
     pub(crate) number: u32,

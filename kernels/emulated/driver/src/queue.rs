@@ -51,7 +51,8 @@ impl Driver {
         }
         let which = able[self.random(able.len())];
         let Some(item) = self.stream(which)?.queue.pop_front() else { return Ok(()) };
-        self.run(which, item).map_err(|fault| self.fail(&fault))
+        let name = item.operation.name();
+        self.run(which, item).map_err(|fault| self.fail(&fault.at(name)))
     }
 
     fn random(&mut self, n: usize) -> usize {

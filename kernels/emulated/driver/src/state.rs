@@ -110,10 +110,14 @@ pub(crate) type Answer<T = ()> = Result<T, Code>;
 pub(crate) const LEGACY: usize = 0;
 
 impl Driver {
-    /// Forgets all but the knobs; handles stay different from those given so far.
+    /// Forgets all but the knobs. Handles and addresses given so far are not given again, and pinned memory stays, since
+    /// objects of before may still be alive.
     pub(crate) fn reset(&mut self) {
-        let (knobs, n_handles) = (self.knobs, self.n_handles);
-        *self = Self { knobs, n_handles, random: knobs.seed, ..Self::default() };
+        let mut before = std::mem::take(self);
+        before.memory.reset();
+        before.host.reset();
+        let Self { knobs, n_handles, memory, host, .. } = before;
+        *self = Self { knobs, n_handles, memory, host, random: knobs.seed, ..Self::default() };
     }
 
     pub(crate) fn handle(&mut self) -> usize {

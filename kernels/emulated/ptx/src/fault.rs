@@ -38,7 +38,8 @@ impl Fault {
     }
 
     /// Puts a place before the text.
-    pub(crate) fn at(mut self, place: &str) -> Self {
+    #[must_use]
+    pub fn at(mut self, place: &str) -> Self {
         self.text = format!("{place}: {}", self.text);
         self
     }

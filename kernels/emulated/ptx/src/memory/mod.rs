@@ -50,6 +50,11 @@ impl Memory {
         base
     }
 
+    /// Forgets all allocations and operations. Addresses given so far are not given again.
+    pub fn reset(&mut self) {
+        *self = Self { next: self.next, ..Self::default() };
+    }
+
     /// Bytes of the allocation that begins at an address.
     pub fn len_at(&self, address: u64) -> Option<usize> {
         self.regions.binary_search_by_key(&address, |r| r.base).ok().map(|at| self.regions[at].len)
