@@ -147,8 +147,9 @@ impl Operands {
     }
 }
 
-/// The sizes of a kernel: rows of A up to which each is taken, and rows, columns and threads of a block's tile.
-const SIZES: [(&str, usize); 4] = [("_1", 1), ("_8", 8), ("_32", 96), ("_128", usize::MAX)];
+/// Rows of A up to which B is streamed, and up to which tiles have 32 rows.
+const FEW: usize = 8;
+const LOW: usize = 96;
 /// Warps of a block that streams, rows of B that each has at a time, and blocks of a multiprocessor.
 const STREAMS: usize = 2;
 const LANES: usize = 32;
@@ -157,18 +158,27 @@ const RESIDENT: usize = 6;
 const LINE: usize = 20;
 const STAGES: usize = 2;
 
-/// A kernel in its four sizes.
+/// A kernel in its sizes.
 #[derive(Clone, Debug)]
 pub struct Tiles {
-    sizes: [Kernel; 4],
+    /// Those that stream, where there are such, and the tiles.
+    streams: Option<[Kernel; 2]>,
+    tiles: [Kernel; 2],
     processors: usize,
 }
 
 impl Tiles {
     /// Kernels `NAME_1`, `NAME_8`, `NAME_32` and `NAME_128`, which take [`Operands`] and an epilogue.
     pub fn load(device: &Device, name: &str) -> Result<Self, Error> {
-        let [one, few, low, tall] = SIZES.map(|(size, _)| device.kernel(&format!("{name}{size}")));
-        Ok(Self { sizes: [one?, few?, low?, tall?], processors: device.limits().processors as usize })
+        let of = |size: &str| device.kernel(&format!("{name}{size}"));
+        Ok(Self { streams: Some([of("_1")?, of("_8")?]), ..Self::without_streams(device, name)? })
+    }
+
+    /// Kernels `NAME_32` and `NAME_128` alone, which are slow for a few rows of A.
+    pub fn without_streams(device: &Device, name: &str) -> Result<Self, Error> {
+        let of = |size: &str| device.kernel(&format!("{name}{size}"));
+        let processors = device.limits().processors as usize;
+        Ok(Self { streams: None, tiles: [of("_32")?, of("_128")?], processors })
     }
 
     /// Runs the kernel of the size that fits; an empty product runs nothing.
@@ -185,23 +195,23 @@ impl Tiles {
         if m == 0 || n == 0 {
             return Ok(());
         }
-        // Streams have no leaves.
-        let size = SIZES.iter().position(|&(_, most)| m <= most).unwrap_or(3).max(if leaves > 1 { 2 } else { 0 });
         let tiled = |tall: usize, wide: usize, threads: u32| Shape {
             grid: [m.div_ceil(tall) * n.div_ceil(wide), leaves, 1],
             threads,
             shared: STAGES * (tall + wide) * LINE * size_of::<f32>(),
         };
-        let shape = match size {
-            3 => tiled(128, 128, 256),
-            2 => tiled(32, 256, 128),
-            _ => {
+        let (kernel, shape) = match &self.streams {
+            // Streams have no leaves.
+            Some(streams) if m <= FEW && leaves == 1 => {
                 let blocks = n.div_ceil(STREAMS * LANES).min(RESIDENT * self.processors);
-                Shape { grid: [blocks, 1, 1], threads: (STREAMS * LANES) as u32, shared: 0 }
+                let shape = Shape { grid: [blocks, 1, 1], threads: (STREAMS * LANES) as u32, shared: 0 };
+                (&streams[usize::from(m > 1)], shape)
             }
+            _ if m <= LOW => (&self.tiles[0], tiled(32, 256, 128)),
+            _ => (&self.tiles[1], tiled(128, 128, 256)),
         };
         // SAFETY: the caller's promise; the shape is the kernel's.
-        unsafe { self.sizes[size].call(stream).arg(operands).arg(epilogue).launch(shape) }
+        unsafe { kernel.call(stream).arg(operands).arg(epilogue).launch(shape) }
     }
 }
 

@@ -17,6 +17,7 @@ macro_rules! texts {
 pub const TEXTS: &[Text] = texts! {
     "ann"
     "best"
+    "lsh"
     "mach"
     "product"
     "select"

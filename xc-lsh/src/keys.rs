@@ -141,6 +141,12 @@ impl Packing {
         self.code_bits
     }
 
+    /// Whether codes do not fit into a key, so that a function maps them to it.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn is_folded(&self) -> bool {
+        !self.folds.is_empty()
+    }
+
     /// Where the code of number `code` begins.
     pub(crate) fn shift(&self, code: usize) -> u32 {
         (self.n_codes - 1 - code) as u32 * self.code_bits

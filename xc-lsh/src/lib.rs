@@ -70,10 +70,12 @@
 //! `[charikar2002similarity]`, `[yagnik2011power]`, `[chen2018densified]`,
 //! `[broder1997resemblance]`; each module documents its differences.
 
-#![deny(unsafe_code)] // product/ alone may have it
+#![deny(unsafe_code)] // product/ and cuda alone may have it
 
 mod borrow;
 mod build;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod dwta;
 mod family;
 mod keys;

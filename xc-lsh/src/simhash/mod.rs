@@ -88,6 +88,15 @@ impl SimHash {
         Ok(Self { params, packing: params.packing(), functions })
     }
 
+    /// The projections as `width` rows of K L values, where they are a matrix; and how codes become keys.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn matrix(&self) -> Option<(&[f32], &Packing)> {
+        match &self.functions {
+            Functions::Matrix(matrix) => Some((matrix, &self.packing)),
+            Functions::Hadamard(_) => None,
+        }
+    }
+
     /// From projections to codes: a byte each.
     fn codes(projections: &[f32], codes: &mut Vec<u8>) {
         codes.resize(projections.len(), 0);
