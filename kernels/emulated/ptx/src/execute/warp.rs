@@ -298,7 +298,10 @@ impl Warp {
                 return Ok(());
             }
             Action::Nothing => {}
-            Action::Trap => return Err(self.blame(active, instruction.line, Fault::new(Kind::Trap, "trap"))),
+            Action::Trap => {
+                let thread = 32 * self.number + active.trailing_zeros();
+                return Err(Fault::new(Kind::Trap, format!("line {}: thread {thread}: trap", instruction.line)));
+            }
             Action::Return => {
                 self.live &= !active;
                 group.lanes &= !active;
@@ -375,11 +378,6 @@ impl Warp {
             }
             _ => unreachable!("all other actions are done where they are met"),
         }
-    }
-
-    /// Says which thread a fault is of.
-    pub(super) fn blame(&self, active: u32, line: u32, fault: Fault) -> Fault {
-        fault.at(&format!("thread {}, line {line}", 32 * self.number + active.trailing_zeros()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, Use};
 use super::order::{Now, Order};
-use crate::fault::{Fault, Kind};
+use crate::fault::Fault;
 
 /// Bytes whose knowledge is kept together.
 const PAGE: usize = 256;
@@ -71,7 +71,7 @@ impl Area {
         Ok(())
     }
 
-    /// The same for the host, which may copy what nobody has written.
+    /// The same for any bytes that the host copies.
     pub(super) fn note_copy(&mut self, at: usize, len: usize, kind: Use, order: &mut Order) -> Result<(), Fault> {
         let now = Now::of_host(order);
         let mut from = at;
@@ -94,10 +94,7 @@ impl Area {
                 page.cells(from % PAGE, n)
             };
             for cell in cells {
-                match cell.note(kind, 0, order, &now) {
-                    Err((Kind::Unwritten, _)) | Ok(()) => {}
-                    Err((kind, text)) => return Err(Fault::new(kind, text)),
-                }
+                cell.note(kind, 0, order, &now).map_err(|(kind, text)| Fault::new(kind, text))?;
             }
             from += n;
         }

@@ -7,6 +7,8 @@ use crate::fault::Kind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Read,
+    /// By the host, which may copy what nobody has written.
+    CopyOut,
     Write,
     Atomic,
 }
@@ -128,12 +130,12 @@ impl Cell {
         now: &Now,
     ) -> Result<(), (Kind, &'static str)> {
         let floor = order.fence.max(since);
-        if kind != Use::Write && !self.is_written(since) {
+        if matches!(kind, Use::Read | Use::Atomic) && !self.is_written(since) {
             return Err((Kind::Unwritten, "nobody has written what is read"));
         }
         if !self.write.is_before(floor, order, now) {
             return Err(match kind {
-                Use::Read => (Kind::Race, "a race: read without order after a write"),
+                Use::Read | Use::CopyOut => (Kind::Race, "a race: read without order after a write"),
                 Use::Write => (Kind::Race, "a race: two writes without order"),
                 Use::Atomic => (Kind::Race, "a race: an atomic without order after a write"),
             });
@@ -141,7 +143,7 @@ impl Cell {
         if kind != Use::Atomic && !self.atomic.is_before(floor, order, now) {
             return Err((Kind::Race, "a race: an access without order after an atomic"));
         }
-        if kind == Use::Read {
+        if matches!(kind, Use::Read | Use::CopyOut) {
             self.read.add(floor, order, now);
             return Ok(());
         }

@@ -127,7 +127,7 @@ impl Memory {
     /// As of [`write`](Self::write).
     pub fn read(&mut self, address: u64, len: usize) -> Result<Vec<u8>, Fault> {
         let mut out = vec![0; len];
-        self.pieces(address, len, Use::Read, |area, range, at| {
+        self.pieces(address, len, Use::CopyOut, |area, range, at| {
             out[at..at + range.len()].copy_from_slice(&area[range]);
         })?;
         Ok(out)
