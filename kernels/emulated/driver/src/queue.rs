@@ -115,7 +115,7 @@ impl Driver {
                 let bytes = self.memory.read(from, len)?;
                 self.memory.write(to, &bytes)?;
             }
-            Operation::Fill { at, bytes } => self.memory.write(at, &bytes)?,
+            Operation::Fill { at, pattern, times } => self.memory.fill(at, &pattern, times)?,
             Operation::Free { at } => {
                 self.used -= self.memory.len_at(at).unwrap_or(0) as u64;
                 self.memory.free(at)?;

@@ -137,12 +137,12 @@ calls! {
 
     Context fn cuMemsetD8_v2(at: u64, value: u8, n: usize) |d| {
         on_device(d, at, n)?;
-        d.ask(LEGACY, Operation::Fill { at, bytes: vec![value; n] })
+        d.ask(LEGACY, Operation::Fill { at, pattern: vec![value], times: n })
     }
 
     Context fn cuMemsetD8Async(at: u64, value: u8, n: usize, stream: usize) |d| {
         on_device(d, at, n)?;
-        d.ask(stream, Operation::Fill { at, bytes: vec![value; n] })
+        d.ask(stream, Operation::Fill { at, pattern: vec![value], times: n })
     }
 
     Context fn cuMemsetD32Async(at: u64, value: c_uint, n: usize, stream: usize) |d| {
@@ -150,6 +150,6 @@ calls! {
             return Err(INVALID_VALUE);
         }
         on_device(d, at, 4 * n)?;
-        d.ask(stream, Operation::Fill { at, bytes: value.to_le_bytes().repeat(n) })
+        d.ask(stream, Operation::Fill { at, pattern: value.to_le_bytes().to_vec(), times: n })
     }
 }

@@ -120,6 +120,22 @@ impl Memory {
         })
     }
 
+    /// Writes a pattern so many times, as the current operation.
+    ///
+    /// # Errors
+    ///
+    /// As of [`write`](Self::write).
+    pub fn fill(&mut self, address: u64, pattern: &[u8], times: usize) -> Result<(), Fault> {
+        self.pieces(address, pattern.len() * times, Use::Write, |area, range, at| {
+            if pattern.iter().all(|&b| b == pattern[0]) {
+                return area[range].fill(pattern[0]);
+            }
+            for (byte, i) in area[range].iter_mut().zip(at..) {
+                *byte = pattern[i % pattern.len()];
+            }
+        })
+    }
+
     /// Copies out, as the current operation. Bytes that nobody wrote are zeros.
     ///
     /// # Errors

@@ -135,6 +135,7 @@ impl Order {
         }
     }
 
+    #[inline(always)]
     pub(super) fn have_passed(&self, list: u16) -> bool {
         list == 0 || self.lists[usize::from(list) - 1].iter().all(|&m| self.has_passed(m))
     }
