@@ -34,7 +34,8 @@ pub(crate) enum Operation {
     },
     Fill {
         at: u64,
-        bytes: Vec<u8>,
+        pattern: Vec<u8>,
+        times: usize,
     },
     Free {
         at: u64,
