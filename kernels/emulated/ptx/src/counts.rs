@@ -9,13 +9,17 @@ pub struct Counts {
     pub thread_instructions: u64,
     /// Instructions, counted once for each group of lanes that executes them together.
     pub warp_instructions: u64,
-    /// Requests of groups of lanes to global memory: loads, stores, atomics.
+    /// Loads of groups of lanes from global memory.
     pub loads: u64,
+    /// Stores to it.
     pub stores: u64,
+    /// Atomics on it.
     pub atomics: u64,
-    /// Different 32-byte sectors in each of these requests, added up.
+    /// Different 32-byte sectors of each load, added up.
     pub sectors_read: u64,
+    /// The same of stores.
     pub sectors_written: u64,
+    /// The same of atomics.
     pub sectors_atomic: u64,
     /// Bytes of global memory in the sectors that the launch touches at all.
     pub footprint: u64,
@@ -23,8 +27,9 @@ pub struct Counts {
     pub shared_requests: u64,
     /// Sums and products of floats; a fused one counts twice, a tensor core's by its shape.
     pub flops: u64,
-    /// Barriers of blocks, and of warps with shuffles and votes.
+    /// Barriers of blocks.
     pub barriers: u64,
+    /// What the lanes of a warp do together: barriers, shuffles, votes, products on tensor cores.
     pub together: u64,
 }
 

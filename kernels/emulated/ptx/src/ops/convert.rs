@@ -49,6 +49,7 @@ pub(super) fn convert(form: &str, width: u32, allowed: Allowed) -> Option<Comput
         }
         ("f32", "f16", None) => Some(one(|a| to_f32(F16.value(a & 0xffff) as f32))),
         ("f32", "bf16", None) if allowed.target >= 90 => Some(one(|a| (a & 0xffff) << 16)),
+        (_, "f32", Some(Round::Down | Round::Up)) => None,
         ("f16x2" | "bf16x2", "f32", Some(round)) => {
             let format = of_half(to.strip_suffix("x2")?)?;
             Some(two(move |high, low| format.of_f32(high, round) << 16 | format.of_f32(low, round)))
