@@ -3,6 +3,9 @@
 use std::fmt::Write;
 
 /// Counts of a launch.
+///
+/// Loads and sectors of a tree search equal what ncu counts on an H200 (requests and sectors of global loads), but for
+/// loads that the text has twice at one address and ptxas once. Warp instructions are those of PTX: 2 to 5% off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Instructions, counted once for each lane that executes them.

@@ -7,13 +7,12 @@ use crate::fault::{Fault, Kind};
 use crate::memory::{Area, Order, Use};
 use crate::ops::Int;
 
-/// Where an access goes.
-pub(super) fn place(space: Space, address: u64, shared: usize) -> (bool, u64) {
+/// Whether an access goes to shared memory, and its address there or in global memory.
+fn place(space: Space, address: u64) -> (bool, u64) {
     match space {
         Space::Shared => (true, address),
-        Space::Generic if address.wrapping_sub(SHARED_WINDOW) < SHARED_WINDOW => (true, address - SHARED_WINDOW),
-        Space::Generic if address < shared as u64 => (false, address),
-        _ => (false, address),
+        Space::Generic if (SHARED_WINDOW..2 * SHARED_WINDOW).contains(&address) => (true, address - SHARED_WINDOW),
+        Space::Global | Space::Generic => (false, address),
     }
 }
 
@@ -64,21 +63,19 @@ impl Warp {
         let is_atomic = matches!(access, Access::Atomic { .. });
         // Atomics of a warp happen in any order.
         let first = if is_atomic { machine.random.below(32) as u32 } else { 0 };
-        let (mut n_global, mut n_shared) = (0, 0);
+        let (mut is_any_global, mut is_any_shared) = (false, false);
         for l in lanes(active.rotate_right(first)) {
             let lane = (l + first as usize) % 32;
             let address = base[lane].wrapping_add(at.offset as u64);
-            let (is_shared, address) = place(space, address, 0);
+            let (is_shared, address) = place(space, address);
             let one = self.one(machine, access, is_shared, address, n, moment, lane);
             one.map_err(|fault| fault.at(&format!("thread {}", 32 * self.number + lane as u32)))?;
-            match is_shared {
-                true => n_shared += 1,
-                false => n_global += 1,
-            }
+            is_any_shared |= is_shared;
+            is_any_global |= !is_shared;
         }
         let counts = &mut machine.counts;
-        counts.shared_requests += u64::from(n_shared > 0);
-        if n_global > 0 {
+        counts.shared_requests += u64::from(is_any_shared);
+        if is_any_global {
             let requests = match access {
                 Access::Load { .. } => &mut counts.loads,
                 Access::Store { .. } => &mut counts.stores,
@@ -99,7 +96,6 @@ impl Warp {
 
     /// The access of one lane.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "the loop over lanes, cut in two")]
     fn one(
         &mut self,
         machine: &mut Machine,

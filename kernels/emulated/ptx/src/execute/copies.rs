@@ -1,9 +1,8 @@
 //! Asynchronous copies from global to shared memory.
 
 use super::Machine;
-use super::access::place;
 use super::warp::{Warp, lanes};
-use crate::code::{Address, Space};
+use crate::code::Address;
 use crate::fault::{Fault, Kind};
 use crate::memory::Use;
 
@@ -93,7 +92,6 @@ impl Warp {
             let now = Warp::now(&self.seen, moment, self.number, bars, lane);
             let mut values = [0; 16];
             if given > 0 {
-                let (_, from) = place(Space::Global, from, 0);
                 let (area, at, order) = machine.area(false, from, bytes)?;
                 if given == bytes {
                     area.note(at, bytes, Use::Read, order, &now)?;

@@ -10,8 +10,8 @@ use crate::parse::{ALWAYS, Constant, Kernel};
 
 /// Instructions of a long turn: then other lanes may go on, should these wait for them in a loop.
 const LONG: u32 = 1 << 20;
-/// Instructions of a block's warp after which it is taken for one that does not end.
-const MOST: u64 = 1 << 36;
+/// Instructions of a warp after which it is taken for one that does not end.
+const MOST: u64 = 1 << 32;
 
 pub(crate) struct Warp {
     pub(super) number: u32,
@@ -273,11 +273,8 @@ impl Warp {
             Action::Select { sources, by, bits, to } => {
                 let by = self.predicate(*by);
                 let [a, b] = sources.map(|s| &self.rows[usize::from(s)]);
-                let mut out = [0; 32];
                 let cut = u64::MAX >> (64 - bits);
-                for l in 0..32 {
-                    out[l] = if by >> l & 1 == 1 { a[l] } else { b[l] } & cut;
-                }
+                let out = std::array::from_fn(|l| cut & if by >> l & 1 == 1 { a[l] } else { b[l] });
                 self.set_row(*to, &out, active);
             }
             Action::Logic { logic, sources, to } => {

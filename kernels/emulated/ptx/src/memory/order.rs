@@ -11,7 +11,7 @@ use std::collections::HashMap;
 ///
 /// A *moment* is a number for "this operation, this block, this warp, between these two barriers". Moments grow, so one
 /// comparison tells most accesses of earlier operations, and one those of other blocks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Order {
     operations: Vec<Operation>,
     clock: Vec<u32>,
@@ -61,12 +61,31 @@ impl Now<'_> {
     }
 }
 
+impl Default for Order {
+    /// In the midst of an operation that nothing comes before. Moment 0 stands for none.
+    fn default() -> Self {
+        let mut order = Self {
+            operations: Vec::new(),
+            clock: Vec::new(),
+            next: 1,
+            fence: 1,
+            of_operation: 1,
+            of_block: 1,
+            settled: 1,
+            block: Vec::new(),
+            lists: Vec::new(),
+            numbers: HashMap::new(),
+        };
+        order.begin(0, 1, Vec::new());
+        order
+    }
+}
+
 impl Order {
     /// Begins operation `number` (from 1) of a stream, which comes after those that `clock` names by stream.
     pub fn begin(&mut self, stream: u32, number: u32, clock: Vec<u32>) {
-        self.next = self.next.max(1);
         self.clock = clock;
-        self.fence = self.settled.max(1);
+        self.fence = self.settled;
         for i in 0..self.operations.len() {
             if !self.is_before(self.operations[i]) {
                 break;
@@ -87,7 +106,7 @@ impl Order {
 
     /// Says that all operations so far come before all that begin from now on.
     pub fn settle(&mut self) {
-        self.settled = self.next.max(1);
+        self.settled = self.next;
         self.operations.clear();
         self.lists.clear();
         self.numbers.clear();
@@ -140,15 +159,16 @@ impl Order {
         list == 0 || self.lists[usize::from(list) - 1].iter().all(|&m| self.has_passed(m))
     }
 
-    /// A list and one moment more.
+    /// A list and one moment more, less those that the current operation comes after. Lists are numbered; should there
+    /// be no number left before the host has waited for everything, the moment is forgotten.
     pub(super) fn listed(&mut self, list: u16, moment: u32) -> u16 {
         let mut moments = if list == 0 { Vec::new() } else { self.lists[usize::from(list) - 1].clone() };
-        moments.retain(|&m| m >= self.settled);
+        moments.retain(|&m| !self.has_passed(m));
         moments.push(moment);
         if let Some(&number) = self.numbers.get(&moments) {
             return number;
         }
-        let number = u16::try_from(self.lists.len() + 1).expect("fewer than 2^16 ways in which operations overlap");
+        let Ok(number) = u16::try_from(self.lists.len() + 1) else { return list };
         self.numbers.insert(moments.clone(), number);
         self.lists.push(moments);
         number
