@@ -12,7 +12,9 @@ kernels() {
 }
 
 emulator() {
-  cargo test --locked --release --manifest-path kernels/emulated/Cargo.toml --target-dir kernels/emulated/target
+  local folder=(--manifest-path kernels/emulated/Cargo.toml)
+  local build=("${folder[@]}" --locked --release --target-dir kernels/emulated/target)
+  cargo fmt "${folder[@]}" --all --check && cargo clippy "${build[@]}" --all-targets -- -D warnings && cargo test "${build[@]}"
 }
 
 step_gpu() {

@@ -6,12 +6,16 @@ use crate::code::{Action, Predicate};
 use crate::fault::{Fault, Kind};
 use crate::memory::Now;
 use crate::ops::{ALL, Row};
-use crate::parse::{ALWAYS, Constant, Kernel};
+use crate::parse::{ALWAYS, Constant, Kernel, NEVER};
 
 /// Instructions of a long turn: then other lanes may go on, should these wait for them in a loop.
 const LONG: u32 = 1 << 20;
 /// Instructions of a warp after which it is taken for one that does not end.
 const MOST: u64 = 1 << 32;
+
+/// What is in registers and predicates that no instruction has set.
+const UNSET: u64 = 0xf7f7;
+const UNSET_LANES: u32 = 0x5555_5555;
 
 pub(crate) struct Warp {
     pub(super) number: u32,
@@ -44,7 +48,7 @@ struct Group {
 
 impl Warp {
     pub(super) fn new(kernel: &Kernel, number: u32, launch: &Launch, n_threads: u32, dynamic: u64) -> Self {
-        let mut rows = vec![[0; 32]; kernel.n_rows];
+        let mut rows = vec![[UNSET; 32]; kernel.n_rows];
         let [bx, by, _] = launch.block;
         for lane in 0..32 {
             let t = 32 * number + lane;
@@ -63,7 +67,8 @@ impl Warp {
             };
         }
         let n_lanes = (n_threads - 32 * number).min(32);
-        let mut predicates = vec![0; kernel.n_predicates];
+        let mut predicates = vec![UNSET_LANES; kernel.n_predicates];
+        predicates[usize::from(NEVER)] = 0;
         predicates[usize::from(ALWAYS)] = ALL;
         Self {
             number,

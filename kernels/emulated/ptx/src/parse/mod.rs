@@ -5,7 +5,7 @@ mod kernel;
 mod memory;
 mod text;
 
-pub(crate) use kernel::ALWAYS;
+pub(crate) use kernel::{ALWAYS, NEVER};
 
 use crate::code::Instruction;
 use crate::ops::Allowed;
