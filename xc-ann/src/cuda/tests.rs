@@ -9,7 +9,8 @@ fn scored(batch: &RankedBatch) -> Vec<Vec<(u32, u32)>> {
     batch.iter().map(|row| row.iter().map(|s| (s.label, s.score.to_bits())).collect()).collect()
 }
 
-/// Rows of a few shapes: as they come, far from the origin, of very different lengths, few different ones.
+/// Rows of a few shapes: as they come, far from the origin, of very different lengths, few different ones, very small
+/// ones, rows that differ in their last bits, equal ones.
 fn shaped(values: Vec<f32>, width: usize, shape: usize) -> Vec<f32> {
     let row = |at: usize| (at / width) as i32;
     let of = |(at, v): (usize, f32)| match shape {
@@ -18,6 +19,7 @@ fn shaped(values: Vec<f32>, width: usize, shape: usize) -> Vec<f32> {
         2 => v * 10f32.powi(row(at) % 23 - 11),
         3 => v.round() + f32::from(row(at) % 2 == 0),
         4 => v * 1e-25,
+        5 => f32::from_bits((0.5 + (at % (7 * width)) as f32 / 64.0).to_bits() + row(at * 37) as u32 % 5),
         _ => 1.0,
     };
     values.into_iter().enumerate().map(of).collect()
@@ -31,7 +33,7 @@ proptest! {
         n in prop_oneof![Just(0usize), Just(1), 2..60usize, 200..300usize],
         n_queries in prop_oneof![Just(0usize), Just(1), Just(3), Just(33), Just(100)],
         k in prop_oneof![Just(0usize), Just(1), 2..12usize, Just(500)],
-        room in 1usize..80, metric in 0usize..3, shape in 0usize..6, filter in 0usize..4,
+        room in 1usize..80, metric in 0usize..3, shape in 0usize..7, filter in 0usize..4,
         odd in prop_oneof![4 => Just(0.0f32), 1 => Just(f32::NAN), 1 => Just(f32::INFINITY), 1 => Just(3e38)],
         seed in 1u64..4, values in prop::collection::vec(-2f32..2.0, 97),
     ) {
