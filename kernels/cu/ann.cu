@@ -76,18 +76,19 @@ XC_KERNEL __launch_bounds__(256) xc_ann_narrow(XcOpen open, u32 k, u32* lost)
     xc_narrow(open.best, k, lost, stays, bar_of);
 }
 
-// For each key of a query the sums of xc_sparse::dense::{wide_dot_and_square, wide_squared_distance} over its row:
-// value j goes to chain j % 16, chains are halved until one is left. Half a warp a key, 16 keys a block; grid:
-// (queries, any).
+// For each key of a query the sums of xc_sparse::dense::{wide_dot_and_square, wide_squared_distance} over a row: that
+// of the key's label, or what `first` has for it. Value j goes to chain j % 16, chains are halved until one is left.
+// Half a warp a key, 16 keys a block; grid: (queries, any).
 XC_KERNEL __launch_bounds__(256) xc_ann_sums(
-    const float* queries, const float* rows, u64 query_stride, u64 row_stride, u32 width, u32 is_distance,
+    const float* queries, const float* rows, u64 row_stride, const u32* first, u32 width, u32 is_distance,
     const u64* keys, const u64* begin, double* out)
 {
     const u32 lane = threadIdx.x % 16, mask = 0xffffu << (threadIdx.x & 16);
-    const float* const query = queries + blockIdx.x * query_stride;
+    const float* const query = queries + (u64)blockIdx.x * width;
     const u64 end = begin[blockIdx.x + 1];
     for (u64 at = begin[blockIdx.x] + blockIdx.y * 16 + threadIdx.x / 16; at < end; at += gridDim.y * 16) {
-        const float* const row = rows + (u32)keys[at] * row_stride;
+        const u32 label = (u32)keys[at];
+        const float* const row = rows + (first ? first[label] : label) * row_stride;
         double product = 0.0, square = 0.0;
         for (u32 j = lane; j < width; j += 16) {
             const double a = query[j], b = row[j];

@@ -116,21 +116,37 @@ impl Kept {
         narrow: impl Fn(&Keeping, &mut CudaSlice<u32>) -> Result<(), Error>,
     ) -> Result<Vec<usize>, Error> {
         let growth = (self.room / (4 * self.k)).max(1);
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        let mut done = 0;
+        while done < n {
+            let part = self.room.max(done.saturating_mul(growth)).min(n - done);
+            parts.push(done..done + part);
+            done += part;
+        }
+        self.search_parts(device, &parts, most, offer, narrow)
+    }
+
+    /// [`Kept::search`] of these parts.
+    pub fn search_parts(
+        &mut self,
+        device: &Device,
+        parts: &[Range<usize>],
+        most: usize,
+        offer: impl Fn(Range<usize>, &Keeping) -> Result<(), Error>,
+        narrow: impl Fn(&Keeping, &mut CudaSlice<u32>) -> Result<(), Error>,
+    ) -> Result<Vec<usize>, Error> {
         for time in 1.. {
-            let mut done = 0;
-            while done < n {
-                let part = self.room.max(done.saturating_mul(growth)).min(n - done);
+            for part in parts {
                 let keeping = Keeping {
                     bars: address(&self.bars),
                     kept: address(&self.keys),
                     n_kept: address(&self.n_kept),
                     filter: 0,
                     room: self.room as u32,
-                    label0: done as u32,
+                    label0: part.start as u32,
                 };
-                offer(done..done + part, &keeping)?;
+                offer(part.clone(), &keeping)?;
                 narrow(&keeping, &mut self.lost)?;
-                done += part;
             }
             let lost = device.download(&self.lost)?;
             let rows: Vec<usize> = (0..self.n_rows).filter(|&row| lost[row] != 0).collect();

@@ -16,6 +16,7 @@ macro_rules! texts {
 /// All texts.
 pub const TEXTS: &[Text] = texts! {
     "ann"
+    "ann_cells"
     "best"
     "lsh"
     "mach"

@@ -251,7 +251,17 @@ impl Graph {
         share.min(KEPT_BYTES / kept).clamp(QUERIES_PER_TASK, IN_CELLS)
     }
 
-    fn check(&self, rows: Option<DenseRows<'_>>, width: usize) -> Result<(), QueryError> {
+    /// Answers, cells and vertices to keep of a search of cells; nothing where another search is the answer.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn kept_of_cells(&self, rows: DenseRows<'_>, params: SearchParams) -> Option<(usize, usize, usize)> {
+        let (how, allowed) = (self.how(params), self.allowed(None));
+        let (sought, width) = (how.cells(&allowed)?, how.scope.width);
+        let keep = how.keep(sought, Some(rows), width.min(SCANS_FROM), &allowed);
+        let is_usual = width > -1.0 && params.top_k > 0 && allowed.n_vertices > 0;
+        is_usual.then_some((params.top_k, how.scope.cells, keep))
+    }
+
+    pub(crate) fn check(&self, rows: Option<DenseRows<'_>>, width: usize) -> Result<(), QueryError> {
         if let Some(rows) = rows {
             assert_eq!(rows.width(), self.width(), "coordinates of the rows, and of the graph");
         }

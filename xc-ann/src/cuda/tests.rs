@@ -1,9 +1,16 @@
+use super::cells::{CellsOnDevice, Code};
+use super::exact::{BoundOnDevice, Open};
 use super::*;
+use crate::exact::exact_among;
+use crate::filter::Filter;
+use crate::index::Index;
+use crate::metric::Metric;
 use crate::observe::NoObserver;
-use crate::params::BuildParams;
+use crate::params::{BuildParams, Scope, SearchParams};
 use proptest::prelude::*;
 use xc_kernels::Emulated;
 use xc_kernels::layout::{Argument, check};
+use xc_sparse::rank::RankedBatch;
 
 fn scored(batch: &RankedBatch) -> Vec<Vec<(u32, u32)>> {
     batch.iter().map(|row| row.iter().map(|s| (s.label, s.score.to_bits())).collect()).collect()
@@ -123,5 +130,82 @@ fn a_card_that_is_too_small_is_an_error() {
 fn structs_are_laid_out_as_on_the_host() {
     let _emulated = Emulated::hold();
     let device = Device::open(0).unwrap();
-    assert_eq!(check(&device, "xc_layout_ann", &[Open::LAYOUT, OnDevice::LAYOUT]), Ok(()));
+    assert_eq!(check(&device, "xc_layout_ann", &[Open::LAYOUT, BoundOnDevice::LAYOUT]), Ok(()));
+    assert_eq!(check(&device, "xc_layout_ann_cells", &[CellsOnDevice::LAYOUT, Code::LAYOUT]), Ok(()));
+}
+
+/// An index with so many cells over rows of one of the shapes.
+fn with_cells(values: Vec<f32>, width: usize, metric: Metric, cells: usize) -> Index {
+    let params = BuildParams { cells: Some(cells), passes: 1, ..BuildParams::new(metric) };
+    Index::build(values, width, &params, &NoObserver).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn searches_of_cells_are_those_of_the_cpu(
+        width in prop_oneof![Just(1usize), Just(16), Just(33), 2..20usize],
+        n in prop_oneof![Just(1usize), 2..60usize, 200..500usize], n_queries in prop_oneof![Just(0usize), Just(1), Just(33)],
+        k in prop_oneof![Just(0usize), Just(1), 2..12usize, Just(600)], n_cells in 1usize..30, asked in 1usize..40,
+        room in 1usize..80, metric in 0usize..3, shape in prop_oneof![Just(0usize), Just(1), Just(3), Just(6)],
+        deleted in any::<bool>(), seed in 1u64..4, values in prop::collection::vec(-2f32..2.0, 97),
+    ) {
+        let emulated = Emulated::hold();
+        emulated.set_seed(seed);
+        let device = Device::open(0).unwrap();
+        let draw = |n: usize, by: usize| (0..n).map(|i| values[(i * by) % 97] + values[(i / 97 * 31) % 97]).collect();
+        let mut index = with_cells(shaped(draw(n * width, 13), width, shape), width, Metric::ALL[metric], n_cells);
+        if deleted {
+            let some: Vec<u32> = (0..n as u32).step_by(3).collect();
+            index.delete(&some);
+        }
+        let mut queries = shaped(draw(n_queries * width, 29), width, shape);
+        queries.iter_mut().rev().take(width).for_each(|v| *v = 0.0);
+        let queries = DenseRows::new(&queries, width);
+        let params = SearchParams { top_k: k, scope: Some(Scope::cells(asked)) };
+        let Some(search) = index.cells_on(&device).unwrap() else {
+            prop_assert!(index.search_batch(queries, params, None).is_err() || n_queries == 0 || k == 0 || n < 3);
+            return Ok(());
+        };
+        let expected = index.search_batch(queries, params, None).unwrap();
+        let got = match index.graph().kept_of_cells(index.rows(), params) {
+            Some((k, cells, keep)) => search.with_room(queries, k, cells, keep, room).unwrap(),
+            None => search.search_batch(queries, params).unwrap(),
+        };
+        prop_assert_eq!(scored(&got.0), scored(&expected.0));
+        prop_assert_eq!(got.1, expected.1);
+    }
+}
+
+#[test]
+fn threads_of_cells_may_take_turns_after_every_instruction() {
+    let emulated = Emulated::hold();
+    emulated.set_turn(1);
+    let device = Device::open(0).unwrap();
+    let values: Vec<f32> = (0..150 * 6).map(|i| ((i * 37) % 101) as f32 / 50.0 - 1.0).collect();
+    let index = with_cells(values.clone(), 6, Metric::L2, 5);
+    let queries = DenseRows::new(&values[..6 * 3], 6);
+    let params = SearchParams { top_k: 4, scope: Some(Scope::cells(3)) };
+    let got = index.cells_on(&device).unwrap().unwrap().search_batch(queries, params).unwrap();
+    assert_eq!(scored(&got.0), scored(&index.search_batch(queries, params, None).unwrap().0));
+}
+
+#[test]
+fn queries_that_have_no_answer_on_a_cpu_have_none_on_a_device() {
+    let _emulated = Emulated::hold();
+    let device = Device::open(0).unwrap();
+    let values: Vec<f32> = (0..40 * 3).map(|i| i as f32).collect();
+    let index = with_cells(values, 3, Metric::L2, 2);
+    let search = index.cells_on(&device).unwrap().unwrap();
+    let of = |values: &[f32], width, scope| {
+        let params = SearchParams { top_k: 4, scope: Some(scope) };
+        let queries = DenseRows::new(values, width);
+        let expected = index.search_batch(queries, params, None).map_err(CellsError::from);
+        assert_eq!(search.search_batch(queries, params), expected);
+        expected.map(|_| ())
+    };
+    assert!(of(&[1.0, 2.0, 3.0, 1.0, f32::NAN, 3.0], 3, Scope::cells(1)).is_err());
+    assert!(of(&[1.0, 2.0], 2, Scope::cells(1)).is_err());
+    // The CPU's own searches.
+    assert!(of(&[1.0, 2.0, 3.0], 3, Scope::width(0.5)).is_ok());
 }

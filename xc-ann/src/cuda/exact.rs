@@ -9,8 +9,8 @@
 //! rows ([`xc_kernels::best`]). A query that keeps more rows than there is room for, as with thousands of equal rows,
 //! is answered by the CPU.
 
-#![allow(unsafe_code, reason = "kernels are launched")]
-
+use super::sums::Sums;
+use super::{queries_together, upload_rows};
 use crate::exact::{down, exact_among};
 use crate::filter::Filter;
 use crate::frame::{Bound, Form, Frame, MOST, up};
@@ -30,7 +30,7 @@ use xc_sparse::rank::{RankedBatch, Scored};
 
 arguments! {
     /// `XcBound` of `ann.cu`.
-    struct OnDevice {
+    pub(super) struct BoundOnDevice {
         base: f32,
         by_length: f32,
         by_square: f32,
@@ -38,7 +38,7 @@ arguments! {
     }
 
     /// `XcOpen` of `ann.cu`.
-    struct Open {
+    pub(super) struct Open {
         best: Keeping,
         sides: u64,
         lengths: u64,
@@ -48,18 +48,13 @@ arguments! {
     }
 }
 
-/// Queries of a batch at most, and bytes of what is kept of them.
-const QUERIES: usize = 1024;
-const KEPT_BYTES: u64 = 256 << 20;
-/// Values copied to the device at a time where rows are not copied as they are (64 MB).
-const COPIED: usize = 1 << 24;
 /// How often rows are gone over, before the CPU answers queries of which too many rows are kept.
 const PASSES: usize = 4;
 /// Bounds grow by this, for their roundings to f32 and of f32; they are no subnormal numbers, whose roundings are
 /// coarse.
 const SLACK: f64 = 1.0 + 1e-5;
 
-impl OnDevice {
+impl BoundOnDevice {
     /// A bound that is nowhere smaller.
     fn of(bound: &Bound) -> Self {
         let at_least = |of: f64| up(of * SLACK).max(f32::MIN_POSITIVE);
@@ -90,7 +85,7 @@ pub struct ExactScan<'a> {
     lengths: CudaSlice<f32>,
     tiles: Tiles,
     narrow: Kernel,
-    sums: Kernel,
+    sums: Sums,
 }
 
 /// Some of the queries, and on the device what of the rows may be among their best.
@@ -99,7 +94,7 @@ struct Asked<'q> {
     /// Numbers of those that have answers, and as they are compared with rows, with how far off scores may be.
     numbers: Vec<usize>,
     turned: Vec<f32>,
-    bounds: Vec<OnDevice>,
+    bounds: Vec<BoundOnDevice>,
 }
 
 impl<'a> ExactScan<'a> {
@@ -128,13 +123,13 @@ impl<'a> ExactScan<'a> {
             frame.part(part, to);
         };
         let (screened, original) = if frame.is_direct() {
-            (upload(device, rows, stride, as_they_are)?, None)
+            (upload_rows(device, rows, stride, as_they_are)?, None)
         } else {
-            (upload(device, rows, stride, as_screened)?, Some(upload(device, rows, stride, as_they_are)?))
+            (upload_rows(device, rows, stride, as_screened)?, Some(upload_rows(device, rows, stride, as_they_are)?))
         };
         let (sides, lengths) = (device.upload(&frame.sides)?, device.upload(&frame.lengths)?);
         let (tiles, narrow) = (Tiles::load(device, "xc_ann_open")?, device.kernel("xc_ann_narrow")?);
-        let sums = device.kernel("xc_ann_sums")?;
+        let sums = Sums::load(device, metric)?;
         Ok(Self { device, rows, metric, frame, live, screened, original, stride, sides, lengths, tiles, narrow, sums })
     }
 
@@ -151,7 +146,7 @@ impl<'a> ExactScan<'a> {
     }
 
     /// [`ExactScan::exact`], with room for so many rows that may be among the best of a query.
-    fn with_room(
+    pub(super) fn with_room(
         &self,
         queries: DenseRows<'_>,
         k: usize,
@@ -166,9 +161,8 @@ impl<'a> ExactScan<'a> {
         let passes = |row: u32| live.is_none_or(|live| live.passes(row)) && filter.is_none_or(|f| f.passes(row));
         let bits =
             (live.is_some() || filter.is_some()).then(|| self.device.upload(&bits_of(n, &passes))).transpose()?;
-        let together = (KEPT_BYTES / Kept::bytes(1, room)).clamp(1, QUERIES as u64) as usize;
         let mut all = RankedBatch::new();
-        for values in queries.values().chunks(together * queries.width()) {
+        for values in queries.values().chunks(queries_together(room) * queries.width()) {
             let asked = Asked::new(DenseRows::new(values, queries.width()), self.metric, &self.frame, k);
             let answers = self.answer(&asked, k, bits.as_ref(), room, &passes)?;
             answers.iter().for_each(|answer| all.push_row(answer));
@@ -210,7 +204,9 @@ impl<'a> ExactScan<'a> {
         };
         let incomplete = kept.search(device, n, PASSES, offer, narrow)?;
         let (keys, begin) = kept.gathered(device)?;
-        let sums = self.sums(asked, &keys, &begin)?;
+        let values: Vec<f32> = (0..m).flat_map(|at| asked.query(at)).copied().collect();
+        let on_rows = (self.original.as_ref().unwrap_or(&self.screened), self.stride);
+        let sums = self.sums.of(device, DenseRows::new(&values, width), on_rows, None, &keys, &begin)?;
         let keys = device.download(&keys)?;
         let found: Vec<Vec<Scored>> = (0..m)
             .into_par_iter()
@@ -222,7 +218,7 @@ impl<'a> ExactScan<'a> {
                 nearest.reset(k);
                 let scorer = Scorer::new(self.metric, asked.query(at));
                 for of in begin[at] as usize..begin[at + 1] as usize {
-                    nearest.push(key::label(keys[of]), scorer.of_sums([sums[2 * of], sums[2 * of + 1]]));
+                    nearest.push(key::label(keys[of]), scorer.of_sums(sums[of]));
                 }
                 nearest.sorted().to_vec()
             })
@@ -231,7 +227,7 @@ impl<'a> ExactScan<'a> {
         Ok(answers)
     }
 
-    fn open(&self, keeping: &Keeping, bounds: &CudaSlice<OnDevice>, bits: Option<&CudaSlice<u64>>) -> Open {
+    fn open(&self, keeping: &Keeping, bounds: &CudaSlice<BoundOnDevice>, bits: Option<&CudaSlice<u64>>) -> Open {
         Open {
             best: Keeping { filter: bits.map_or(0, address), ..*keeping },
             sides: address(&self.sides),
@@ -245,26 +241,6 @@ impl<'a> ExactScan<'a> {
             has_directions: self.metric.is_angular().into(),
         }
     }
-
-    /// Two sums in f64 for each key.
-    fn sums(&self, asked: &Asked<'_>, keys: &CudaSlice<u64>, begin: &[u64]) -> Result<Vec<f64>, Error> {
-        let (device, width) = (self.device, self.rows.width() as u32);
-        let queries: Vec<f32> = (0..asked.numbers.len()).flat_map(|at| asked.query(at)).copied().collect();
-        let (queries, on_begin) = (device.upload(&queries)?, device.upload(begin)?);
-        let n_keys = begin.last().map_or(0, |&n| n as usize);
-        let mut out = device.zeros::<f64>(2 * n_keys)?;
-        let (query_stride, row_stride) = (u64::from(width), self.stride as u64);
-        let is_distance = u32::from(self.metric == Metric::L2);
-        let rows = self.original.as_ref().unwrap_or(&self.screened);
-        let call = self.sums.call(device.stream()).arg(&queries).arg(rows).arg(&query_stride).arg(&row_stride);
-        let call = call.arg(&width).arg(&is_distance).arg(keys).arg(&on_begin).arg(&mut out);
-        // Blocks of 16 keys, enough for the query that has most of them.
-        let most = begin.windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0);
-        let shape = Shape { grid: [asked.numbers.len(), most.div_ceil(16).clamp(1, 64), 1], threads: 256, shared: 0 };
-        // SAFETY: keys are of rows that are there, and each has two sums.
-        unsafe { call.launch(shape) }?;
-        device.download(&out)
-    }
 }
 
 impl<'q> Asked<'q> {
@@ -274,7 +250,7 @@ impl<'q> Asked<'q> {
         for (number, query) in queries.iter().enumerate() {
             let has_direction = !metric.is_angular() || square(query) > 0.0;
             if k > 0 && has_direction {
-                of.bounds.push(OnDevice::of(&frame.query(query, &mut of.turned)));
+                of.bounds.push(BoundOnDevice::of(&frame.query(query, &mut of.turned)));
                 of.numbers.push(number);
                 of.turned.resize(of.numbers.len() * stride, 0.0);
             }
@@ -294,33 +270,6 @@ fn bits_of(n: usize, passes: &(dyn Fn(u32) -> bool + Sync)) -> Vec<u64> {
         rows.filter(|&row| passes(row as u32)).fold(0u64, |bits, row| bits | 1 << (row % 64))
     };
     (0..n.div_ceil(64)).into_par_iter().map(word).collect()
-}
-
-/// Copies rows to the device, `stride` values from one to the next; `part` gives the values of some of them.
-fn upload(
-    device: &Device,
-    rows: DenseRows<'_>,
-    stride: usize,
-    part: impl Fn(Range<usize>, &mut Vec<f32>) + Sync,
-) -> Result<CudaSlice<f32>, Error> {
-    /// Rows of a task.
-    const EACH: usize = 256;
-    let (n, width) = (rows.len(), rows.width());
-    let mut out = device.zeros::<f32>(n * stride)?;
-    let together = (COPIED / stride).max(1);
-    for first in (0..n).step_by(together) {
-        let end = n.min(first + together);
-        let mut values = vec![0.0; (end - first) * stride];
-        values.par_chunks_mut(EACH * stride).enumerate().for_each_init(Vec::new, |some, (at, to)| {
-            let from = first + at * EACH;
-            some.clear();
-            part(from..end.min(from + EACH), some);
-            let pairs = to.chunks_exact_mut(stride).zip(some.chunks_exact(width));
-            pairs.for_each(|(to, row)| to[..width].copy_from_slice(row));
-        });
-        device.write(&values, &mut out.slice_mut(first * stride..end * stride))?;
-    }
-    Ok(out)
 }
 
 impl Graph {
@@ -345,6 +294,3 @@ impl Index {
         self.graph().exact_scan_on(device, self.rows())
     }
 }
-
-#[cfg(all(test, feature = "emulated"))]
-mod tests;
