@@ -360,3 +360,54 @@ mod file {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::best::rerank_candidates;
+    use crate::precise::{Nearest, Scorer};
+    use crate::{BuildParams, Graph, NoObserver, Scratch, SearchParams};
+    use proptest::prelude::*;
+    use xc_sparse::rank::Scored;
+
+    /// Of all vertices those whose codes are nearest to that of the query, ranked by their rows.
+    fn of_all(graph: &Graph, rows: DenseRows<'_>, query: &[f32], k: usize) -> Vec<Scored> {
+        let (mut code, mut keys) = (QueryCode::default(), Vec::new());
+        graph.codes.query_of_blocks(query, &mut Vec::new(), &mut code);
+        let live: Vec<u32> = (0..graph.codes.len() as u32).filter(|&vertex| graph.items.is_live(vertex)).collect();
+        graph.codes.keys(Isa::current(), &code, &live, &mut keys);
+        let mut near: Vec<(f32, u32)> = keys.into_iter().zip(live).collect();
+        near.sort_by(nearer);
+        let (scorer, mut best) = (Scorer::new(graph.codes.metric, query), Nearest::default());
+        best.reset(k);
+        for (_, vertex) in near.into_iter().take(rerank_candidates(k)) {
+            graph.items.rows(vertex).for_each(|row| best.push(row, scorer.score(rows.row(row as usize))));
+        }
+        best.sorted().to_vec()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn all_cells_find_the_nearest_codes_of_all(
+            metric in 0usize..3, n in prop_oneof![1usize..40, 100usize..300], columns in 1usize..70, cells in 1usize..50,
+            copies in 0usize..3, seed: u64,
+        ) {
+            let (mut stream, mut values) = (Stream::new(seed), vec![0.0; n * columns]);
+            stream.fill_uniform(1.0, &mut values);
+            // Rows that equal the first one.
+            (0..n / 3 * copies.min(1)).for_each(|row| values.copy_within(..columns, row * columns));
+            let (rows, cells) = (DenseRows::new(&values, columns), Some(cells));
+            let params = BuildParams { cells, passes: 1, keep: 20, degree: 8, ..BuildParams::new(Metric::ALL[metric]) };
+            let mut graph = Graph::build(rows, &params, &NoObserver).unwrap();
+            graph.delete(&(0..n as u32).filter(|row| copies == 2 && row % 5 == 2).collect::<Vec<_>>());
+            let (mut scratch, mut found, mut query) = (Scratch::default(), Vec::new(), vec![0.0; columns]);
+            for k in [1, 10, 40, 600] {
+                stream.fill_uniform(1.0, &mut query);
+                let all = SearchParams::top(k).with_cells(graph.n_cells());
+                graph.search(rows, &query, all, None, &mut scratch, &mut found).unwrap();
+                prop_assert_eq!(&found, &of_all(&graph, rows, &query, k), "{}", k);
+            }
+        }
+    }
+}
