@@ -64,6 +64,7 @@ impl Place {
             )));
         }
         let folder = CheckpointFolder::claim(&path, layout)?;
+        let folder = if self.checkpoint.is_none() { folder.with_own_name() } else { folder };
         match folder.has_parts()? {
             true if self.restart => folder.clear()?,
             true if !self.resume => {

@@ -184,6 +184,13 @@ impl CheckpointFolder {
         Folder::claim(path, layout).map(|folder| Self(Some(folder)))
     }
 
+    /// The same of a folder whose name was made for this checkpoint alone: it goes with it, also where it was there
+    /// empty, as a run leaves it that is killed while it removes its checkpoint.
+    pub fn with_own_name(mut self) -> Self {
+        self.0.iter_mut().for_each(|folder| folder.made = true);
+        self
+    }
+
     fn folder(&self) -> &Folder {
         self.0.as_ref().unwrap_or_else(|| unreachable!("the folder is taken by begin, which consumes this"))
     }

@@ -117,6 +117,10 @@ impl Tuning {
     /// Settings that cannot be, a folder with something else in it, a default run that fails, too little time for one
     /// trial, or an observer that cancels.
     pub fn run(&self, context: &Context<'_>) -> Result<Found, FitError> {
+        context.on_threads(|| self.search(context))
+    }
+
+    fn search(&self, context: &Context<'_>) -> Result<Found, FitError> {
         let output = &self.training.place.model;
         check_in_folder(&output.join(BEST))?;
         let SearchPlan { space, rungs, .. } = self.plan(context.seed)?;
