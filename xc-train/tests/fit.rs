@@ -1,7 +1,9 @@
 //! A model is the same, byte for byte, from arrays and from files; no pool of the whole process is made.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use xc_sparse::Cancel;
 use xc_sparse::io::{ReadOptions, read_dataset, write_npy};
 use xc_sparse::{CsrMatrix, DenseMatrix, LabelRows};
 use xc_train::Model;
@@ -10,7 +12,9 @@ use xc_train::blend::fit::FitParams;
 use xc_train::calibrate::fit::CalibrateParams;
 use xc_train::fit::data::NamesFile;
 use xc_train::fit::tune::Tuning;
-use xc_train::fit::{self, Arrays, Context, Files, FitErrorKind, HeldOut, OwnedRows, Place, Silent, Source, Training};
+use xc_train::fit::{
+    self, Arrays, Context, Files, FitErrorKind, HeldOut, Observer, OwnedRows, Place, Silent, Source, Training,
+};
 
 /// Text in which the words of an instance name its labels.
 fn texts() -> (Vec<String>, LabelRows) {
@@ -208,6 +212,119 @@ fn what_follows_is_the_same(folder: &Path, file: &Path) {
         (bytes(&blend), bytes(&calibrated), found.changes, found.values.map(f64::to_bits), bytes(&best.model))
     });
     assert!(done[0] == done[1], "{:?} {:?}", done[0].2, done[1].2);
+}
+
+#[test]
+fn every_setting_of_every_kind_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let of_words = folder.path().join("text.txt");
+    std::fs::write(&of_words, "one two three two one\n".repeat(9)).unwrap();
+    for kind in fit::KINDS {
+        let source = if kind == "skipgram" { of_words.as_path().into() } else { Source::from(rows()) };
+        let training = Training::new(kind, source, folder.path().join("m")).unwrap();
+        let plan = training.explain(&Context::new(&Silent)).unwrap();
+        for row in fit::tables(kind).iter().flat_map(|table| table.rows) {
+            let (value, _) =
+                plan.resolved.get(row.name).unwrap_or_else(|| panic!("{kind}: --{} is not there", row.name));
+            let is_one = row.names().is_none_or(|names| names.contains(&value));
+            assert!(is_one || value == "none" || value == row.none, "{kind}: --{} {value}", row.name);
+        }
+    }
+}
+
+/// Stops a run once a part of its checkpoint is saved.
+#[derive(Default)]
+struct UntilSaved(Mutex<PathBuf>);
+
+impl Cancel for UntilSaved {
+    fn cancelled(&self) -> bool {
+        entries(&self.0.lock().unwrap()).iter().any(|part| part.join("config.json").exists())
+    }
+}
+
+impl Observer for UntilSaved {
+    fn resumable(&self, checkpoint: &Path) {
+        checkpoint.clone_into(&mut self.0.lock().unwrap());
+    }
+}
+
+/// What is in a folder, in the order in which a finished run removes it: parts, what they belong to, the lock.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let found = std::fs::read_dir(folder).into_iter().flatten();
+    let mut all: Vec<PathBuf> = found.map(|entry| entry.unwrap().path()).collect();
+    all.sort_by_key(|path| (path.is_file(), path.ends_with(".xc-lock"), path.clone()));
+    all
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in entries(from) {
+        let to = to.join(entry.file_name().unwrap());
+        if entry.is_dir() { copy(&entry, &to) } else { std::fs::copy(&entry, &to).map(drop).unwrap() }
+    }
+}
+
+/// Leaves a checkpoint beside the model that is there, as runs leave it that were killed after they had removed more
+/// and more of it, and hands each to `resume`.
+fn with_what_kills_leave(training: &Training, mut resume: impl FnMut(&str)) {
+    let (checkpoint, mut training) = (training.place.checkpoint(), training.clone());
+    training.place.restart = true;
+    let stop = UntilSaved::default();
+    let stopped = training.run(&Context::new(&stop).with_seed(3).with_threads(2)).unwrap_err();
+    assert_eq!(stopped.kind(), FitErrorKind::Cancelled, "{}", training.kind());
+    let whole = checkpoint.with_extension("whole");
+    std::fs::rename(&checkpoint, &whole).unwrap();
+    for removed in 0..=entries(&whole).len() {
+        copy(&whole, &checkpoint);
+        for entry in &entries(&checkpoint)[..removed] {
+            if entry.is_dir() { std::fs::remove_dir_all(entry) } else { std::fs::remove_file(entry) }.unwrap();
+        }
+        let what = format!("{}, {removed} removed", training.kind());
+        resume(&what);
+        assert!(!checkpoint.exists(), "{what}");
+    }
+    std::fs::remove_dir_all(whole).unwrap();
+}
+
+#[test]
+fn a_run_that_was_killed_while_it_removed_its_checkpoint_ends_when_it_is_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let read =
+        |model: &Path| -> Vec<Vec<u8>> { entries(model).iter().map(|file| std::fs::read(file).unwrap()).collect() };
+    let context = Context::new(&Silent).with_seed(3).with_threads(2);
+    for (at, (kind, settings)) in KINDS.into_iter().enumerate() {
+        let mut training = Training::new(kind, rows(), folder.path().join(format!("m{at}"))).unwrap();
+        let every = (kind != "tree").then_some(("checkpoint-every", "1"));
+        for (name, value) in settings.iter().copied().chain([("validation-fraction", "0.2")]).chain(every) {
+            training.set(name, value).unwrap();
+        }
+        training.refit = (at % 2 == 0).then(|| folder.path().join(format!("r{at}")));
+        let model = training.run(&context).unwrap().model;
+        let expected = read(&model);
+        with_what_kills_leave(&training, |what| {
+            let mut resumed = training.clone();
+            resumed.place.resume = true;
+            assert!(read(&resumed.run(&context).unwrap().model) == expected, "{what}");
+            assert!(!folder.path().join(format!("r{at}.checkpoint")).exists(), "{what}");
+        });
+    }
+    // The final model of a search.
+    let mut training = Training::new("tree", rows(), folder.path().join("search")).unwrap();
+    training.set("trees", "1").unwrap();
+    let search = |resume: bool| {
+        let mut training = training.clone();
+        training.place.resume = resume;
+        let tuning = Tuning { trials: Some(2), ..Tuning::new(training) };
+        let best = tuning.best(&tuning.run(&context).unwrap()).unwrap();
+        best.run(&context).unwrap();
+        best
+    };
+    let best = search(false);
+    let expected = read(&best.place.model);
+    with_what_kills_leave(&best, |what| {
+        search(true);
+        assert!(read(&best.place.model) == expected, "search: {what}");
+    });
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! docs/options.md is what the tables of settings say. XC_WRITE_DOCS=1 writes it anew.
 
 use std::fmt::Write as _;
+use xc_train::classifier::WideLearning;
 use xc_train::settings::text::{self, TextSettings, TokenSettings};
+use xc_train::settings::wide::{self, WideSettings};
 use xc_train::settings::words::{self, WordSettings};
 use xc_train::settings::{
     Setting, Table, Values, astra, candidates, data, input, mach, network, serialised, tree, uniform,
@@ -42,6 +44,11 @@ fn page() -> String {
     section(&mut out, "Presets of trees", of, &tree::OWN, |row| (row.name == "preset").then(|| "default".to_owned()));
     let of = "`xc train mach`, `dense`, `uniform`, `lns`, `astra`, `skipgram`; defaults by kind.";
     section(&mut out, "All networks", of, &network::TABLE, none);
+    let of = "`xc train dense`, `uniform`, `lns`, `astra`.";
+    section(&mut out, "Wide term", of, &wide::TABLE, |row| {
+        let usual = row.shown(&serialised(&WideSettings::of(Some(WideLearning::default()))));
+        Some(usual.unwrap_or_else(|| row.none.to_owned()))
+    });
     section(&mut out, "MACH", "`xc train mach`.", &mach::TABLE, none);
     section(&mut out, "Sparse output layers", "`xc train uniform`.", &uniform::TABLE, none);
     section(&mut out, "Sampled output layers", "`xc train lns`, `xc train skipgram`.", &candidates::TABLE, none);

@@ -10,4 +10,3 @@ pub(crate) use xc_train::fit::data::{
     report_unseen, require_labels, strings_for, without_mark,
 };
 pub(crate) use xc_train::settings::input::InputSettings;
-pub(crate) use xc_train::settings::text::sizes_of_preset;

@@ -18,7 +18,7 @@ fn an_option_of_a_choice_that_is_not_made_is_refused_with_that_choice() {
         ("train tree --cluster.method unbalanced", "cluster.slack", "0.3", "--cluster.method balanced"),
         ("train tree", "negatives.beam", "77", "--negatives matcher-aware"),
         ("train tree --preset bonsai", "cluster.slack", "0.1", "--cluster.method balanced"),
-        ("train lns --sampler uniform --negatives.sampled 3", "sampler.power", "0.3", "--sampler frequency"),
+        ("train lns --sampler uniform --negatives.sampled 3", "codes", "3", "--sampler lsh-embedding or lsh-label"),
         (
             "train lns --sampler uniform --negatives.sampled 3 --weighting none",
             "weight-cap",
@@ -37,7 +37,7 @@ fn an_option_of_a_choice_that_is_not_made_is_refused_with_that_choice() {
             "9",
             "--upkeep rebuild",
         ),
-        ("train dense --schedule constant", "schedule.warmup", "0.5", "--schedule cosine"),
+        ("train dense --schedule constant", "schedule.lowest", "0.5", "--schedule plateau"),
         ("train dense --network.widths 8 --network.input-dropout 0.1", "network.dropout", "0.2", "a hidden layer"),
         ("train uniform --head.rewire-every 0", "head.rewire-fraction", "0.2", "a --head.rewire-every above 0"),
         (

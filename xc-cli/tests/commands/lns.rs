@@ -132,8 +132,8 @@ fn what_is_impossible_about_candidates_is_refused_in_one_line() {
         "--tables: changes nothing here; --sampler lsh-embedding or lsh-label is expected with it",
     );
     refused(
-        "--negatives.sampled 5 --negatives.uniform 9 --tables.probes 0",
-        "--tables.probes: probes is 0, expected at least 1",
+        "--negatives.sampled 5 --negatives.uniform 9 --upkeep.share=-1",
+        "--upkeep.share: share is -1, expected a finite number from 0 on",
     );
     refused(
         "--negatives.sampled 5 --negatives.uniform 0 --weighting inverse",
@@ -155,7 +155,7 @@ fn killed_within_an_epoch_it_resumes_to_the_same_bytes_tables_included() {
     folder.ok(DATA);
     let tables = "--negatives.sampled 5 --negatives.uniform 30 --tables 8 --codes 2";
     for (at, more) in [
-        format!("{tables} --upkeep drift --upkeep.per-step 9"),
+        format!("{tables} --upkeep drift"),
         format!("{tables} --upkeep rebuild --upkeep.every 7"),
         "--negatives.sampled 20 --negatives.shared false --tables 8 --codes 2 --upkeep immediate --head.precision bf16"
             .to_owned(),

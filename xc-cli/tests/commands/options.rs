@@ -146,7 +146,6 @@ fn what_is_explained_is_true_of_every_preset_of_trees() {
             ("tree.branching", &kept["training"]["cluster"]["branching"]),
             ("cluster.max-leaf", &kept["training"]["cluster"]["max_leaf"]),
             ("cluster.max-sample", &kept["training"]["cluster"]["max_sample"]),
-            ("cluster.max-depth", &kept["training"]["cluster"]["max_depth"]),
             ("cluster.method", &kept["training"]["cluster"]["method"]),
             ("cluster.normalise-labels", &kept["training"]["normalise_labels"]),
             ("linear.max-passes", &kept["training"]["linear"]["max_passes"]),
@@ -156,6 +155,12 @@ fn what_is_explained_is_true_of_every_preset_of_trees() {
             assert_eq!(of(option), pair(value.to_string().trim_matches('"'), &from), "{preset}: {option}");
         }
         assert_eq!(of("post-processor").0, kept["post_processor"].as_str().unwrap(), "{preset}");
+        let cluster = &kept["training"]["cluster"];
+        let depth = match cluster["method"] == "unbalanced" {
+            true => pair(&cluster["max_depth"].to_string(), &from),
+            false => pair("none", "follows from --cluster.method"),
+        };
+        assert_eq!(of("cluster.max-depth"), depth, "{preset}");
     }
     let text = folder.ok("train tree --train data/train.txt --model n --preset xr-linear --explain");
     for said in ["a cut may move from the middle by 0.3", "at most 150 in each", "0.3", "32768"] {

@@ -296,10 +296,6 @@ fn what_cannot_be_trained_is_refused() {
         "--negatives.sampled: --sampler all scores every label; one of the two is expected",
     );
     refused(
-        "--sampler frequency --negatives.sampled 5 --sampler.power=-1",
-        "--sampler.power: power is -1, expected a finite number from 0 on",
-    );
-    refused(
         "--network.embedding-rate=-1",
         "--network.embedding-rate: embedding_rate is -1, expected a share of the learning rate, 0 or more",
     );

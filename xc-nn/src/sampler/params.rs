@@ -99,6 +99,9 @@ impl NegativeParams {
     /// uniform ones in addition to those of a sampler.
     pub const USUAL_DRAWN: usize = 2000;
 
+    /// The power of the frequency that a label is drawn by, by default: that of word embeddings.
+    pub const USUAL_POWER: f64 = 0.75;
+
     /// Labels that a sampler chooses for an instance by default: 10 for a shared list, 500 for one of
     /// its own. Both are guesses.
     pub const fn usual_chosen(lists: Lists) -> usize {
@@ -220,9 +223,11 @@ impl SamplerParams {
             || matches!(self, Self::LshEmbedding(_) | Self::LshLabel(_) | Self::Midx(_))
     }
 
-    /// Labels of an instance, for samplers that search for each instance; otherwise 0.
-    fn per_instance(self) -> usize {
+    /// Labels of a list if they are drawn for it, else of an instance; 0 where no number says how many.
+    pub fn n_chosen(self) -> usize {
         match self {
+            Self::All | Self::InBatch => 0,
+            Self::Uniform { per_list } | Self::LogUniform { per_list } | Self::Frequency { per_list, .. } => per_list,
             Self::TopK { per_instance } => per_instance,
             Self::Ann(AnnParams { per_instance, .. }) | Self::LabelText(AnnParams { per_instance, .. }) => per_instance,
             Self::Schedule(ScheduleParams { per_instance, .. }) | Self::Midx(MidxParams { per_instance, .. }) => {
@@ -231,8 +236,12 @@ impl SamplerParams {
             Self::LshEmbedding(LshParams { candidates, .. }) | Self::LshLabel(LshParams { candidates, .. }) => {
                 candidates
             }
-            _ => 0,
         }
+    }
+
+    /// The latter alone.
+    fn per_instance(self) -> usize {
+        if self.is_drawn() { 0 } else { self.n_chosen() }
     }
 
     /// Whether the probability of every label is known, drawn or not: [`Sampler::knows_log_q`].
@@ -280,9 +289,7 @@ impl NegativeParams {
         };
         let one = match self.sampler {
             SamplerParams::All => return None,
-            SamplerParams::Uniform { per_list }
-            | SamplerParams::LogUniform { per_list }
-            | SamplerParams::Frequency { per_list, .. } => per_list,
+            sampler if sampler.is_drawn() => sampler.n_chosen(),
             sampler => of_instances(sampler.per_instance()),
         };
         let list = one.saturating_add(self.uniform);

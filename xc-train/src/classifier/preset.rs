@@ -142,6 +142,15 @@ pub struct DataShape {
     pub most_frequent: usize,
 }
 
+/// Sets whose usual values differ, each with what it is called: of many short instances and few labels, and of other
+/// ones in one way each.
+pub const SHAPES: [(&str, DataShape); 4] = [
+    ("others", DataShape { n_instances: usize::MAX, n_entries: 0, n_labels: 0, most_frequent: 0 }),
+    ("few instances", DataShape { n_instances: 0, n_entries: 0, n_labels: 0, most_frequent: 0 }),
+    ("long instances", DataShape { n_instances: usize::MAX, n_entries: usize::MAX, n_labels: 0, most_frequent: 0 }),
+    ("many labels", DataShape { n_instances: usize::MAX, n_entries: 0, n_labels: usize::MAX, most_frequent: 0 }),
+];
+
 impl DataShape {
     /// Fewer than [`FEW`].
     pub fn has_few_instances(&self) -> bool {
@@ -195,7 +204,7 @@ pub fn uniform_for(data: DataShape) -> Preset {
 
 /// [`lns`] whose steps score the hardest labels: [`crate::astra`].
 pub fn astra() -> Preset {
-    astra_for(DataShape { n_instances: usize::MAX, n_entries: 0, n_labels: 0, most_frequent: 0 })
+    astra_for(SHAPES[0].1)
 }
 
 /// The same for sets of a shape: encoder, loss, rates and epochs of [`lns_for`], which were found with lists

@@ -56,7 +56,7 @@ pub use xc_sparse::rows::OwnedRows;
 use crate::model::HoldOut;
 use crate::settings::{self, Choices, SettingError, Table};
 use network::{Judges, System};
-use plan::Plan;
+use plan::{Origin, Plan, Resolved};
 use reading::Reading;
 use std::path::{Path, PathBuf};
 
@@ -244,6 +244,14 @@ impl Training {
 
     fn system(&self) -> Option<Box<dyn System>> {
         network::system(&self.kind, &self.choices, &self.place)
+    }
+
+    /// The values of what all kinds have in common.
+    fn resolved(&self) -> Result<Resolved, SettingError> {
+        let mut out = Resolved::default();
+        self.reading()?.resolve(&mut out)?;
+        out.set("checkpoint", self.place.checkpoint().display(), Origin::Follows("model"));
+        Ok(out)
     }
 
     fn reading(&self) -> Result<Reading<'_>, SettingError> {

@@ -1,5 +1,7 @@
 //! A training run before it begins: the value of every setting, where it comes from, and what follows for the data.
 
+use crate::settings::{Choices, Setting, Table, serialised};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -29,7 +31,7 @@ impl Display for Origin {
     }
 }
 
-/// Values that options have in this training, where the command line alone does not say them.
+/// Values that settings have in this training, where what was given does not say them.
 #[derive(Debug, Default)]
 pub struct Resolved(BTreeMap<&'static str, (String, Origin)>);
 
@@ -37,6 +39,27 @@ impl Resolved {
     /// The value of a setting, and where it comes from unless it was given.
     pub fn get(&self, setting: &str) -> Option<(&str, &Origin)> {
         self.0.get(setting).map(|(value, origin)| (&**value, origin))
+    }
+
+    /// The rows of a table, with their values among settings that `choices` were made of; `preset` says where a value
+    /// comes from that a preset says.
+    pub(super) fn add(
+        &mut self,
+        table: &Table,
+        settings: &impl Serialize,
+        choices: &Choices,
+        preset: impl Fn(&Setting, Option<&str>) -> Option<Origin>,
+    ) {
+        let all = serialised(settings);
+        for row in table.rows {
+            let idle = table.idle_by(row, &all, choices);
+            let value = row.shown(&all).filter(|_| idle.is_none());
+            let of_preset = || if row.of_preset { preset(row, value.as_deref()) } else { None };
+            let origin = idle.map(Origin::Follows).or_else(of_preset).or(row.follows.map(Origin::Follows));
+            let usual = if row.of_data { Origin::Data } else { Origin::Default };
+            let none = if idle.is_some() { NONE } else { row.none };
+            self.set_some(row.name, value, none, origin.unwrap_or(usual));
+        }
     }
 
     /// An option's value, and where it comes from unless the option was given.
@@ -52,6 +75,9 @@ impl Resolved {
         }
     }
 }
+
+/// What is said of a setting that changes nothing.
+const NONE: &str = "none";
 
 /// A training run, resolved.
 #[derive(Debug)]

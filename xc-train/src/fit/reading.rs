@@ -6,14 +6,17 @@ use super::data::{
     of_features, of_vectors, read_labelled, read_numbers, read_texts, read_training, read_vectors, vector_source,
     with_names,
 };
+use super::plan::{Origin, Resolved};
 use super::source::{Arrays, Files, Labelled, MEMORY, MEMORY_LABELS, MEMORY_VALIDATION, Source};
 use super::{Context, FitError};
 use crate::classifier::InputKind;
 use crate::message::chain;
 use crate::model::HoldOut;
 use crate::model::OwnedRows;
-use crate::settings::input::InputSettings;
-use crate::settings::{Choices, SettingError, data, text};
+use crate::settings::input::{self, InputSettings};
+use crate::settings::text::{self, TextSettings, TokenSettings};
+use crate::settings::{Choices, Setting, SettingError, data};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use xc_hash::text::PipelineParams;
 use xc_sparse::io::{LabelNames, UnknownLabels, Vectors};
@@ -90,6 +93,17 @@ impl<'a> Reading<'a> {
     /// Whether rows are scaled to length 1.
     pub(super) fn normalises(&self) -> bool {
         data::normalises(self.choices, self.source.is_vectors(&self.input))
+    }
+
+    /// The values of the settings that say this.
+    pub(super) fn resolve(&self, out: &mut Resolved) -> Result<(), SettingError> {
+        let choices = self.choices;
+        let preset = |_: &Setting, _: Option<&str>| choices.value("text.preset").map(Origin::Preset);
+        out.add(&text::TABLE, &TextSettings::new(choices)?, choices, preset);
+        out.add(&text::TOKENS, &TokenSettings::new(&TokenSettings::default(), choices)?, choices, preset);
+        out.add(&data::TABLE, &json!({ "normalise": self.normalises() }), choices, preset);
+        out.add(&input::TABLE, &json!({}), choices, preset);
+        Ok(())
     }
 
     fn fitting(&self, hold_out: Option<HoldOut>) -> Making<'_> {

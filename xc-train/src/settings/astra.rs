@@ -21,6 +21,9 @@ const CHOOSING: [&str; 4] = ["weights", "label-text", "random", "in-batch"];
 /// Those with hard labels.
 const HARD: [&str; 2] = ["weights", "label-text"];
 
+/// When an index is repaired unless a number of steps says it.
+pub const REPAIRED: &str = "when the steps have doubled and once an epoch, if enough labels have changed";
+
 /// Fields are those of [`AstraSettings`].
 pub const TABLE: Table = Table {
     rows: &[
@@ -52,6 +55,7 @@ pub const TABLE: Table = Table {
                 "a step corrects more of the labels that are confused",
             ),
         row("negatives.uniform", "uniform", Size, "N")
+            .of_data()
             .help(
                 "Uniform labels per list [default: 500 for up to 20,000 labels, rising to 2,000 for 70,000; 0 \
                  with --sampler in-batch]",
@@ -59,21 +63,25 @@ pub const TABLE: Table = Table {
             .belongs_to("sampler", &CHOOSING)
             .searched(&[USUAL, "500", "2000", "8000"], 0, Scale::Named, "they stand for all other labels"),
         row("weighting", "weighting", Names(&["capped", "unbiased", "none"]), "WHAT")
+            .follows("sampler")
             .help(
                 "Weight of a uniform label: the number of labels that it stands for, at most --weight-cap \
                  (capped), or without a limit (unbiased, lemma 4.1 of the paper), or 1 (none) [default: capped]",
             )
             .belongs_to("sampler", &CHOOSING),
         row("weight-cap", "weight_cap", F32, "X")
+            .follows("weighting")
             .help("Largest weight (--weighting capped); 0: no limit [default: 4]")
             .belongs_to("weighting", &["capped"]),
         row("hard-from-epoch", "hard_from_epoch", Size, "EPOCH")
+            .follows("retrieval")
             .help(
                 "First epoch with hard labels, from 1; earlier epochs have uniform labels in their place \
                  [default: 1; 3 with --retrieval schedule, which needs two epochs]",
             )
             .belongs_to("sampler", &HARD),
         row("index.every", "every", Size, "STEPS")
+            .none(REPAIRED)
             .help(
                 "Steps between repairs of the index [default: whenever the number of steps has doubled, and once \
                  per epoch, but only after the steps since the last repair have changed four times as many \
@@ -152,6 +160,31 @@ impl AstraSettings {
     /// A value that is none.
     pub fn new(choices: &Choices) -> Result<Self, SettingError> {
         TABLE.put(&Self::default(), choices)
+    }
+
+    /// Everything that they came to where there are `n_labels`.
+    pub fn of(params: &AstraParams, rows: DType, n_labels: usize) -> Self {
+        let AstraParams { strategy, retrieval, lists, hard, every_epochs, weighting, .. } = *params;
+        let uniform = params.n_uniform(n_labels).min(n_labels);
+        let (weighting, weight_cap) = match weighting {
+            Weighting::Inverse { cap } => (if cap.is_some() { "capped" } else { "unbiased" }, cap),
+            _ => ("none", None),
+        };
+        Self {
+            negatives: strategy,
+            retrieval,
+            every_epochs: Some(every_epochs),
+            lists: Some(lists),
+            hard: Some(hard.per_instance.min(n_labels)),
+            uniform: Some(uniform),
+            weighting: (uniform > 0).then(|| weighting.to_owned()),
+            weight_cap,
+            hard_from_epoch: Some(params.negatives(n_labels).from_epoch + 1),
+            every: Some(hard.every).filter(|&steps| steps > 0),
+            exact_below: Some(hard.exact_below),
+            recall: Some(hard.recall),
+            rows,
+        }
     }
 
     /// Gives a classifier of so many features and labels (0: not known yet) this head.

@@ -1,11 +1,11 @@
 //! The settings of a head whose steps score some labels, which kinds of networks share.
 
 use super::network::params_error;
-use super::{Choices, Setting, SettingError, Table, USUAL, Values};
+use super::{Choices, Setting, SettingError, Table, USUAL, Values, serialised};
 use crate::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams, preset};
-use crate::message::chain;
+use crate::message::{chain, label_of};
 use crate::tune::Scale;
-use Values::{F32, F64, Forms, Names, Size};
+use Values::{F32, Forms, Names, Size};
 use serde::{Deserialize, Serialize};
 use xc_lsh::upkeep::Schedule;
 use xc_lsh::{Kind, Projection};
@@ -37,7 +37,10 @@ const fn candidates(name: &'static str, field: &'static str, values: Values, uni
 }
 
 const fn tables(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit).heading(TABLES).belongs_to("sampler", &["lsh-embedding", "lsh-label"])
+    Setting::new(name, field, values, unit)
+        .heading(TABLES)
+        .belongs_to("sampler", &["lsh-embedding", "lsh-label"])
+        .of_preset()
 }
 
 /// Fields are those of [`CandidateSettings`].
@@ -48,9 +51,11 @@ pub const TABLE: Table = Table {
              override them",
         ),
         candidates("sampler", "sampler", Names(&SAMPLERS), "SAMPLER")
+            .of_preset()
+            .of_data()
             .help(
                 "Labels that a step scores in addition to the true ones: all; drawn (uniform, log-uniform by \
-             rank of frequency, frequency); true labels of the batch (in-batch); those with the largest \
+             rank of frequency, by frequency to the power of 0.75); true labels of the batch (in-batch); those with the largest \
              logits (top-k), or approximately those by an index (ann); those that hash tables find by the \
              instance's vector (lsh-embedding) or by the true labels (lsh-label); drawn from an inverted \
              multi-index (midx) [default: lsh-embedding; all where labels are few]",
@@ -62,15 +67,18 @@ pub const TABLE: Table = Table {
                 "which labels a step scores",
             ),
         candidates("negatives.shared", "lists", Forms(&SHARED), "BOOL")
+            .of_preset()
             .help("One list of negatives per batch, or, if false, one per instance [default: true]")
             .belongs_to("sampler", &CHOOSING),
         candidates("negatives.sampled", "candidates", Size, "N")
+            .of_preset()
             .help(
                 "Sampled labels: per list for samplers that do not look at the instances [default: 2000], else \
                  per instance [default: 10 for a shared list, 500 for separate lists]",
             )
             .belongs_to("sampler", &COUNTING),
         candidates("negatives.uniform", "uniform", Size, "N")
+            .of_preset()
             .help(
                 "Uniform labels per list in addition to those of the sampler, weighted to represent all \
                  remaining labels [default: 2000 in a shared list of a sampler that looks at the instances, else \
@@ -79,6 +87,7 @@ pub const TABLE: Table = Table {
             .belongs_to("sampler", &CHOOSING)
             .searched(&[USUAL, "500", "2000", "8000"], 0, Scale::Named, "they stand for all other labels"),
         candidates("weighting", "weighting", Names(&["none", "log-q", "inverse"]), "WHAT")
+            .follows("sampler")
             .help(
                 "Importance weight of sampled negatives. none: 1. log-q: the log of its probability is \
                  subtracted from its logit (softmax, nce). inverse: 1 / its probability, at most --weight-cap \
@@ -87,26 +96,21 @@ pub const TABLE: Table = Table {
             )
             .belongs_to("sampler", &CHOOSING),
         candidates("weight-cap", "weight_cap", F32, "X")
+            .follows("weighting")
             .help("Largest weight (--weighting inverse); 0: no limit [default: 4]")
             .belongs_to("weighting", &["inverse"]),
-        candidates("sampler.power", "power", F64, "X")
-            .help(
-                "The chance of a label is proportional to this power of its frequency (--sampler frequency) \
-                 [default: 0.75]",
-            )
-            .belongs_to("sampler", &["frequency"]),
         candidates("head.precision", "rows", Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
             .help("Type of the rows of label weights, in training and in the model"),
         tables("tables", "tables", Size, "N")
+            .follows("codes")
             .help("Number of tables, L; without --codes, the largest number [default: 50]"),
         tables("codes", "codes", Size, "N")
+            .of_data()
             .help("Codes per key, K [default: chosen so that few unrelated labels collide]"),
         tables("tables.family", "family", Names(&["wta", "sim-hash"]), "NAME").help(
             "Hash functions: winner-take-all over 8 coordinates, or signs of projections, for which the \
              chance that a label is found is known (--weighting log-q, inverse) [default: wta]",
         ),
-        tables("tables.probes", "probes", Size, "N").help("Probes per table, above 1 multi-probe [default: 1]"),
-        tables("tables.per-bucket", "per_bucket", Size, "N").help("Maximum number of labels per bucket [default: 128]"),
         tables("upkeep", "upkeep", Names(&["drift", "rebuild", "immediate"]), "WHEN").help(
             "Rehash policy: as labels drift (drift), all at intervals (rebuild), or in every step that \
              changes them (immediate) [default: drift]",
@@ -116,19 +120,15 @@ pub const TABLE: Table = Table {
                 "Steps until the first rebuild; each further interval is a tenth longer (--upkeep rebuild) \
                  [default: 50]",
             )
+            .follows("upkeep")
             .belongs_to("upkeep", &["rebuild"]),
         tables("upkeep.share", "share", F32, "X")
             .help(
                 "How far a label's row may move before it is rehashed, as a share of its length (--upkeep drift) \
                  [default: 0.05]",
             )
+            .follows("upkeep")
             .belongs_to("upkeep", &["drift"]),
-        tables("upkeep.per-step", "per_step", Size, "N")
-            .help("Maximum number of labels rehashed per step (--upkeep drift) [default: 512]")
-            .belongs_to("upkeep", &["drift"]),
-        tables("upkeep.sort-every", "sort_every", Size, "STEPS")
-            .help("Steps between the sorting of one table and the next (--upkeep drift, immediate) [default: 20]")
-            .belongs_to("upkeep", &["drift", "immediate"]),
     ],
     starts: &[],
 };
@@ -150,8 +150,6 @@ pub struct CandidateSettings {
     pub weighting: Option<String>,
     /// Largest weight; 0: no limit.
     pub weight_cap: Option<f32>,
-    /// Power of the frequency.
-    pub power: Option<f64>,
     /// Type of the labels' rows.
     pub rows: DType,
     /// Number of tables.
@@ -160,20 +158,12 @@ pub struct CandidateSettings {
     pub codes: Option<u32>,
     /// Hash functions.
     pub family: Option<String>,
-    /// Probes per table.
-    pub probes: Option<u32>,
-    /// Labels per bucket.
-    pub per_bucket: Option<usize>,
     /// Rehash policy.
     pub upkeep: Option<String>,
     /// Steps until the first rebuild.
     pub every: Option<u64>,
     /// How far a row may move.
     pub share: Option<f32>,
-    /// Labels rehashed per step.
-    pub per_step: Option<usize>,
-    /// Steps between sorts.
-    pub sort_every: Option<u64>,
 }
 
 impl Default for CandidateSettings {
@@ -187,18 +177,13 @@ impl Default for CandidateSettings {
             uniform: None,
             weighting: None,
             weight_cap: None,
-            power: None,
             rows: DType::F32,
             tables: None,
             codes: None,
             family: None,
-            probes: None,
-            per_bucket: None,
             upkeep: None,
             every: None,
             share: None,
-            per_step: None,
-            sort_every: None,
         }
     }
 }
@@ -221,6 +206,44 @@ impl CandidateSettings {
         params.head = HeadParams::Candidates(CandidateHeadParams { rows: self.rows });
         params.learning.negatives = negatives;
         params.check(n_features, n_labels).map_err(|e| error(&e))
+    }
+
+    /// Everything that they came to in a classifier of so many features and labels.
+    pub fn of(params: &ClassifierParams, n_features: usize, n_labels: usize) -> Self {
+        let NegativeParams { sampler, lists, uniform, weighting, .. } = params.learning.negatives;
+        let tables = match sampler {
+            SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => Some(tables),
+            _ => None,
+        };
+        let sizing = tables.and_then(|of| of.sizing(n_labels as u64, params.encoder.top_width(n_features)).ok());
+        let schedule = tables.map(|of| of.schedule);
+        let (every, share) = match schedule {
+            Some(Schedule::Rebuild { every, .. }) => (Some(every), None),
+            Some(Schedule::Drift { share, .. }) => (None, Some(share)),
+            _ => (None, None),
+        };
+        Self {
+            preset: None,
+            sampler: Some(label_of(&sampler)),
+            lists: Some(lists),
+            candidates: Some(sampler.n_chosen()).filter(|&n| n > 0),
+            uniform: Some(uniform),
+            weighting: Some(label_of(&weighting)),
+            weight_cap: match weighting {
+                Weighting::Inverse { cap } => Some(cap.unwrap_or(0.0)),
+                _ => None,
+            },
+            rows: match params.head {
+                HeadParams::Candidates(head) => head.rows,
+                _ => DType::F32,
+            },
+            tables: sizing.as_ref().map(|sizing| sizing.n_tables()),
+            codes: sizing.as_ref().map(|sizing| sizing.n_codes()),
+            family: tables.and_then(|of| serialised(&of.kind)["family"].as_str().map(str::to_owned)),
+            upkeep: schedule.and_then(upkeep_name),
+            every,
+            share,
+        }
     }
 
     /// What the preset says, if one was asked for.
@@ -290,20 +313,12 @@ impl CandidateSettings {
         let usual = NegativeParams::new(sampler, self.uniform(), loss);
         let weighting = self.weighting(usual.weighting);
         let upkeep = match sampler {
-            SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => Some(match tables.schedule {
-                Schedule::Rebuild { .. } => "rebuild",
-                Schedule::Immediate { .. } => "immediate",
-                Schedule::Drift { .. } => "drift",
-            }),
+            SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => upkeep_name(tables.schedule),
             _ => None,
         };
-        let counts = match weighting {
-            Weighting::None => "none",
-            Weighting::LogQ => "log-q",
-            Weighting::Inverse { .. } => "inverse",
-        };
-        let counts = (sampler != SamplerParams::All).then_some(counts);
-        TABLE.refuse_idle(self, &[("sampler", Some(name)), ("weighting", counts), ("upkeep", upkeep)])?;
+        let counts = (sampler != SamplerParams::All).then(|| label_of(&weighting));
+        let made = [("sampler", Some(name)), ("weighting", counts.as_deref()), ("upkeep", upkeep.as_deref())];
+        TABLE.refuse_idle(self, &made)?;
         if self.candidates == Some(0) {
             return refused("negatives.sampled", "0 labels, expected at least 1");
         }
@@ -327,13 +342,13 @@ impl CandidateSettings {
     }
 
     fn named(&self, name: &str) -> SamplerParams {
-        let (n, power) = (self.candidates(), self.power.unwrap_or(0.75));
+        let n = self.candidates();
         let tables = || self.with_tables(LshParams { candidates: n, ..LshParams::default() });
         match name {
             "all" => SamplerParams::All,
             "uniform" => SamplerParams::Uniform { per_list: n },
             "log-uniform" => SamplerParams::LogUniform { per_list: n },
-            "frequency" => SamplerParams::Frequency { per_list: n, power },
+            "frequency" => SamplerParams::Frequency { per_list: n, power: NegativeParams::USUAL_POWER },
             "in-batch" => SamplerParams::InBatch,
             "top-k" => SamplerParams::TopK { per_instance: n },
             "ann" => SamplerParams::Ann(AnnParams { per_instance: n, ..AnnParams::default() }),
@@ -345,7 +360,7 @@ impl CandidateSettings {
 
     /// Tables with what was asked for.
     fn with_tables(&self, of: LshParams) -> LshParams {
-        let Self { tables, codes, probes, per_bucket, every, share, per_step, sort_every, .. } = *self;
+        let Self { tables, codes, every, share, .. } = *self;
         LshParams {
             kind: match self.family.as_deref() {
                 Some("sim-hash") => Kind::SimHash { projection: Projection::Sparse },
@@ -354,18 +369,15 @@ impl CandidateSettings {
             },
             n_tables: tables.unwrap_or(of.n_tables),
             n_codes: codes.or(of.n_codes),
-            probes: probes.unwrap_or(of.probes),
             candidates: self.candidates.unwrap_or(of.candidates),
-            per_bucket: per_bucket.unwrap_or(of.per_bucket),
             schedule: match self.upkeep(of.schedule) {
                 Schedule::Rebuild { every: of, growth } => Schedule::Rebuild { every: every.unwrap_or(of), growth },
-                Schedule::Immediate { sort_every: of } => Schedule::Immediate { sort_every: sort_every.unwrap_or(of) },
-                Schedule::Drift { share: of_share, per_step: of_step, sort_every: of } => Schedule::Drift {
-                    share: share.unwrap_or(of_share),
-                    per_step: per_step.unwrap_or(of_step),
-                    sort_every: sort_every.unwrap_or(of),
-                },
+                Schedule::Drift { share: of, per_step, sort_every } => {
+                    Schedule::Drift { share: share.unwrap_or(of), per_step, sort_every }
+                }
+                other => other,
             },
+            ..of
         }
     }
 
@@ -393,18 +405,19 @@ impl CandidateSettings {
     }
 }
 
+/// What the rehash policy is called.
+fn upkeep_name(schedule: Schedule) -> Option<String> {
+    serialised(&schedule)["upkeep"].as_str().map(str::to_owned)
+}
+
 /// What is impossible, by the setting that says it.
 fn error(error: &ClassifierParamsError) -> SettingError {
     use SamplerParamsError as E;
     let ClassifierParamsError::Sampler(cause) = error else { return params_error(error) };
     let setting = match cause {
-        E::Number { name: "power", .. } => "sampler.power",
         E::Number { name: "cap", .. } => "weight-cap",
-        E::Number { name: "probes", .. } => "tables.probes",
-        E::Number { name: "per_bucket", .. } => "tables.per-bucket",
         E::Number { name: "every", .. } => "upkeep.every",
         E::Number { name: "share", .. } => "upkeep.share",
-        E::Number { name: "per_step", .. } => "upkeep.per-step",
         E::Chances { .. } => "weighting",
         E::Sizing(_) | E::Family(_) => "tables",
         _ => "negatives.sampled",
@@ -441,7 +454,7 @@ mod tests {
                 ("all", SamplerParams::All),
                 ("uniform", SamplerParams::Uniform { per_list: drawn }),
                 ("log-uniform", SamplerParams::LogUniform { per_list: drawn }),
-                ("frequency", SamplerParams::Frequency { per_list: drawn, power: 0.75 }),
+                ("frequency", SamplerParams::Frequency { per_list: drawn, power: NegativeParams::USUAL_POWER }),
                 ("in-batch", SamplerParams::InBatch),
                 ("top-k", SamplerParams::TopK { per_instance: n }),
                 ("ann", SamplerParams::Ann(AnnParams { per_instance: n, ..AnnParams::default() })),

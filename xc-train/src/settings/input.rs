@@ -13,14 +13,14 @@ const fn row(name: &'static str, values: Values, unit: &'static str) -> Setting 
 /// What a model was trained with is kept in it; what is given wins.
 pub const TABLE: Table = Table {
     rows: &[
-        row("format", Text(check_format), "FORMAT").help(
+        row("format", Text(check_format), "FORMAT").none("as the file says").help(
             "Format of the input: xc, svmlight, fasttext, jsonl, csv, tsv, npz or npy [default: detected from name and \
              content]",
         ),
-        row("text-fields", ANY, "NAMES").help(
+        row("text-fields", ANY, "NAMES").none("text").help(
             "JSONL fields or CSV columns that make up the text, joined by spaces [default: the model's, else text]",
         ),
-        row("label-field", ANY, "NAME").help(
+        row("label-field", ANY, "NAME").none("labels").help(
             "JSONL field or CSV column with the labels; '' if there is none [default: the model's, else labels]",
         ),
         row("label-fields", ANY, "NAMES")
@@ -53,7 +53,7 @@ pub const TABLE: Table = Table {
         ),
         row("svmlight-label-base", BASE, "0|1")
             .help("Number of the first svmlight label [default: the model's, else 0]"),
-        row("unseen", Names(&["ignore", "refuse"]), "WHAT").help(
+        row("unseen", Names(&["ignore", "refuse"]), "WHAT").none("ignore").help(
             "What to do about features of the input that the model was not trained on: leave them out and count them on \
              stderr, or refuse the file",
         ),

@@ -17,7 +17,7 @@ const fn row(name: &'static str, field: &'static str, values: Values, unit: &'st
 /// Fields are those of [`MachSettings`].
 pub const TABLE: Table = Table {
     rows: &[
-        row("repetitions", "repetitions", Size, "R").help(
+        row("repetitions", "repetitions", Size, "R").of_data().excludes(&["repetitions-range"]).help(
             "Repetitions: more distinguish labels better, at proportional cost [default: 8 for up to 160000 labels, rising \
              to 32 for 640000]",
         )
@@ -28,8 +28,9 @@ pub const TABLE: Table = Table {
             "more tell labels apart better, at a cost that grows with them",
         ),
         row("repetitions-range", "repetitions_range", Text(check_range), "FROM..TO").of_training_alone()
+            .follows("repetitions")
             .help("Train only the repetitions with these numbers, excluding TO, to be merged with others"),
-        row("buckets", "buckets", Size, "B").help(
+        row("buckets", "buckets", Size, "B").of_data().help(
             "Buckets of a repetition, fewer than labels [default: such that all repetitions together have half as many \
              buckets as there are labels; from 128, or half of the labels, to 10000]",
         )
@@ -39,7 +40,7 @@ pub const TABLE: Table = Table {
             Scale::Named,
             "more make each repetition better",
         ),
-        row("hash.family", "family", Names(&["prime", "mersenne61", "multiply-shift", "tabulation"]), "FAMILY").help(
+        row("hash.family", "family", Names(&["prime", "mersenne61", "multiply-shift", "tabulation"]), "FAMILY").of_data().help(
             "Family of the hash functions; prime needs no memory for labels, but has room for few further labels (xc \
              merge --labels) [default: multiply-shift; prime for more than a million labels]",
         ),
@@ -88,15 +89,25 @@ impl MachSettings {
     /// What was chosen.
     ///
     /// # Errors
-    /// A number of repetitions beside the range of them, or none at all.
+    /// No repetition at all.
     pub fn new(choices: &Choices) -> Result<Self, SettingError> {
-        let all = TABLE.apply(&Self::default(), choices)?;
-        match (all.repetitions, &all.repetitions_range) {
-            (Some(0), _) => Err(SettingError::of_value("repetitions", 0, "at least 1 is expected")),
-            (Some(_), Some(_)) => {
-                Err(SettingError::of("repetitions", "--repetitions-range says which; one of the two is expected"))
-            }
+        let all: Self = TABLE.apply(&Self::default(), choices)?;
+        match all.repetitions {
+            Some(0) => Err(SettingError::of_value("repetitions", 0, "at least 1 is expected")),
             _ => Ok(all),
+        }
+    }
+
+    /// Those of a model of which some repetitions, that follow one another, are trained.
+    pub fn of(params: &MachParams, numbers: &[u32]) -> Self {
+        let MachParams { n_buckets, family, decoder, .. } = *params;
+        let range = numbers.first().zip(numbers.last()).map(|(first, last)| format!("{first}..{}", last + 1));
+        Self {
+            repetitions: Some(numbers.len() as u32),
+            repetitions_range: range,
+            buckets: Some(n_buckets),
+            family: Some(family),
+            decoder,
         }
     }
 

@@ -65,6 +65,10 @@ pub struct Setting {
     pub excludes: &'static [&'static str],
     /// The setting that its usual value follows from.
     pub follows: Option<&'static str>,
+    /// Whether a preset of the kind says its usual value.
+    pub of_preset: bool,
+    /// Whether its usual value follows from the training instances, whatever the kind of model is.
+    pub of_data: bool,
     /// What is said where it has no value.
     pub none: &'static str,
     /// What a search tries.
@@ -150,7 +154,7 @@ impl SettingError {
 impl Setting {
     /// A row without further properties.
     pub const fn new(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Self {
-        let none = "none";
+        let none = if matches!(values, Values::Switch) { "false" } else { "none" };
         Self {
             name,
             field,
@@ -162,6 +166,8 @@ impl Setting {
             belongs_to: None,
             excludes: &[],
             follows: None,
+            of_preset: false,
+            of_data: false,
             none,
             searched: None,
             in_search: true,
@@ -202,6 +208,18 @@ impl Setting {
     /// With a usual value that follows from another setting.
     pub const fn follows(mut self, other: &'static str) -> Self {
         self.follows = Some(other);
+        self
+    }
+
+    /// With a usual value that is said by a preset.
+    pub const fn of_preset(mut self) -> Self {
+        self.of_preset = true;
+        self
+    }
+
+    /// With a usual value that follows from the training instances.
+    pub const fn of_data(mut self) -> Self {
+        self.of_data = true;
         self
     }
 
@@ -470,6 +488,19 @@ impl Table {
             }
             _ => format!("--{other} {}", values.join(" or ")),
         })
+    }
+
+    /// The setting that makes `row` change nothing, if one does: what it belongs to has another value among `all`, or
+    /// it was chosen in its place.
+    pub fn idle_by(&self, row: &Setting, all: &Value, choices: &Choices) -> Option<&'static str> {
+        let in_place = row.excludes.iter().copied().find(|other| choices.get(other).is_some());
+        let (name, values) = match (in_place, row.belongs_to) {
+            (None, Some(needs)) => needs,
+            _ => return in_place,
+        };
+        let other = self.row(name)?;
+        let made = other.shown(all).filter(|_| self.idle_by(other, all, choices).is_none());
+        made.is_none_or(|made| !values.is_empty() && !values.contains(&&*made)).then_some(name)
     }
 
     /// Refuses the first setting that was chosen and changes nothing, since it belongs to a choice that was not made.

@@ -8,13 +8,14 @@ use crate::message::chain;
 use crate::tune::Scale;
 use Values::{F32, F64, Names, Size, Sizes, Text};
 use serde::{Deserialize, Serialize};
-use xc_nn::sampler::SamplerParamsError;
 use xc_nn::trainer::{EarlyStopping, Keep, Monitor, ParamsError, PatienceFrom};
 use xc_nn::{Activation, Loss, Optimizer, TrainParams};
 use xc_sparse::dense::MatmulPrecision;
 
 const NETWORK: &str = "Network options";
 const TRAINING: &str = "Training options";
+/// What is said of embeddings where there are none.
+const NO_EMBEDDINGS: &str = "none: instances are vectors";
 
 const fn network(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
     Setting::new(name, field, values, unit).heading(NETWORK)
@@ -27,7 +28,7 @@ const fn training(name: &'static str, field: &'static str, values: Values, unit:
 /// Fields are those of [`NetworkSettings`].
 pub const TABLE: Table = Table {
     rows: &[
-        network("network.widths", "widths", Sizes, "N,...").help(
+        network("network.widths", "widths", Sizes, "N,...").of_preset().help(
             "Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their \
              embeddings; vectors need none",
         )
@@ -37,11 +38,11 @@ pub const TABLE: Table = Table {
             Scale::Named,
             "small data sets need wide embeddings, very many labels narrow ones",
         ),
-        network("network.init", "init", Names(&["random", "lsa"]), "INIT").help(
+        network("network.init", "init", Names(&["random", "lsa"]), "INIT").of_preset().none(NO_EMBEDDINGS).help(
             "Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)",
         )
         .searched(&[USUAL, "random", "lsa"], 0, Scale::Named, "lsa suits long texts"),
-        network("network.activation", "activation", Names(&["relu", "identity"]), "NAME")
+        network("network.activation", "activation", Names(&["relu", "identity"]), "NAME").of_preset().none(NO_EMBEDDINGS)
             .help("What becomes of sums of embeddings: relu, or identity (they stay as they are)")
             .follows("network.init")
             .searched(
@@ -50,15 +51,15 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "many labels want no ReLU after the embeddings, nor does lsa",
             ),
-        network("network.embedding-rate", "embedding_rate", F32, "SHARE").rare()
+        network("network.embedding-rate", "embedding_rate", F32, "SHARE").rare().none(NO_EMBEDDINGS)
             .help(
                 "Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1 after \
                  lsa, else 1]",
             )
             .follows("network.init"),
-        network("network.input-dropout", "input_dropout", F32, "X")
+        network("network.input-dropout", "input_dropout", F32, "X").of_preset().follows("network.dropout")
             .help("Dropout probability of the input: the values of a vector, or of the sum of embeddings"),
-        network("network.dropout", "dropout", F32, "X")
+        network("network.dropout", "dropout", F32, "X").of_preset()
             .help("Dropout probability of the hidden units above the input")
             .searched(
                 &[USUAL, "0", "0.1", "0.3", "0.5"],
@@ -66,11 +67,11 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "few epochs over many labels want none, many epochs more",
             ),
-        network("network.precision", "precision", Names(&["f32", "bf16"]), "TYPE").help(
+        network("network.precision", "precision", Names(&["f32", "bf16"]), "TYPE").of_preset().help(
             "Precision of dense products: f32, or values rounded to bf16 (sums stay f32), which is faster on processors \
              with AVX512_BF16; stored in the model",
         ),
-        network("loss", "loss", Names(&["softmax", "bce", "nce", "squared-hinge"]), "LOSS")
+        network("loss", "loss", Names(&["softmax", "bce", "nce", "squared-hinge"]), "LOSS").of_preset()
             .help("softmax (one true label), bce or squared-hinge (each label true or false)")
             .searched(
                 &[USUAL, "bce", "squared-hinge", "softmax"],
@@ -78,7 +79,7 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "the squared hinge leaves labels alone that are right by a margin",
             ),
-        network("epochs", "epochs", Size, "N")
+        network("epochs", "epochs", Size, "N").of_preset()
             .help("Passes over the training instances")
             .searched(
                 &[USUAL, "3", "5", "10", "20", "40"],
@@ -86,13 +87,13 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "small data need more; too many overfit rare labels",
             ),
-        network("batch", "batch_size", Size, "N")
+        network("batch", "batch_size", Size, "N").of_preset()
             .help("Instances per step")
             .alias("batch-size")
             .searched(&[USUAL, "32", "64", "128", "512"], 0, Scale::Named, "small batches make more steps"),
         training("optimizer", "optimizer", Names(&["adam", "adamw", "momentum", "sgd", "row-adagrad"]), "NAME")
             .help("Optimiser; row-adagrad is row-wise Adagrad"),
-        training("optimizer.rate", "rate", F64, "X")
+        training("optimizer.rate", "rate", F64, "X").of_preset()
             .help("Learning rate")
             .follows("optimizer")
             .searched(
@@ -108,22 +109,20 @@ pub const TABLE: Table = Table {
             "Schedule of the learning rate: constant, cosine (warm-up, then down to 0), or plateau (halved when the \
              --monitor value stops improving)",
         ),
-        training("schedule.warmup", "warmup", F64, "SHARE").rare()
-            .help("Share of the steps in which the rate rises from 0 (cosine) [default: 0.05]")
-            .belongs_to("schedule", &["cosine"]),
         training("schedule.lowest", "lowest", F64, "SHARE").rare()
             .help("Lowest learning rate, as a share of the initial one (plateau) [default: 0]")
             .belongs_to("schedule", &["plateau"]),
         training("clip-norm", "clip_norm", F64, "X").rare()
             .help("Clip gradients to this norm [default: no clipping]")
             .none("no clipping"),
-        training("validation-fraction", "validation_fraction", F64, "SHARE").help(
+        training("validation-fraction", "validation_fraction", F64, "SHARE").none("0").help(
             "Hold out this share of the training instances, to evaluate the network after each epoch; the same file and \
              --seed give the same instances for every kind of model [default: none; the instances of --validation, if \
              given, are evaluated instead]",
         ),
         training("split-seed", "split_seed", Size, "N").of_training_alone().rare()
             .help("Seed of the held-out instances, which runs of several seeds then share [default: that of --seed]")
+            .none("that of --seed")
             .belongs_to("validation-fraction", &[]),
         training("patience", "patience", Size, "N").of_training_alone()
             .help("Stop after N epochs in which the --monitor value did not improve [default: never]")
@@ -131,7 +130,7 @@ pub const TABLE: Table = Table {
         training("patience-from", "patience_from", Names(&["start", "lowest-rate"]), "WHEN").of_training_alone().rare()
             .help("Count these epochs from the start, or once the learning rate is at its lowest")
             .belongs_to("patience", &[]),
-        training("monitor", "monitor", Text(check_monitor), "WHAT").of_training_alone().help(
+        training("monitor", "monitor", Text(check_monitor), "WHAT").of_training_alone().follows("validation").help(
             "Metric for model selection and early stopping: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on the \
              held-out instances [default: P@1; the training loss if none are held out]",
         ),
@@ -207,12 +206,12 @@ pub enum ScheduleName {
 pub struct NetworkSettings {
     /// Hidden layer sizes, input side first.
     pub widths: Vec<usize>,
-    /// How embeddings begin.
-    pub init: EmbeddingInit,
-    /// What becomes of their sums; vectors have none.
+    /// How embeddings begin; vectors have none.
+    pub init: Option<EmbeddingInit>,
+    /// What becomes of their sums.
     pub activation: Option<Activation>,
     /// Their share of the learning rate.
-    pub embedding_rate: f32,
+    pub embedding_rate: Option<f32>,
     /// Dropout of the input.
     pub input_dropout: f32,
     /// Dropout of the units above it.
@@ -233,8 +232,6 @@ pub struct NetworkSettings {
     pub weight_decay: f64,
     /// How the rate changes.
     pub schedule: ScheduleName,
-    /// Share of the steps in which it rises (cosine).
-    pub warmup: f64,
     /// Share of it that stays (plateau).
     pub lowest: f64,
     /// Largest norm of a gradient.
@@ -261,8 +258,8 @@ impl NetworkSettings {
     /// Those of a preset, for instances of a kind.
     pub fn of_preset(preset: &Preset, input: InputKind) -> Self {
         let ClassifierParams { encoder, loss, precision, learning, .. } = &preset.params;
-        let mut widths = encoder.widths().to_vec();
-        if input == InputKind::Dense && encoder.input() == InputKind::Sparse && !widths.is_empty() {
+        let (mut widths, is_sparse) = (encoder.widths().to_vec(), input == InputKind::Sparse);
+        if !is_sparse && encoder.input() == InputKind::Sparse && !widths.is_empty() {
             // Vectors need no embeddings.
             widths.remove(0);
         }
@@ -270,9 +267,9 @@ impl NetworkSettings {
         let TrainParams { epochs, batch_size, rate, .. } = preset.training;
         Self {
             widths,
-            init,
-            activation: encoder.activation().filter(|_| input == InputKind::Sparse),
-            embedding_rate,
+            init: is_sparse.then_some(init),
+            activation: encoder.activation().filter(|_| is_sparse),
+            embedding_rate: is_sparse.then_some(embedding_rate),
             input_dropout,
             dropout,
             precision: *precision,
@@ -283,7 +280,6 @@ impl NetworkSettings {
             rate,
             weight_decay: 0.0,
             schedule: ScheduleName::default(),
-            warmup: 0.05,
             lowest: 0.0,
             clip_norm: None,
             validation_fraction: None,
@@ -312,9 +308,9 @@ impl NetworkSettings {
         }
         // What usually goes with a choice that was made.
         if let Some(init) = choices.value::<EmbeddingInit>("network.init") {
-            (base.init, base.activation) = (init, Some(init.usual_activation()));
+            (base.init, base.activation) = (Some(init), Some(init.usual_activation()));
         }
-        base.embedding_rate = base.init.usual_rate();
+        base.embedding_rate = base.init.map(EmbeddingInit::usual_rate);
         if let Some(optimizer) = choices.value::<OptimizerName>("optimizer") {
             (base.rate, base.weight_decay) = (optimizer.usual_rate(base.rate), optimizer.usual_decay());
         }
@@ -335,10 +331,6 @@ impl NetworkSettings {
         zero("epochs", u64::from(self.epochs))?;
         zero("checkpoint-every", self.checkpoint_every.unwrap_or(1))?;
         zero("log-every", self.log_every)?;
-        if !(0.0..1.0).contains(&self.warmup) {
-            let what = "a share from 0 to below 1 is expected";
-            return Err(SettingError::of_value("schedule.warmup", self.warmup, what));
-        }
         if !(0.0..=1.0).contains(&self.lowest) {
             return Err(SettingError::of_value("schedule.lowest", self.lowest, "a share from 0 to 1 is expected"));
         }
@@ -374,7 +366,8 @@ impl NetworkSettings {
             None => EncoderParams::vectors(&*self.widths),
         };
         let learning = &mut params.learning;
-        (learning.init, learning.embedding_rate) = (self.init, self.embedding_rate);
+        learning.init = self.init.unwrap_or(learning.init);
+        learning.embedding_rate = self.embedding_rate.unwrap_or(learning.embedding_rate);
         (learning.input_dropout, learning.dropout) = (self.input_dropout, self.dropout);
         (params.precision, params.loss) = (self.precision, self.loss);
     }
@@ -424,7 +417,6 @@ pub fn params_error(error: &ClassifierParamsError) -> SettingError {
         E::Number { name: "input_dropout", .. } => "network.input-dropout",
         E::Number { name: "dropout", .. } => "network.dropout",
         E::Number { name: "rewire_fraction", .. } => "head.rewire-fraction",
-        E::Sampler(SamplerParamsError::Number { name: "power", .. }) => "sampler.power",
         E::Number { name: "wide.negatives", .. } => "wide.negatives",
         E::Number { name: "wide.cost", .. } => "wide.cost",
         E::Number { name: "wide.threshold", .. } => "wide.prune-below",
@@ -486,7 +478,7 @@ mod tests {
     #[test]
     fn what_belongs_together_changes_together() {
         let all = chosen(&[("network.init", "lsa"), ("optimizer", "adamw"), ("network.dropout", "0.5")]).unwrap();
-        assert_eq!((all.activation, all.embedding_rate), (Some(Activation::Identity), 0.1));
+        assert_eq!((all.activation, all.embedding_rate), (Some(Activation::Identity), Some(0.1)));
         assert_eq!((all.weight_decay, all.rate), (0.01, preset::dense().training.rate));
         assert_eq!((all.input_dropout, all.dropout), (0.5, 0.5));
         assert_eq!(chosen(&[("optimizer", "sgd")]).unwrap().rate, 1.0);

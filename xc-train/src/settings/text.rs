@@ -45,22 +45,22 @@ pub const TABLE: Table = Table {
         row("text.max-features", "max_features", Size, "N")
             .help("Keep at most N terms, the most frequent ones")
             .excludes(HASH),
-        row("text.words", "words", Size, "N")
+        row("text.words", "words", Size, "N").of_preset()
             .help(
                 "Keep the N most frequent words. This option and the next two choose the kinds of terms, in place of \
                  --text.ngrams and --text.chars; 0 leaves a kind out",
             )
             .excludes(OTHER_KINDS),
-        row("text.pairs", "pairs", Size, "N")
+        row("text.pairs", "pairs", Size, "N").of_preset()
             .help("Keep the N most frequent pairs of neighbouring words")
             .excludes(OTHER_KINDS),
-        row("text.trigrams", "trigrams", Size, "N")
+        row("text.trigrams", "trigrams", Size, "N").of_preset()
             .help("Keep the N most frequent sequences of three characters inside words")
             .excludes(OTHER_KINDS),
-        row("text.oov", "oov", Size, "N")
+        row("text.oov", "oov", Size, "N").of_preset()
             .help("Hash terms outside the vocabulary into N additional features, instead of dropping them")
             .excludes(HASH),
-        row("text.fold", "fold", Size, "N")
+        row("text.fold", "fold", Size, "N").of_preset()
             .help(
                 "Fold all features into N by hashing their numbers; weights that collide are added. 0 folds nothing",
             )
@@ -177,11 +177,11 @@ impl TokenSettings {
 /// # Errors
 /// Values that make no sense together.
 pub fn params(choices: &Choices) -> Result<PipelineParams, SettingError> {
-    let settings: TextSettings = TABLE.apply(&TextSettings::default(), choices)?;
-    let sizes = settings.sizes();
+    let settings = TextSettings::new(choices)?;
     // A fold is by the hash alone, as in the paper's program: nearly all weights are positive anyway.
-    let fold = sizes.fold.filter(|&n| n > 0).map(|n_features| HashingParams { n_features, ..HashingParams::default() });
-    let (blocks, oov_slots) = (settings.blocks(sizes), sizes.oov.unwrap_or(0));
+    let fold =
+        settings.fold.filter(|&n| n > 0).map(|n_features| HashingParams { n_features, ..HashingParams::default() });
+    let (blocks, oov_slots) = (settings.blocks(), settings.oov.unwrap_or(0));
     let tokens = TokenSettings::new(&TokenSettings::default(), choices)?.params();
     let params = PipelineParams { blocks, oov_slots, fold, ..tokens };
     params.check().map_err(|e| SettingError::of("text.*", chain(&e)))?;
@@ -192,45 +192,6 @@ fn check_range(text: &str) -> Result<(), String> {
     parse_range(text).map(drop)
 }
 
-/// How many terms of each kind are kept, and what becomes of the others.
-#[derive(Clone, Copy, Default)]
-struct Sizes {
-    words: Option<u32>,
-    pairs: Option<u32>,
-    trigrams: Option<u32>,
-    oov: Option<u32>,
-    fold: Option<u32>,
-}
-
-impl Sizes {
-    fn of_preset(name: &str) -> Self {
-        match name {
-            // [medini2019mach], section 4.2.
-            "mach" => Self {
-                words: Some(125_000),
-                pairs: Some(20_000),
-                trigrams: Some(70_000),
-                oov: Some(500_000),
-                fold: Some(80_000),
-            },
-            _ => Self::default(),
-        }
-    }
-}
-
-/// Values of the options that a preset of this name stands for.
-pub fn sizes_of_preset(name: &str) -> Vec<(&'static str, u32)> {
-    let sizes = Sizes::of_preset(name);
-    let named = [
-        ("text.words", sizes.words),
-        ("text.pairs", sizes.pairs),
-        ("text.trigrams", sizes.trigrams),
-        ("text.oov", sizes.oov),
-        ("text.fold", sizes.fold),
-    ];
-    named.into_iter().filter_map(|(option, size)| Some((option, size?))).collect()
-}
-
 fn parse_range(text: &str) -> Result<(u32, u32), String> {
     let wrong = || format!("got {text:?}, expected two lengths such as 3-5");
     let (min, max) = text.split_once('-').ok_or_else(wrong)?;
@@ -239,25 +200,33 @@ fn parse_range(text: &str) -> Result<(u32, u32), String> {
 }
 
 impl TextSettings {
-    /// The preset's values with what was given in their place.
-    fn sizes(&self) -> Sizes {
-        let preset = self.preset.as_deref().map(Sizes::of_preset).unwrap_or_default();
-        Sizes {
-            words: self.words.or(preset.words),
-            pairs: self.pairs.or(preset.pairs),
-            trigrams: self.trigrams.or(preset.trigrams),
-            oov: self.oov.or(preset.oov),
-            fold: self.fold.or(preset.fold),
-        }
+    /// Those of the preset, if one was chosen, with what was chosen in their place.
+    ///
+    /// # Errors
+    /// A number out of range.
+    pub fn new(choices: &Choices) -> Result<Self, SettingError> {
+        let usual = match choices.value::<String>("text.preset").as_deref() {
+            // [medini2019mach], section 4.2.
+            Some("mach") => Self {
+                words: Some(125_000),
+                pairs: Some(20_000),
+                trigrams: Some(70_000),
+                oov: Some(500_000),
+                fold: Some(80_000),
+                ..Self::default()
+            },
+            _ => Self::default(),
+        };
+        TABLE.apply(&usual, choices)
     }
 
-    fn blocks(&self, sizes: Sizes) -> Vec<Block> {
+    fn blocks(&self) -> Vec<Block> {
         let vocabulary = |max_features| {
             let min_df = DfBound::Count(self.min_df);
             Slots::Vocabulary(VocabularyParams { min_df, max_features, ..VocabularyParams::default() })
         };
         let (words, trigrams) = (|min, max| Grams::Words { min, max }, Grams::CharsInWords { min: 3, max: 3 });
-        let kinds = [(words(1, 1), sizes.words), (words(2, 2), sizes.pairs), (trigrams, sizes.trigrams)];
+        let kinds = [(words(1, 1), self.words), (words(2, 2), self.pairs), (trigrams, self.trigrams)];
         if kinds.iter().any(|(_, size)| size.is_some()) {
             let kept = kinds.into_iter().filter(|(_, size)| size.unwrap_or(0) > 0);
             return kept.map(|(grams, size)| Block { grams, slots: vocabulary(size), scale: 1.0 }).collect();

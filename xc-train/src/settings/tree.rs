@@ -14,16 +14,16 @@ const fn row(name: &'static str, field: &'static str, values: Values, unit: &'st
 }
 
 const fn shape(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit).heading(SHAPE)
+    Setting::new(name, field, values, unit).heading(SHAPE).of_preset()
 }
 
 /// A setting whose field has its name, but for the signs.
 const fn ranker(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit).heading(RANKERS)
+    Setting::new(name, field, values, unit).heading(RANKERS).of_preset()
 }
 
 const fn saved(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit).heading(SAVED)
+    Setting::new(name, field, values, unit).heading(SAVED).of_preset()
 }
 
 /// Settings of trees that are none of their parameters.
@@ -31,12 +31,13 @@ pub const OWN: Table = Table {
     rows: &[
         row("preset", "preset", Names(&["default", "parabel", "bonsai", "xr-linear"]), "NAME")
             .help("Named settings: default, parabel, bonsai or xr-linear; other options override them"),
-        row("validation-fraction", "validation_fraction", F64, "SHARE").help(
+        row("validation-fraction", "validation_fraction", F64, "SHARE").none("0").help(
             "Hold out this share of the training instances and score the model on them, unless --validation is given; the \
              same file and --seed give the same instances for every kind of model",
         ),
         row("split-seed", "split_seed", Size, "N").of_training_alone().rare()
             .help("Seed of the held-out instances, which runs of several seeds then share [default: that of --seed]")
+            .none("that of --seed")
             .belongs_to("validation-fraction", &[]),
     ],
     starts: &[],
@@ -45,7 +46,7 @@ pub const OWN: Table = Table {
 /// Values of trees were chosen so that each has been the best one for some set of data, or is a step on the way there.
 pub const TABLE: Table = Table {
     rows: &[
-        row("trees", "n_trees", Size, "T")
+        row("trees", "n_trees", Size, "T").of_preset()
             .help("Trees whose scores are averaged")
             .searched(&["3", "5", "10"], 0, Scale::Ordered, "averages more clusterings"),
         shape("tree.branching", "cluster.branching", Size, "B").help("Children of a cluster").searched(

@@ -2,11 +2,12 @@
 
 use super::{Choices, Setting, SettingError, Table, USUAL, Values, refuse_idle};
 use crate::classifier::{ClassifierParams, ConnectionLearning, HeadParams, MAX_UNITS, SparseHeadParams, Wiring};
+use crate::message::{label_of, name_of};
 use crate::tune::Scale;
 use Values::{F64, Forms, Names, Size, Switch, Text};
 use serde::{Deserialize, Serialize};
 use xc_nn::Loss;
-use xc_nn::sampler::SamplerParams;
+use xc_nn::sampler::{NegativeParams, SamplerParams};
 use xc_sparse::dtype::DType;
 
 /// Types of weights of connections.
@@ -21,6 +22,7 @@ const fn row(name: &'static str, field: &'static str, values: Values, unit: &'st
 pub const TABLE: Table = Table {
     rows: &[
         row("network.intermediate", "intermediate", Text(check_units), "N|none")
+            .of_data()
             .help(
                 "Units of the layer that labels are connected with; none: labels are connected with the layer \
              below it [default: five for four labels, as a multiple of 512, from 512 to 32768]",
@@ -51,21 +53,18 @@ pub const TABLE: Table = Table {
              within the margin",
         ),
         row("head.rewire-every", "rewire_every", Size, "STEPS")
+            .follows("batch")
             .help("Steps between rewirings; 0: connections stay fixed [default: as many as 32000 instances take]"),
         row("head.rewire-fraction", "rewire_fraction", F64, "SHARE")
             .help("Share of the connections, the weakest, that are redrawn in a rewiring; 0: none"),
-        row("sampler", "sampler", Names(&["all", "uniform", "log-uniform", "frequency"]), "SAMPLER").help(
-            "Labels that a step scores in addition to the true ones of its batch: all, uniform negatives, or \
-             negatives drawn by the frequency of labels or by its rank [default: all; uniform with \
-             --negatives.sampled]",
-        ),
-        row("negatives.sampled", "negatives", Size, "N").help("Negatives drawn per step"),
-        row("sampler.power", "power", F64, "X")
+        row("sampler", "sampler", Names(&["all", "uniform", "log-uniform", "frequency"]), "SAMPLER")
+            .follows("negatives.sampled")
             .help(
-                "The chance of a label is proportional to this power of its frequency (--sampler frequency) \
-                 [default: 0.75]",
-            )
-            .belongs_to("sampler", &["frequency"]),
+                "Labels that a step scores in addition to the true ones of its batch: all, uniform negatives, or \
+             negatives drawn by the rank of labels by frequency, or by their frequency to the power of 0.75 [default: all; uniform with \
+             --negatives.sampled]",
+            ),
+        row("negatives.sampled", "negatives", Size, "N").help("Negatives drawn per step"),
     ],
     starts: &[],
 };
@@ -93,8 +92,6 @@ pub struct UniformSettings {
     pub sampler: Option<String>,
     /// How many.
     pub negatives: Option<usize>,
-    /// Power of the frequency.
-    pub power: Option<f64>,
 }
 
 impl Default for UniformSettings {
@@ -111,7 +108,6 @@ impl Default for UniformSettings {
             rewire_fraction: None,
             sampler: None,
             negatives: None,
-            power: None,
         }
     }
 }
@@ -134,6 +130,28 @@ impl UniformSettings {
     /// A value that is none.
     pub fn new(choices: &Choices) -> Result<Self, SettingError> {
         TABLE.apply(&Self::default(), choices)
+    }
+
+    /// Everything that they came to in a classifier with so many units in a layer of its own; a dense layer has none.
+    pub fn of(params: &ClassifierParams, units: Option<usize>) -> Self {
+        let intermediate = Some(units.map_or_else(|| "none".to_owned(), |units| units.to_string()));
+        let HeadParams::Sparse(SparseHeadParams { fan_in, wiring, weights }) = params.head else {
+            return Self { intermediate, wiring: "dense".to_owned(), ..Self::default() };
+        };
+        let ConnectionLearning { moments, screening, rewire_every, rewire_fraction } = params.learning.connections;
+        let sampler = params.learning.negatives.sampler;
+        Self {
+            intermediate,
+            fan_in: Some(fan_in),
+            wiring: name_of(&wiring),
+            weights: Some(weights),
+            moments: Some(moments),
+            no_screening: !screening,
+            rewire_every: Some(rewire_every),
+            rewire_fraction: Some(rewire_fraction),
+            sampler: Some(label_of(&sampler)),
+            negatives: Some(sampler.n_chosen()).filter(|&n| n > 0),
+        }
     }
 
     /// Whether there is a layer that labels are connected with, of its own.
@@ -206,7 +224,7 @@ impl UniformSettings {
                 "--sampler all scores every label; one of the two is expected",
             )),
             Some("log-uniform") => Ok(SamplerParams::LogUniform { per_list }),
-            Some("frequency") => Ok(SamplerParams::Frequency { per_list, power: self.power.unwrap_or(0.75) }),
+            Some("frequency") => Ok(SamplerParams::Frequency { per_list, power: NegativeParams::USUAL_POWER }),
             _ => Ok(SamplerParams::Uniform { per_list }),
         }
     }
@@ -222,7 +240,6 @@ impl UniformSettings {
             ("head.rewire-fraction", self.rewire_fraction.is_some()),
             ("sampler", self.sampler.as_deref().is_some_and(|sampler| sampler != "all")),
             ("negatives.sampled", self.negatives.is_some()),
-            ("sampler.power", self.power.is_some()),
         ];
         match given.iter().find(|(_, is_given)| *is_given) {
             Some((setting, _)) => {

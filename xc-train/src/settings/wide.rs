@@ -13,7 +13,7 @@ const fn row(name: &'static str, field: &'static str, values: Values, unit: &'st
 
 /// A setting of the term, where there is one.
 const fn of_term(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    row(name, field, values, unit).rare().belongs_to("wide", &["on"])
+    row(name, field, values, unit).rare().belongs_to("wide", &["on"]).of_preset()
 }
 
 /// Fields are those of [`WideSettings`].
@@ -21,6 +21,7 @@ pub const TABLE: Table = Table {
     rows: &[
         Setting::new("wide", "wide", Names(&["on", "off"]), "on|off")
             .heading("Network options")
+            .of_data()
             .help(
                 "Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few \
                  instances need (off where features are fewer than two for a value of an embedding)",

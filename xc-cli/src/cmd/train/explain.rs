@@ -3,13 +3,11 @@
 
 use crate::bytes::format_bytes;
 use crate::context::Context;
-use crate::data::sizes_of_preset;
 use crate::error::CliError;
 use crate::options::Source;
 use crate::output;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use xc_sparse::io::Fields;
 use xc_train::fit::plan::{Origin, Plan};
 
 /// A training run, as it is shown.
@@ -27,25 +25,11 @@ pub(super) fn print(plan: Plan, context: &Context) -> Result<(), CliError> {
     shown.plan.lines.push(("threads", format!("{}; seed {seed} gives the same model at any number", context.threads)));
     shown.plan.lines.push(("memory", format!("about {}, the data included", format_bytes(shown.plan.memory))));
     shown.plan.resolved.set("threads", context.threads, Origin::Default);
-    shown.plan.resolved.set("format", "as the file says", Origin::Default);
-    let fields = Fields::default();
-    shown.plan.resolved.set("text-fields", fields.text.join(","), Origin::Default);
-    shown.plan.resolved.set("label-field", fields.labels, Origin::Default);
-    shown.resolve_text_preset(context);
     shown.plan.resolved.set_some("max-memory", context.max_memory.map(format_bytes), "what is free", Origin::Default);
     output::print(&if context.json { shown.as_json(context).to_string() } else { shown.as_text(context) })
 }
 
 impl Shown {
-    /// The sizes that a preset of the text options stands for.
-    fn resolve_text_preset(&mut self, context: &Context) {
-        let preset = context.options.iter().find(|option| option.name == "text.preset");
-        let Some(name) = preset.and_then(|option| option.value.as_deref()) else { return };
-        for (option, value) in sizes_of_preset(name) {
-            self.plan.resolved.set(option, value, Origin::Preset(name.to_owned()));
-        }
-    }
-
     /// Every option by heading: its name, its value, where that comes from.
     fn options<'a>(&'a self, context: &'a Context) -> impl Iterator<Item = (&'a str, [String; 3])> {
         context.options.iter().map(move |option| {

@@ -52,13 +52,8 @@ pub(crate) struct Args {
 
 /// Adds the default to the help of an option, where it follows from the data too.
 pub(super) fn show_default_of_data(of: &dyn Fn(DataShape) -> Preset, arg: clap::Arg) -> clap::Arg {
-    let of = |n_instances, n_entries, n_labels| of(DataShape { n_instances, n_entries, n_labels, most_frequent: 0 });
-    let others = [
-        ("few instances", of(0, 0, 0)),
-        ("long instances", of(usize::MAX, usize::MAX, 0)),
-        ("many labels", of(usize::MAX, 0, usize::MAX)),
-    ];
-    show_defaults(&of(usize::MAX, 0, 0), &others, arg)
+    let [(_, usual), others @ ..] = preset::SHAPES;
+    show_defaults(&of(usual), &others.map(|(whom, data)| (whom, of(data))), arg)
 }
 
 impl Kind for Args {

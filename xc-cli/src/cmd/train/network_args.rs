@@ -14,25 +14,11 @@ pub(crate) struct OfNetwork;
 /// Losses of a network whose steps score all labels, or whose lists have no probabilities.
 pub(super) const LOSSES: [&str; 3] = ["softmax", "bce", "squared-hinge"];
 
-/// Settings whose usual values are those of the kind's preset.
-const OF_PRESET: [&str; 10] = [
-    "network.widths",
-    "network.init",
-    "network.activation",
-    "network.input-dropout",
-    "network.dropout",
-    "network.precision",
-    "loss",
-    "epochs",
-    "batch",
-    "optimizer.rate",
-];
-
 impl OfTable for OfNetwork {
     const TABLE: Table = network::TABLE;
 
     fn usual(row: &Setting) -> Option<String> {
-        let is_said = OF_PRESET.contains(&row.name) || row.help.contains("[default: ");
+        let is_said = row.of_preset || row.help.contains("[default: ");
         let usual = NetworkSettings::of_preset(&preset::dense(), InputKind::Sparse);
         if is_said { None } else { row.shown(&serialised(&usual)) }
     }
@@ -63,7 +49,7 @@ pub(super) fn show_defaults(usual: &Preset, others: &[(&str, Preset)], arg: clap
 
 /// What an option is in a preset, if it is there.
 fn value_of(option: &str, preset: &Preset) -> Option<String> {
-    let row = network::TABLE.row(option).filter(|row| OF_PRESET.contains(&row.name))?;
+    let row = network::TABLE.row(option).filter(|row| row.of_preset)?;
     let settings = NetworkSettings::of_preset(preset, preset.params.encoder.input());
     match option {
         "network.input-dropout" if settings.input_dropout == settings.dropout => {

@@ -5,7 +5,6 @@ use super::network_args::{LOSSES, OfNetwork, show_defaults, with_default};
 use super::wide_args::OfWide;
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
-use xc_train::classifier::preset::DataShape;
 use xc_train::classifier::{ConnectionLearning, SparseHeadParams, preset};
 use xc_train::fit::Files;
 use xc_train::settings::uniform;
@@ -69,8 +68,8 @@ fn show_default_of_data(arg: clap::Arg) -> clap::Arg {
         "network.activation" => return with_default(arg, "identity after lsa, else relu"),
         _ => {}
     }
-    let of = |n_instances| preset::uniform_for(DataShape { n_instances, n_entries: 0, n_labels: 0, most_frequent: 0 });
-    show_defaults(&of(usize::MAX), &[("few instances", of(0)), ("vectors", preset::uniform())], arg)
+    let [usual, few, ..] = preset::SHAPES.map(|(whom, data)| (whom, preset::uniform_for(data)));
+    show_defaults(&usual.1, &[few, ("vectors", preset::uniform())], arg)
 }
 
 /// The sparse output layer.

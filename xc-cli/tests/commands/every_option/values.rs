@@ -90,7 +90,7 @@ pub(crate) fn is_exempt(command: &str, option: &str) -> bool {
 }
 
 /// Options whose effect few data show: one scenario has to.
-const WEAK: [&str; 24] = [
+const WEAK: [&str; 22] = [
     "cluster.normalise-labels",
     "seed",
     "cluster.max-iterations",
@@ -103,10 +103,8 @@ const WEAK: [&str; 24] = [
     "patience",
     "retrieval",
     "search-width",
-    "tables.probes",
     "text.min-df",
     "text.strip-accents",
-    "upkeep.sort-every",
     "weight-cap",
     "weighting",
     "index.every",
@@ -118,7 +116,7 @@ const WEAK: [&str; 24] = [
 ];
 /// Of these, those that few labels and epochs do not show at all, and forms of tables, which one file has or has not:
 /// other tests do.
-const LATE: [&str; 13] = [
+const LATE: [&str; 12] = [
     "delimiter",
     "label-fields",
     "no-header",
@@ -130,7 +128,6 @@ const LATE: [&str; 13] = [
     "patience-from",
     "retrieval.every",
     "schedule.lowest",
-    "upkeep.per-step",
     "upkeep.share",
 ];
 
@@ -267,7 +264,6 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, _, "optimizer.rate") => "0.02",
         (_, _, "optimizer.weight-decay") => "0.1",
         (_, _, "schedule") => "constant",
-        (_, _, "schedule.warmup") => "0.5",
         (_, _, "schedule.lowest") => "0.9",
         (_, _, "clip-norm") => "0.001",
         (_, _, "patience") => "1",
@@ -284,7 +280,6 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, _, "head.rewire-fraction") => "0.4",
         (_, "train astra", "sampler") => "random",
         (_, _, "sampler") => "uniform",
-        (_, _, "sampler.power") => "0.2",
         (_, "train lns" | "tune lns" | "train skipgram", "preset") => "text8",
         (_, _, "negatives.shared") => "false",
         (_, _, "negatives.sampled") => "3",
@@ -295,13 +290,9 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, _, "tables") => "3",
         (_, _, "codes") => "2",
         (_, _, "tables.family") => "sim-hash",
-        (_, _, "tables.probes") => "2",
-        (_, _, "tables.per-bucket") => "1",
         (_, _, "upkeep") => "immediate",
         (_, _, "upkeep.every") => "2",
         (_, _, "upkeep.share") => "0.9",
-        (_, _, "upkeep.per-step") => "1",
-        (_, _, "upkeep.sort-every") => "1",
         (_, _, "retrieval") => "exact",
         (_, _, "retrieval.every") => "1",
         (_, _, "negatives.hard") => "1",

@@ -1,19 +1,19 @@
 //! A network whose steps score the hardest labels, and uniform ones.
 
 use super::choices::NetworkChoices;
-use super::dense::loss_for;
+use super::dense::with_loss_for;
 use super::instances::Instances;
-use super::lns::{few_or_long, of_data_or_preset};
+use super::lns::few_or_long;
 use super::{Session, Shape, System};
-use crate::astra::{AstraParams, Retrieval, Strategy};
+use crate::astra::{Retrieval, Strategy};
 use crate::classifier::{ClassifierParams, InputKind, Preset, preset};
-use crate::fit::plan::{Origin, Plan, Resolved};
+use crate::fit::plan::Plan;
 use crate::fit::{Context, FitError, Training};
 use crate::model::HoldOut;
 use crate::settings::Choices;
-use crate::settings::astra::AstraSettings;
+use crate::settings::astra::{self, AstraSettings};
 use xc_nn::Loss;
-use xc_nn::sampler::{Lists, Weighting};
+use xc_nn::sampler::Weighting;
 
 pub(in crate::fit) struct Astra {
     network: NetworkChoices,
@@ -59,14 +59,11 @@ impl System for Astra {
     }
 
     fn preset_for(&self, shape: &Shape) -> Preset {
-        shape.sparse_data().map_or_else(preset::astra, preset::astra_for)
+        with_loss_for(shape, shape.sparse_data().map_or_else(preset::astra, preset::astra_for))
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
         let mut params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
-        if !self.network.has_loss() && shape.most_labels < 2 {
-            params.loss = loss_for(shape);
-        }
         self.head.apply(shape, &mut params)?;
         Ok(params)
     }
@@ -74,10 +71,6 @@ impl System for Astra {
     fn announce(&self, session: &Session<'_>) -> Result<(), FitError> {
         self.head.announce(session);
         Ok(())
-    }
-
-    fn origin(&self, option: &str, shape: &Shape) -> Origin {
-        of_data_or_preset(option, shape, None)
     }
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
@@ -172,44 +165,8 @@ impl AstraChoices {
         };
         out.push(("advice", advice.to_owned()));
         plan.lines.extend(out);
-        resolve(&all, &of, n_labels, &mut plan.resolved);
+        plan.resolved.add(&astra::TABLE, &AstraSettings::of(&of, all.rows, n_labels), &self.choices, |_, _| None);
     }
-}
-
-/// The values of options that were not given.
-fn resolve(all: &AstraSettings, of: &AstraParams, n_labels: usize, out: &mut Resolved) {
-    let strategy = || Origin::Follows("sampler");
-    let has_hard = matches!(all.negatives, Strategy::Weights | Strategy::LabelText);
-    let hard = has_hard.then_some(of.hard.per_instance.min(n_labels));
-    out.set_some("negatives.hard", hard, "none", if has_hard { Origin::Default } else { strategy() });
-    let uniform = (all.negatives != Strategy::All).then(|| of.n_uniform(n_labels).min(n_labels));
-    let by_labels = has_hard || all.negatives == Strategy::Random;
-    out.set_some("negatives.uniform", uniform, "none: all labels", if by_labels { Origin::Data } else { strategy() });
-    let lists = (all.negatives != Strategy::All).then_some(of.lists == Lists::Shared);
-    out.set_some("negatives.shared", lists, "none: all labels", Origin::Default);
-    let has_uniform = all.negatives != Strategy::All && of.n_uniform(n_labels) > 0;
-    let weighting = all.weighting.as_deref().unwrap_or("capped");
-    out.set_some("weighting", has_uniform.then_some(weighting), "none", strategy());
-    let cap = match of.weighting {
-        Weighting::Inverse { cap } => cap.filter(|_| has_uniform),
-        _ => None,
-    };
-    out.set_some("weight-cap", cap, "none", Origin::Follows("weighting"));
-    let schedule = has_hard && all.retrieval == Retrieval::Schedule;
-    out.set_some("retrieval.every", schedule.then_some(of.every_epochs), "none", Origin::Default);
-    let first = of.negatives(n_labels).from_epoch + 1;
-    out.set_some("hard-from-epoch", has_hard.then_some(first), "none", Origin::Follows("retrieval"));
-    let follows = has_hard && all.retrieval == Retrieval::InStep;
-    let every = follows.then_some(of.hard.every);
-    out.set_some(
-        "index.every",
-        every.map(|every| if every == 0 { repairs(0) } else { every.to_string() }),
-        "none",
-        Origin::Default,
-    );
-    out.set_some("index.exact-below", follows.then_some(of.hard.exact_below), "none", Origin::Default);
-    let recall = (has_hard && all.retrieval != Retrieval::Exact).then_some(of.hard.recall);
-    out.set_some("index.recall", recall, "none", Origin::Default);
 }
 
 /// Labels below which sampling saves little.
@@ -218,7 +175,7 @@ const SOME_LABELS: usize = 30_000;
 /// When the index is repaired.
 fn repairs(every: u64) -> String {
     match every {
-        0 => "when the steps have doubled and once an epoch, if enough labels have changed".to_owned(),
+        0 => astra::REPAIRED.to_owned(),
         every => format!("every {every} steps and once an epoch"),
     }
 }

@@ -2,12 +2,15 @@
 
 use crate::classifier::{ClassifierParams, InputKind, Preset, preset};
 use crate::fit::FitError;
-use crate::settings::network::{self, NetworkSettings, OptimizerName, ScheduleName};
+use crate::settings::network::{self, NetworkSettings, ScheduleName};
 use crate::settings::wide::{self, WideSettings};
 use crate::settings::{Choices, refuse_idle};
 use xc_nn::schedule::{Constant, HalveOnPlateau, WarmupCosine};
 use xc_nn::trainer::Monitor;
 use xc_nn::{Optimizer, Schedule, TrainParams};
+
+/// Share of the steps in which the rate of a cosine rises from 0.
+const WARMUP: f64 = 0.05;
 
 /// How a network looks and learns.
 #[derive(Clone, Debug)]
@@ -22,7 +25,7 @@ impl NetworkChoices {
     }
 
     /// What they come to for instances of a kind.
-    fn settings(&self, preset: &Preset, input: InputKind) -> Result<NetworkSettings, FitError> {
+    pub(super) fn settings(&self, preset: &Preset, input: InputKind) -> Result<NetworkSettings, FitError> {
         Ok(NetworkSettings::new(preset, input, &self.choices)?)
     }
 
@@ -76,33 +79,6 @@ impl NetworkChoices {
     /// Whether another activation of their sums was asked for.
     pub(super) fn has_activation(&self) -> bool {
         self.is_given("network.activation")
-    }
-
-    /// Whether the preset's learning rate is that of the optimiser.
-    pub(super) fn has_usual_rate(&self) -> bool {
-        matches!(self.alone().optimizer, OptimizerName::Adam | OptimizerName::Adamw)
-    }
-
-    /// Whether one rate of dropout was asked for, which may be that of all layers.
-    pub(super) fn has_dropout_alone(&self) -> bool {
-        self.is_given("network.dropout") && !self.is_given("network.input-dropout")
-    }
-
-    /// Share of the steps in which the learning rate rises.
-    pub(super) fn warmup(&self) -> Option<f64> {
-        let all = self.alone();
-        (all.schedule == ScheduleName::Cosine).then_some(all.warmup)
-    }
-
-    /// Share of the learning rate below which it is not halved.
-    pub(super) fn lowest(&self) -> Option<f64> {
-        let all = self.alone();
-        (all.schedule == ScheduleName::Plateau).then_some(all.lowest)
-    }
-
-    /// Whether the loss was asked for.
-    pub(super) fn has_loss(&self) -> bool {
-        self.is_given("loss")
     }
 
     /// Steps between checkpoints.
@@ -159,7 +135,7 @@ impl NetworkChoices {
         let all = self.alone();
         match all.schedule {
             ScheduleName::Constant => "constant".to_owned(),
-            ScheduleName::Cosine => format!("cosine, warm-up {}", all.warmup),
+            ScheduleName::Cosine => format!("cosine, warm-up {WARMUP}"),
             ScheduleName::Plateau if !self.is_given("schedule.lowest") => "plateau".to_owned(),
             ScheduleName::Plateau => format!("plateau, lowest {}", all.lowest),
         }
@@ -171,7 +147,7 @@ impl NetworkChoices {
         match all.schedule {
             ScheduleName::Constant => Box::new(Constant),
             ScheduleName::Cosine => {
-                let warmup = (steps as f64 * all.warmup).round() as u64;
+                let warmup = (steps as f64 * WARMUP).round() as u64;
                 Box::new(WarmupCosine { warmup, total: steps, floor: 0.0 })
             }
             ScheduleName::Plateau => Box::new(HalveOnPlateau::new(1).down_to(all.lowest)),

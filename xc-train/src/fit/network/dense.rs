@@ -4,7 +4,6 @@ use super::choices::NetworkChoices;
 use super::{Shape, System, params_error};
 use crate::classifier::{ClassifierParams, Preset, preset};
 use crate::fit::FitError;
-use crate::fit::plan::Origin;
 use crate::settings::Choices;
 use xc_nn::Loss;
 
@@ -27,21 +26,21 @@ impl System for Dense {
         preset::dense()
     }
 
+    fn preset_for(&self, shape: &Shape) -> Preset {
+        with_loss_for(shape, self.preset())
+    }
+
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
-        let mut params = self.network.apply(&self.preset(), shape.input, seed)?;
-        if !self.network.has_loss() {
-            params.loss = loss_for(shape);
-        }
+        let params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
         params.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
         Ok(params)
     }
-
-    fn origin(&self, option: &str, _: &Shape) -> Origin {
-        if option == "loss" { Origin::Data } else { Origin::Default }
-    }
 }
 
-/// The loss for instances unless one was asked for: softmax where one label is right.
-pub(super) fn loss_for(shape: &Shape) -> Loss {
-    if shape.most_labels <= 1 { Loss::Softmax } else { Loss::Bce }
+/// The preset with the softmax where no instance has more than one label.
+pub(super) fn with_loss_for(shape: &Shape, mut preset: Preset) -> Preset {
+    if shape.most_labels <= 1 {
+        preset.params.loss = Loss::Softmax;
+    }
+    preset
 }

@@ -1,17 +1,21 @@
 //! What the options of networks mean for the data.
 
-use super::{Session, System};
-use crate::classifier::{InputKind, LearningParams};
-use crate::fit::plan::{Origin, Plan, Resolved};
-use crate::message::{counted, name_of};
-use crate::settings::serialised;
+use super::{Session, Shape, System};
+use crate::classifier::preset::SHAPES;
+use crate::classifier::{InputKind, LearningParams, Preset};
+use crate::fit::FitError;
+use crate::fit::plan::{Origin, Plan};
+use crate::message::counted;
+use crate::settings::network::{self, NetworkSettings};
 use crate::settings::wide::{self, WideSettings};
+use crate::settings::{Setting, serialised};
+use serde::Serialize;
 use serde_json::{Map, json};
 use xc_sparse::store::to_parameter;
 
 impl Session<'_> {
     /// The training, resolved.
-    pub(super) fn plan(&self, system: &dyn System, memory: u64) -> Plan {
+    pub(super) fn plan(&self, system: &dyn System, memory: u64) -> Result<Plan, FitError> {
         let shape = &self.shape;
         let n_instances = self.instances.targets().len();
         let mut data = Map::from_iter([
@@ -33,7 +37,7 @@ impl Session<'_> {
         let mut plan = Plan {
             kind: system.preset().name,
             lines: vec![("data", said)],
-            resolved: Resolved::default(),
+            resolved: self.of.resolved()?,
             data,
             parameters: json!({
                 "classifier": to_parameter(&self.params),
@@ -42,62 +46,35 @@ impl Session<'_> {
             }),
             memory,
         };
-        self.resolve(system, &mut plan.resolved);
+        let choices = &self.of.choices;
+        let settings = self.args.settings(&system.preset_for(shape), shape.input)?;
+        let settings = NetworkSettings { monitor: Some(self.training.monitor), ..settings };
+        let of_preset = self.of_preset(system, |preset| NetworkSettings::of_preset(preset, shape.input));
+        plan.resolved.add(&network::TABLE, &settings, choices, of_preset);
+        let of_preset = self.of_preset(system, |preset| WideSettings::of(preset.params.learning.wide));
+        plan.resolved.add(&wide::TABLE, &WideSettings::of(self.params.learning.wide), choices, of_preset);
         system.explain(self, &mut plan);
-        plan
+        Ok(plan)
     }
 
-    /// The values that all networks have.
-    fn resolve(&self, system: &dyn System, out: &mut Resolved) {
-        let (params, training) = (&self.params, &self.training);
-        let (encoder, learning) = (&params.encoder, &params.learning);
-        let of = |option: &str| system.origin(option, &self.shape);
-        let mut widths: Vec<_> = encoder.widths().iter().map(usize::to_string).collect();
-        if system.has_intermediate() {
-            widths.pop();
+    /// Where a value comes from, if it is that of the kind's preset: from the data where presets for others differ.
+    fn of_preset<S: Serialize>(
+        &self,
+        system: &dyn System,
+        settings: impl Fn(&Preset) -> S,
+    ) -> impl Fn(&Setting, Option<&str>) -> Option<Origin> {
+        let of = |shape: &Shape| serialised(&settings(&system.preset_for(shape)));
+        let (own, named) = (of(&self.shape), system.named_preset());
+        let shapes = SHAPES.iter().flat_map(|&(_, data)| [1, 2].map(|most| (data, most)));
+        let others: Vec<_> =
+            shapes.map(|(data, most_labels)| of(&Shape { data: Some(data), most_labels, ..self.shape })).collect();
+        move |row, value| {
+            let usual = row.shown(&own);
+            (value == usual.as_deref()).then(|| match &named {
+                Some(name) => Origin::Preset(name.clone()),
+                None if others.iter().any(|other| row.shown(other) != usual) => Origin::Data,
+                None => Origin::Default,
+            })
         }
-        let widths = Some(widths.join(",")).filter(|widths| !widths.is_empty());
-        out.set_some("network.widths", widths, "none", of("network.widths"));
-        let is_sparse = encoder.input() == InputKind::Sparse;
-        let no_embeddings = "none: instances are vectors";
-        let init = is_sparse.then(|| name_of(&learning.init));
-        out.set_some("network.init", init, no_embeddings, of("network.init"));
-        let activation = encoder.activation().map(|activation| name_of(&activation));
-        let by = if self.args.has_init() { Origin::Follows("network.init") } else { of("network.activation") };
-        out.set_some("network.activation", activation, no_embeddings, by);
-        let rate = is_sparse.then_some(learning.embedding_rate);
-        out.set_some("network.embedding-rate", rate, no_embeddings, Origin::Follows("network.init"));
-        let alone = self.args.has_dropout_alone();
-        let dropout = if alone { Origin::Follows("network.dropout") } else { of("network.input-dropout") };
-        out.set("network.input-dropout", learning.input_dropout, dropout);
-        out.set("network.dropout", learning.dropout, of("network.dropout"));
-        out.set("network.precision", params.precision.name(), of("network.precision"));
-        out.set("loss", name_of(&params.loss), of("loss"));
-        out.set("epochs", training.epochs, of("epochs"));
-        out.set("batch", training.batch_size, of("batch"));
-        let rate = if self.args.has_usual_rate() { of("optimizer.rate") } else { Origin::Follows("optimizer") };
-        out.set("optimizer.rate", training.rate, rate);
-        out.set("optimizer.weight-decay", self.optimizer.weight_decay(), Origin::Follows("optimizer"));
-        out.set_some("schedule.warmup", self.args.warmup(), "none", Origin::Follows("schedule"));
-        out.set_some("schedule.lowest", self.args.lowest(), "none", Origin::Follows("schedule"));
-        out.set_some("clip-norm", training.clip_norm, "no clipping", Origin::Default);
-        out.set("validation-fraction", self.args.held_out().unwrap_or(0.0), Origin::Default);
-        out.set_some("split-seed", self.of.choices.split_seed(), "that of --seed", Origin::Default);
-        let patience = training.early_stopping.map(|stopping| stopping.patience);
-        out.set_some("patience", patience, "never stops early", Origin::Default);
-        let by = if self.has_judges() { Origin::Default } else { Origin::Follows("validation") };
-        out.set("monitor", training.monitor, by);
-        if crate::fit::tables(system.preset().name).iter().any(|table| table.row("wide").is_some()) {
-            let (settings, has_term) = (WideSettings::of(learning.wide), learning.wide.is_some());
-            let all = serialised(&settings);
-            for row in wide::TABLE.rows.iter().filter(|row| has_term || row.name == "wide") {
-                let by = if row.name == "wide" { Origin::Data } else { of(row.name) };
-                out.set_some(row.name, row.shown(&all), row.none, by);
-            }
-        }
-        let every = self.args.checkpoint_every();
-        out.set_some("checkpoint-every", every, "after epochs, at most one a minute", Origin::Default);
-        out.set("normalise", is_sparse, Origin::Default);
-        out.set("checkpoint", self.of.place.checkpoint().display(), Origin::Follows("model"));
     }
 }

@@ -2,12 +2,12 @@
 
 use super::candidates::CandidateChoices;
 use super::choices::NetworkChoices;
-use super::dense::loss_for;
+use super::dense::with_loss_for;
 use super::{Session, Shape, System};
 use crate::classifier::preset::{FEW, FOR_EACH, LONG, MANY, SHARE};
 use crate::classifier::{ClassifierParams, Preset, preset};
 use crate::fit::FitError;
-use crate::fit::plan::{Origin, Plan};
+use crate::fit::plan::Plan;
 use crate::settings::Choices;
 
 pub(in crate::fit) struct Lns {
@@ -18,27 +18,6 @@ pub(in crate::fit) struct Lns {
 impl Lns {
     pub(super) fn new(choices: &Choices) -> Self {
         Self { network: NetworkChoices::new(choices), head: CandidateChoices::new(choices) }
-    }
-}
-
-/// Where a value comes from that follows from the data, or from a preset that was chosen.
-pub(super) fn of_data_or_preset(option: &str, shape: &Shape, preset: Option<&str>) -> Origin {
-    let of_data = [
-        "network.widths",
-        "network.init",
-        "network.activation",
-        "network.dropout",
-        "network.input-dropout",
-        "loss",
-        "epochs",
-        "optimizer.rate",
-    ]
-    .contains(&option);
-    match preset {
-        Some(name) if of_data || option == "batch" => Origin::Preset(name.to_owned()),
-        None if of_data && shape.sparse_data().is_some() => Origin::Data,
-        None if option == "loss" => Origin::Data,
-        _ => Origin::Default,
     }
 }
 
@@ -76,23 +55,18 @@ impl System for Lns {
     }
 
     fn preset_for(&self, shape: &Shape) -> Preset {
-        match (self.head.preset(), shape.sparse_data()) {
-            (None, Some(data)) => preset::lns_for(data),
-            _ => self.preset(),
-        }
+        let usual = shape.sparse_data().map_or_else(preset::lns, preset::lns_for);
+        self.named_preset().map_or_else(|| with_loss_for(shape, usual), |_| self.preset())
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
         let mut params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
-        if !self.network.has_loss() && self.head.preset().is_none() && shape.most_labels < 2 {
-            params.loss = loss_for(shape);
-        }
         self.head.apply(shape, &mut params)?;
         Ok(params)
     }
 
-    fn origin(&self, option: &str, shape: &Shape) -> Origin {
-        of_data_or_preset(option, shape, self.head.preset().as_deref())
+    fn named_preset(&self) -> Option<String> {
+        self.head.preset()
     }
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {

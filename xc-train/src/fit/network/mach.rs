@@ -1,18 +1,18 @@
 //! MACH: repetitions one after the other, each kept when it is finished, then put together.
 
 use super::choices::NetworkChoices;
-use super::dense::loss_for;
+use super::dense::with_loss_for;
 use super::{Followed, Keep, Session, Shape, System, Trained, Watched, params_error};
 use crate::classifier::{ClassifierParams, Preset};
 use crate::fit::FitError;
-use crate::fit::plan::{Origin, Plan};
+use crate::fit::plan::Plan;
 use crate::fit::save::{self, beside};
 use crate::mach::{
     self, Asking, CHECKPOINT, KIND, MachContainer, MachParams, Repetition, bucket_rows, repetition_seed,
 };
 use crate::message::{chain, counted};
 use crate::settings::Choices;
-use crate::settings::mach::MachSettings;
+use crate::settings::mach::{MachSettings, TABLE};
 use serde_json::{Value, json};
 use xc_mach::Sizing;
 use xc_sparse::store::{ContainerWriter, Layout, OpenMode, to_parameter};
@@ -57,22 +57,19 @@ impl System for Mach {
         mach::preset()
     }
 
+    fn preset_for(&self, shape: &Shape) -> Preset {
+        with_loss_for(shape, self.preset())
+    }
+
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
         MachSettings::new(&self.choices)?;
-        let mut params = self.network.apply(&self.preset(), shape.input, seed)?;
-        if !self.network.has_loss() {
-            params.loss = loss_for(shape);
-        }
+        let params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
         params.check(shape.n_features, self.n_outputs(shape)).map_err(|e| params_error(&e))?;
         Ok(params)
     }
 
     fn n_outputs(&self, shape: &Shape) -> usize {
         self.buckets(shape.n_labels) as usize
-    }
-
-    fn origin(&self, option: &str, _: &Shape) -> Origin {
-        if option == "loss" { Origin::Data } else { Origin::Default }
     }
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
@@ -92,14 +89,7 @@ impl System for Mach {
                 ),
             ));
         }
-        let out = &mut plan.resolved;
-        let by_range = self.own().repetitions_range.is_some();
-        let of_number = if by_range { Origin::Follows("repetitions-range") } else { Origin::Data };
-        out.set("repetitions", numbers.len(), of_number);
-        let range = format!("{}..{}", numbers[0], numbers[0] as usize + numbers.len());
-        out.set("repetitions-range", range, Origin::Follows("repetitions"));
-        out.set("buckets", params.n_buckets, Origin::Data);
-        out.set("hash.family", params.family, Origin::Data);
+        plan.resolved.add(&TABLE, &MachSettings::of(&params, &numbers), &self.choices, |_, _| None);
         plan.parameters["mach"] = to_parameter(&params);
     }
 

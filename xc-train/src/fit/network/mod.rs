@@ -20,7 +20,7 @@ mod wide;
 use super::context::{Context, NetworkRun};
 use super::data::{Datasets, Split};
 use super::place::{Place, drop_checkpoint};
-use super::plan::{Origin, Plan, seen_labels};
+use super::plan::{Plan, seen_labels};
 use super::report::{Judging, Report, score_against};
 use super::save::{self, Extras, beside};
 use super::{FitError, Outcome, Training};
@@ -86,7 +86,7 @@ pub(super) trait System {
         Ok(Instances::Files(reading.read(hold_out, context)?))
     }
 
-    /// What the kind begins with for instances of a shape.
+    /// What the kind begins with for instances of a shape, below an intermediate layer.
     fn preset_for(&self, shape: &Shape) -> Preset {
         let _ = shape;
         self.preset()
@@ -113,7 +113,7 @@ pub(super) trait System {
         0
     }
 
-    /// Whether the last width is that of an intermediate layer, which has an option of its own.
+    /// Whether the last width of the classifier is that of an intermediate layer, which has an option of its own.
     fn has_intermediate(&self) -> bool {
         false
     }
@@ -125,14 +125,12 @@ pub(super) trait System {
         Ok(())
     }
 
-    /// Where the value of an option that the network has in common with others comes from, if nobody
-    /// gave it.
-    fn origin(&self, option: &str, shape: &Shape) -> Origin {
-        let _ = (option, shape);
-        Origin::Default
+    /// The preset that was chosen by name.
+    fn named_preset(&self) -> Option<String> {
+        None
     }
 
-    /// Adds the values of its own options to a plan, and what they mean for the data.
+    /// Adds the values of its own settings to a plan, and what they mean for the data.
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
         let _ = (session, plan);
     }
@@ -298,7 +296,7 @@ pub(super) fn train(
     let memory = session.announce(system)?;
     let Some(folder) = folder else {
         let plan = session.plan(system, memory["total_bytes"].as_u64().unwrap_or(0));
-        return Ok(Outcome::Planned(plan));
+        return Ok(Outcome::Planned(plan?));
     };
 
     let start = Instant::now();

@@ -12,8 +12,8 @@ use crate::fit::save::{self, Extras, beside};
 use crate::fit::{Context, FitError, Training};
 use crate::model::HoldOut;
 use crate::settings::Choices;
-use crate::settings::text::TokenSettings;
-use crate::settings::words::WordSettings;
+use crate::settings::text::{TOKENS, TokenSettings};
+use crate::settings::words::{self, WordSettings};
 use crate::skipgram::SkipgramModel;
 use std::path::PathBuf;
 use xc_hash::text::Featurizer;
@@ -37,6 +37,12 @@ impl Skipgram {
     fn words(&self) -> Result<WordSettings, FitError> {
         Ok(WordSettings::new(&self.choices)?)
     }
+
+    /// Words have one character or more.
+    fn tokens(&self) -> Result<TokenSettings, FitError> {
+        let usual = TokenSettings { min_chars: 1, ..TokenSettings::default() };
+        Ok(TokenSettings::new(&usual, &self.choices)?)
+    }
 }
 
 impl System for Skipgram {
@@ -54,10 +60,7 @@ impl System for Skipgram {
     }
 
     fn read(&self, of: &Training, _: Option<HoldOut>, context: &Context<'_>) -> Result<Instances, FitError> {
-        // Words have one character or more.
-        let tokens = TokenSettings { min_chars: 1, ..TokenSettings::default() };
-        let tokens = TokenSettings::new(&tokens, &self.choices)?;
-        read_words(&self.words()?, &tokens, &of.source, context).map(Instances::Words)
+        read_words(&self.words()?, &self.tokens()?, &of.source, context).map(Instances::Words)
     }
 
     fn preset(&self) -> Preset {
@@ -79,17 +82,15 @@ impl System for Skipgram {
         Ok(params)
     }
 
-    fn origin(&self, option: &str, _: &Shape) -> Origin {
-        match &self.head.preset() {
-            Some(name) if ["batch", "optimizer.rate"].contains(&option) => Origin::Preset(name.clone()),
-            _ => Origin::Default,
-        }
+    fn named_preset(&self) -> Option<String> {
+        self.head.preset()
     }
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
         self.head.resolve(session, &mut plan.resolved);
         plan.resolved.set("vectors", self.vectors.display(), Origin::Follows("model"));
-        plan.resolved.set_some("vocabulary", None::<usize>, "all", Origin::Default);
+        plan.resolved.add(&words::TABLE, &self.words().unwrap_or_default(), &self.choices, |_, _| None);
+        plan.resolved.add(&TOKENS, &self.tokens().unwrap_or_default(), &self.choices, |_, _| None);
     }
 
     fn announce(&self, session: &Session<'_>) -> Result<(), FitError> {

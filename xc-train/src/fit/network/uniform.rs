@@ -3,13 +3,12 @@
 use super::choices::NetworkChoices;
 use super::{Session, Shape, System, params_error};
 use crate::classifier::preset::FEW;
-use crate::classifier::{ClassifierParams, EmbeddingInit, EncoderParams, HeadParams, InputKind, Preset, preset};
+use crate::classifier::{ClassifierParams, EmbeddingInit, EncoderParams, InputKind, Preset, preset};
 use crate::fit::FitError;
-use crate::fit::plan::{Origin, Plan};
-use crate::message::{counted, label_of};
+use crate::fit::plan::Plan;
+use crate::message::counted;
 use crate::settings::Choices;
-use crate::settings::uniform::UniformSettings;
-use xc_nn::sampler::SamplerParams;
+use crate::settings::uniform::{self, UniformSettings};
 
 pub(in crate::fit) struct Uniform {
     network: NetworkChoices,
@@ -24,6 +23,17 @@ impl Uniform {
     fn head(&self) -> UniformSettings {
         UniformSettings::new(&self.choices).unwrap_or_default()
     }
+
+    /// What is beneath the intermediate layer, the preset's last one, and the units of this.
+    fn beneath(&self, shape: &Shape) -> (Preset, Option<usize>) {
+        let mut preset = shape.data.map_or_else(preset::uniform, preset::uniform_for);
+        let intermediate = self.head().intermediate(preset.params.encoder.widths_mut().pop());
+        if intermediate.is_none() && !self.network.has_init() {
+            preset.params.learning.init = EmbeddingInit::Random;
+            preset.params.encoder = EncoderParams::bag(preset.params.encoder.widths());
+        }
+        (preset, intermediate)
+    }
 }
 
 impl System for Uniform {
@@ -36,7 +46,7 @@ impl System for Uniform {
     }
 
     fn preset_for(&self, shape: &Shape) -> Preset {
-        shape.data.map_or_else(preset::uniform, preset::uniform_for)
+        self.beneath(shape).0
     }
 
     fn has_intermediate(&self) -> bool {
@@ -44,15 +54,8 @@ impl System for Uniform {
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
-        // The preset's last width is the intermediate layer, which has an option of its own.
-        let mut preset = self.preset_for(shape);
-        let usual = preset.params.encoder.widths_mut().pop();
         let head = UniformSettings::new(&self.choices)?;
-        let intermediate = head.intermediate(usual);
-        if intermediate.is_none() && !self.network.has_init() {
-            preset.params.learning.init = EmbeddingInit::Random;
-            preset.params.encoder = EncoderParams::bag(preset.params.encoder.widths());
-        }
+        let (preset, intermediate) = self.beneath(shape);
         let mut params = self.network.apply(&preset, shape.input, seed)?;
         if shape.input == InputKind::Sparse && params.encoder.widths().is_empty() {
             return Err(FitError::usage("--network.widths: at least one width is expected, none of them 0"));
@@ -64,13 +67,6 @@ impl System for Uniform {
         head.put(self.network.batch_size(&preset), &mut params)?;
         params.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
         Ok(params)
-    }
-
-    fn origin(&self, option: &str, _: &Shape) -> Origin {
-        match option {
-            "network.intermediate" | "batch" | "optimizer.rate" => Origin::Data,
-            _ => Origin::Default,
-        }
     }
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
@@ -88,22 +84,7 @@ impl System for Uniform {
                 training.batch_size,
             ),
         ));
-        let out = &mut plan.resolved;
-        out.set_some("network.intermediate", units, "none", Origin::Data);
-        if let HeadParams::Sparse(head) = &params.head {
-            out.set("head.fan-in", head.fan_in, Origin::Default);
-            out.set("head.precision", head.weights.short_name(), Origin::Default);
-            let (of, sampler) = (params.learning.connections, params.learning.negatives.sampler);
-            out.set("head.moments", of.moments.short_name(), Origin::Default);
-            out.set("head.rewire-fraction", of.rewire_fraction, Origin::Default);
-            let power = match sampler {
-                SamplerParams::Frequency { power, .. } => Some(power),
-                _ => None,
-            };
-            out.set_some("sampler.power", power, "none", Origin::Follows("sampler"));
-            out.set("head.rewire-every", of.rewire_every, Origin::Follows("batch"));
-            out.set("sampler", label_of(&sampler), Origin::Follows("negatives.sampled"));
-        }
+        plan.resolved.add(&uniform::TABLE, &UniformSettings::of(params, units), &self.choices, |_, _| None);
     }
 
     fn announce(&self, session: &Session<'_>) -> Result<(), FitError> {

@@ -1,6 +1,7 @@
 //! What the options of trees mean for the data.
 
 use super::{Tree, kept_parameters};
+use crate::fit::FitError;
 use crate::fit::data::{Dataset, count_empty};
 use crate::fit::plan::{Origin, Plan, Resolved, seen_labels};
 use crate::message::counted;
@@ -26,7 +27,7 @@ pub(super) fn summary(params: &TreeParams, data: &Dataset, needed: u64) -> Strin
 }
 
 /// A training run, resolved.
-pub(super) fn plan(args: &Tree<'_>, params: &TreeParams, data: &Dataset, memory: u64) -> Plan {
+pub(super) fn plan(args: &Tree<'_>, params: &TreeParams, data: &Dataset, memory: u64) -> Result<Plan, FitError> {
     let rows = data.len();
     let figures = json!({
         "instances": rows,
@@ -36,39 +37,25 @@ pub(super) fn plan(args: &Tree<'_>, params: &TreeParams, data: &Dataset, memory:
         "labels_seen": seen_labels(&data.labels),
         "labels_per_instance": data.labels.nnz() as f64 / rows as f64,
     });
-    Plan {
+    Ok(Plan {
         kind: "tree",
         lines: lines(args, params, data),
-        resolved: resolved(args, params),
+        resolved: resolved(args, params)?,
         data: figures.as_object().cloned().unwrap_or_else(Map::new),
         parameters: kept_parameters(params),
         memory,
-    }
+    })
 }
 
-/// The values of all options that a preset has.
-fn resolved(args: &Tree<'_>, params: &TreeParams) -> Resolved {
-    let mut out = Resolved::default();
-    let of_preset = || Origin::Preset(name_of(&args.preset));
-    let (all, usual) = (serialised(params), serialised(&args.preset.params()));
-    for row in tree::TABLE.rows {
-        let value = row.shown(&all);
-        if row.belongs_to.is_some() && value.is_none() {
-            continue;
-        }
-        let origin = match row.follows {
-            Some(other) if value != row.shown(&usual) => Origin::Follows(other),
-            _ => of_preset(),
-        };
-        out.set_some(row.name, value, row.none, origin);
-    }
-    let post = if params.post.is_some() { of_preset() } else { Origin::Follows("linear.loss") };
-    out.set("post-processor", params.post_processor(), post);
-    out.set("normalise", args.normalises(), Origin::Default);
-    out.set("validation-fraction", args.of.choices.validation_fraction().unwrap_or(0.0), Origin::Default);
-    out.set_some("split-seed", args.of.choices.split_seed(), "that of --seed", Origin::Default);
-    out.set("checkpoint", args.of.place.checkpoint().display(), Origin::Follows("model"));
-    out
+fn resolved(args: &Tree<'_>, params: &TreeParams) -> Result<Resolved, FitError> {
+    let (mut out, choices) = (args.of.resolved()?, &args.of.choices);
+    let all = TreeParams { post: Some(params.post_processor()), ..params.clone() };
+    let usual = serialised(&args.preset.params());
+    out.add(&tree::TABLE, &all, choices, |row, value| {
+        (value == row.shown(&usual).as_deref()).then(|| Origin::Preset(name_of(&args.preset)))
+    });
+    out.add(&tree::OWN, &tree::OWN.put(&json!({ "preset": args.preset }), choices)?, choices, |_, _| None);
+    Ok(out)
 }
 
 fn lines(args: &Tree<'_>, params: &TreeParams, data: &Dataset) -> Vec<(&'static str, String)> {

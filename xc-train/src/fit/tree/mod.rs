@@ -61,11 +61,6 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// Whether rows are scaled to length 1.
-    fn normalises(&self) -> bool {
-        self.of.reading().is_ok_and(|reading| reading.normalises())
-    }
-
     /// The preset with the changes that were asked for.
     ///
     /// # Errors
@@ -142,7 +137,7 @@ pub(super) fn train(
     let forecast = Forecast { input, params: &params, threads: context.threads, of_text, standing };
     let needed = forecast.needed();
     let Some(folder) = folder else {
-        return Ok(Outcome::Planned(explain::plan(&args, &params, data, needed)));
+        return Ok(Outcome::Planned(explain::plan(&args, &params, data, needed)?));
     };
     forecast.check(context)?;
     context.note(explain::summary(&params, data, needed));
