@@ -106,7 +106,6 @@ step_tests() { check tests suite; }
 step_format() { check format cargo fmt --all --check; }
 step_lints() { check lints cargo clippy --workspace --all-targets --locked -- -D warnings; }
 step_docs() { check docs documentation; }
-step_architecture() { check architecture cargo test --workspace --locked --quiet --test commands architecture; }
 step_alone() { check alone alone; }
 
 # Every crate makes a package of which cargo has nothing to say: description, licence, readme, files.

@@ -17,6 +17,8 @@ fn members(folder: &Folder) {
 }
 
 const BLEND: &str = "blend tree dense --validation data/train.txt --held-out --output blend";
+/// A fit of less work, where its quality is of no matter.
+const QUICK: &str = "--folds 2 --networks 1";
 
 fn p1(folder: &Folder, model: &str) -> f64 {
     folder.ok(&format!("predict --model {model} --input data/test.txt --output {model}.answers"));
@@ -30,10 +32,11 @@ fn runs_of_several_seeds_hold_out_the_rows_of_one_split_seed() {
     folder.ok(SMALL);
     folder.ok(&format!("train tree --train data/train.txt {HELD_OUT} --seed 1 --split-seed 7 --model tree"));
     folder.ok(&format!("train dense --train data/train.txt {HELD_OUT} {DENSE} --seed 2 --split-seed 7 --model dense"));
-    let report = json(&folder.ok(&format!("{BLEND} --json")));
+    let report = json(&folder.ok(&format!("{BLEND} {QUICK} --json")));
     assert!((587..693).contains(&report["left_out"].as_u64().unwrap()), "{report}");
     folder.ok(&format!("train tree --train data/train.txt {HELD_OUT} --seed 7 --model other"));
-    let report = json(&folder.ok("blend other dense --validation data/train.txt --held-out --output same --json"));
+    let blend = "blend other dense --validation data/train.txt --held-out --output same --json";
+    let report = json(&folder.ok(&format!("{blend} {QUICK}")));
     assert!((587..693).contains(&report["left_out"].as_u64().unwrap()), "{report}");
     let alone = folder.xc("train tree --train data/train.txt --split-seed 7 --model no");
     assert!(alone.code == 2 && alone.stderr.contains("--split-seed"), "{alone:?}");
@@ -121,7 +124,7 @@ fn members_of_every_kind_hold_out_the_same_rows_and_say_which() {
     assert_ne!(arrays("other"), expected);
     // Text goes to each member's own pipeline.
     folder.ok("train tree --train data/train.jsonl --validation-fraction 0.2 --text.ngrams 2 --model pairs");
-    folder.ok("blend tree pairs mach --validation data/train.jsonl --held-out --output blend");
+    folder.ok(&format!("blend tree pairs mach --validation data/train.jsonl --held-out --output blend {QUICK}"));
     let answers = folder.ok("predict --model blend --input data/test.jsonl --top-k 2");
     assert!(answers.lines().count() == 300 && answers.lines().all(|l| l.matches(':').count() == 2), "{answers}");
     let times = json(&folder.ok("bench predict --model blend --input data/test.jsonl --mode online --repeat 1 --json"));
@@ -134,7 +137,7 @@ fn members_that_learned_from_all_rows_take_the_places_of_the_others() {
     members(&folder);
     folder.ok("train tree --train data/train.txt --model tree.all");
     folder.ok(&format!("train dense --train data/train.txt {DENSE} --model dense.all"));
-    folder.ok(&format!("{BLEND} --refit-members tree.all dense.all"));
+    folder.ok(&format!("{BLEND} {QUICK} --refit-members tree.all dense.all"));
     let config = json(&folder.read("blend/config.json"));
     let hash = |model: &str| json(&folder.read(&format!("{model}/config.json")))["xxh3"].clone();
     let parameters = &config["parameters"];
@@ -191,7 +194,7 @@ fn rows_that_a_member_learned_from_are_refused() {
         .xc("blend all tree --validation data/train.txt --held-out --output b")
         .refused(2, "data/train.txt: every instance is a training instance of a member; others are expected");
     // Other rows need no option.
-    folder.ok("blend tree dense --validation data/test.txt --output b");
+    folder.ok(&format!("blend tree dense --validation data/test.txt --output b {QUICK}"));
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn every_kind_of_model_is_calibrated_and_changes_drop_what_no_longer_fits() {
     ] {
         folder.ok(&format!("train {kind} --train data/train.txt {HELD_OUT} {more} --model {kind}"));
     }
-    folder.ok("blend tree dense --validation data/train.txt --held-out --output blend");
+    folder.ok("blend tree dense --validation data/train.txt --held-out --output blend --folds 2 --networks 1");
     for kind in ["tree", "mach", "dense", "lns", "uniform", "blend"] {
         let raw = labels(&answers(&folder, kind, ""));
         let report = json(&folder.ok(&format!("{CALIBRATE} --model {kind} --json")));
@@ -210,7 +210,7 @@ fn a_blend_of_models_of_text_is_calibrated_from_text() {
     folder.ok(&format!("train tree {train} --model tree"));
     folder.ok(&format!("train dense {train} --model dense --network.widths 16 --epochs 5"));
     let validation = "--validation train.jsonl --held-out";
-    folder.ok(&format!("blend tree dense {validation} --output blend"));
+    folder.ok(&format!("blend tree dense {validation} --output blend --folds 2 --networks 1"));
     let report = json(&folder.ok(&format!("calibrate --model blend {validation} --output calibrated --json")));
     assert!(report["instances"].as_u64() > Some(30), "{report}");
     folder.ok("predict --model calibrated --input train.jsonl --threshold micro --output decided");

@@ -97,7 +97,7 @@ fn every_kind_of_model_gets_label_names_and_answers_as_before() {
     ] {
         folder.ok(&format!("train {kind} --train data/train.txt {held_out} {more} --model {kind}"));
     }
-    folder.ok("blend tree dense --validation data/train.txt --held-out --output blend");
+    folder.ok("blend tree dense --validation data/train.txt --held-out --output blend --folds 2 --networks 1");
     for kind in ["tree", "mach", "dense", "lns", "uniform", "blend"] {
         folder.ok(&format!("{CHANGE} {kind} {kind}.named --label-names names.txt"));
         let ask = |model: &str| folder.ok(&format!("predict --model {model} --input data/test.txt"));

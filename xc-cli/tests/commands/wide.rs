@@ -339,7 +339,7 @@ fn members_of_blends_calibrated_models_searches_and_evaluations_may_have_a_term(
         let calibrated = folder.ok(&format!("predict --model {kind}.calibrated --input data/test.txt --raw-scores"));
         assert_eq!(calibrated, folder.ok(&format!("predict --model {kind} --input data/test.txt")), "{kind}");
     }
-    folder.ok("blend lns uniform --validation data/train.txt --held-out --output both");
+    folder.ok("blend lns uniform --validation data/train.txt --held-out --output both --folds 2 --networks 1");
     let answers = parsed(&folder.ok("predict --model both --input data/test.txt"));
     assert!(answers.len() == 200 && answers.iter().all(|row| row.len() == 5));
     let search =
