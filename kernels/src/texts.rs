@@ -20,6 +20,7 @@ pub const TEXTS: &[Text] = texts! {
     "best"
     "lsh"
     "mach"
+    "nn"
     "product"
     "select"
     "tree_bf16"

@@ -200,6 +200,12 @@ impl Batch {
         SparseRow::from_checked(&self.features[range.clone()], &self.values[range])
     }
 
+    /// Sparse rows: where each begins and ends, features, values.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn sparse(&self) -> (&[u32], &[u32], &[f32]) {
+        (&self.indptr, &self.features, &self.values)
+    }
+
     /// The vectors of all instances, if the rows are dense.
     pub fn dense(&self) -> Option<DenseRows<'_>> {
         self.is_dense.then(|| DenseRows::new(&self.dense, self.width))

@@ -37,6 +37,8 @@
 
 mod activations;
 mod batch;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod encoder;
 #[cfg(feature = "train")]
 mod hard_labels;

@@ -49,6 +49,12 @@ impl Bag {
         self.table.values_mut()
     }
 
+    /// What answers depend on: embeddings, biases, and whether sums below 0 become 0.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn answering(&self) -> (&[f32], &[f32], bool) {
+        (self.table.values(), self.bias.values(), self.finish.activation == Activation::Relu)
+    }
+
     /// Number of features.
     pub fn n_features(&self) -> usize {
         self.table.rows()

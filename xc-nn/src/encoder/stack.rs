@@ -82,6 +82,12 @@ impl<E: Encoder<Output = Activations>> Stack<E> {
         self.share_below > 0.0 && self.below.learns()
     }
 
+    /// The layers, and whether sums below 0 become 0.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn answering(&self) -> impl Iterator<Item = (&Linear, bool)> {
+        self.layers.iter().map(|layer| (&layer.linear, layer.finish.activation == Activation::Relu))
+    }
+
     /// What is below the layers.
     pub fn below(&self) -> &E {
         &self.below

@@ -49,6 +49,12 @@ impl Dense {
         self.linear.products
     }
 
+    /// The layer.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn answering(&self) -> &Linear {
+        &self.linear
+    }
+
     /// Weights, one row an output.
     pub fn weights(&self) -> &Parameter {
         &self.linear.weights
