@@ -80,7 +80,7 @@ fn numbers(op: &str, int: Int) -> Option<Compute> {
         "max" => two(move |a, b| int.cut(a).max(int.cut(b))),
         "neg" if int.signed => one(move |a| int.cut(a.wrapping_neg())),
         "abs" if int.signed => one(move |a| int.cut(int.sign_extended(a).unsigned_abs())),
-        "sad" => three(move |a, b, c| int.cut((int.value(a) - int.value(b)).unsigned_abs() as u64 + int.cut(c))),
+        "sad" => three(move |a, b, c| int.cut(((int.value(a) - int.value(b)).unsigned_abs() as u64).wrapping_add(c))),
         "shr" => shift_right(int),
         "bfind" if n > 16 => one(move |a| leading(int, a).map_or(0xffff_ffff, u64::from)),
         "bfind.shiftamt" if n > 16 => one(move |a| leading(int, a).map_or(0xffff_ffff, |at| u64::from(n - 1 - at))),

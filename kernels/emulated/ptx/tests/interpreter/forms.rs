@@ -82,11 +82,11 @@ fn integers() {
     form("dp2a.hi.s32.u32 %r9, %r0, %r1, %r2", |[a, b, c, _]| {
         let half = |i: u32| i64::from((a >> (16 * i)) as i16);
         let byte = |i: u32| i64::from((b >> (8 * i)) as u8);
-        (half(0) * byte(2) + half(1) * byte(3) + c as i64) as u64 & LOW
+        (half(0) * byte(2) + half(1) * byte(3) + (c & LOW) as i64) as u64 & LOW
     });
     form("dp4a.u32.s32 %r9, %r0, %r1, %r2", |[a, b, c, _]| {
         let sum: i64 = (0..4).map(|i| i64::from((a >> (8 * i)) as u8) * i64::from((b >> (8 * i)) as i8)).sum();
-        (sum + c as i64) as u64 & LOW
+        (sum + (c & LOW) as i64) as u64 & LOW
     });
 }
 
