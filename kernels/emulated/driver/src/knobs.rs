@@ -35,7 +35,9 @@ pub extern "C" fn xc_emulated_reset() {
     driver().reset();
 }
 
-/// What launches did since the last clear: a line of JSON each. See [`give`] for buffer and answer.
+/// What launches did since the last clear: a line of JSON each.
+///
+/// Writes the text with a 0 behind it, cut to fit. Answers the bytes that all of it needs, the 0 included; 0 for nothing.
 ///
 /// # Safety
 ///
