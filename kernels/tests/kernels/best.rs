@@ -21,7 +21,7 @@ fn expected(a: &[f32], b: &[f32], start: &[f32], width: usize, k: usize) -> Vec<
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn the_best_are_those_of_a_sort(
         m in prop_oneof![Just(0usize), Just(1), 2..9usize, Just(33), Just(97)],

@@ -58,7 +58,7 @@ fn both(device: &Device, (m, n, k): (usize, usize, usize), spare: usize, with_st
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn entries_are_one_chain_each(
         m in prop_oneof![Just(0usize), Just(1), Just(8), 2..12usize, Just(33), Just(97), Just(130)],
@@ -156,4 +156,25 @@ fn rows_that_are_not_there_are_refused() {
     let device = Device::open(0).unwrap();
     let values = device.zeros::<f32>(12).unwrap();
     let _ = Rows::new(&values, 4, 3, 4);
+}
+
+/// Warp instructions of all launches that were counted.
+fn counted(emulated: &Emulated) -> u64 {
+    let counts = emulated.counts();
+    let of =
+        |line: &str| line.split("\"warp_instructions\": ").nth(1)?.split([',', '}']).next()?.trim().parse::<u64>().ok();
+    counts.lines().filter_map(of).sum()
+}
+
+#[test]
+fn a_product_is_mostly_its_multiply_adds() {
+    let emulated = Emulated::hold();
+    let device = Device::open(0).unwrap();
+    // Warp instructions for each multiply-add of a warp, and of a streamed row of 128 bytes for 32 lanes.
+    for ((m, n, k), most) in [((128, 128, 512), 1.28), ((32, 256, 512), 1.32), ((1, 64, 512), 9.0)] {
+        emulated.clear_counts();
+        both(&device, (m, n, k), 0, true);
+        let each = counted(&emulated) as f64 / (m * n * k / 32) as f64;
+        assert!(!emulated.is_emulated() || (1.0..most).contains(&each), "{m} x {n} x {k}: {each:.3} instructions");
+    }
 }

@@ -33,7 +33,7 @@ fn shaped(values: Vec<f32>, width: usize, shape: usize) -> Vec<f32> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
     fn answers_are_those_of_the_cpu(
         width in prop_oneof![Just(1usize), Just(4), Just(33), 2..20usize],
@@ -141,7 +141,7 @@ fn with_cells(values: Vec<f32>, width: usize, metric: Metric, cells: usize) -> I
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
     fn searches_of_cells_are_those_of_the_cpu(
         width in prop_oneof![Just(1usize), Just(16), Just(33), 2..20usize],
