@@ -93,7 +93,7 @@ calls! {
             STATIC_SHARED => kernel.static_shared as c_int,
             PTX_VERSION => 80,
             BINARY_VERSION => (10 * major + minor) as c_int,
-            MAX_DYNAMIC_SHARED => function.most_shared.unwrap_or(SHARED - kernel.static_shared as u32) as c_int,
+            MAX_DYNAMIC_SHARED => function.most_shared.unwrap_or(SHARED.saturating_sub(kernel.static_shared as u32)) as c_int,
             // Registers and local memory are decided by a compiler that is not here.
             _ => 0,
         })

@@ -305,7 +305,8 @@ fn declared(text: &str) -> Result<(&str, usize, Option<usize>), String> {
             // What comes after `.ptr` is about the memory that a pointer points to.
             ".ptr" => is_pointer = true,
             ".align" => {
-                let n = words.next().and_then(|w| w.parse::<usize>().ok()).filter(|n| n.is_power_of_two());
+                let n =
+                    words.next().and_then(|w| w.parse::<usize>().ok()).filter(|n| n.is_power_of_two() && *n <= 1 << 20);
                 let n = n.ok_or("no alignment")?;
                 align = if is_pointer { align } else { Some(n) };
             }
@@ -319,6 +320,10 @@ fn declared(text: &str) -> Result<(&str, usize, Option<usize>), String> {
         Some((name, n)) => (name, Some(n.trim_end_matches(']').parse::<usize>().map_err(|_| "no length")?)),
         None => (name, Some(1)),
     };
+    // More than any card has; sums of sizes stay small.
+    if n.is_some_and(|n| n > 1 << 30) {
+        return Err("too large".into());
+    }
     Ok((name, align.unwrap_or(each), n.map(|n| n * each)))
 }
 

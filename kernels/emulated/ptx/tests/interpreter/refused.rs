@@ -1,6 +1,6 @@
 //! Texts that are refused, with the line and the form.
 
-use crate::text;
+use crate::{Random, text};
 use xc_emulated_ptx::{Module, Options, Refusal};
 
 #[track_caller]
@@ -145,4 +145,40 @@ fn comments_scopes_and_lines_may_stand_anywhere() {
     let operands: Vec<u64> = (0..128).collect();
     let out = crate::run(&text("sm_80", "8.0", 1, body), &operands, 1).unwrap();
     assert_eq!(out[..3], [3, 1 << 32 | 4, 2 << 32 | 5]);
+}
+
+#[test]
+fn a_damaged_text_is_refused_or_read() {
+    let whole = text(
+        "sm_80",
+        "8.0",
+        1,
+        "{ .reg .b32 %t; setp.lt.and.s32 %p0|%p1, %r0, %r1, !%p2; @!%p0 bra OUT; mov.b64 {%r4, %r5}, %x0; }
+        ld.global.nc.v2.u32 {%r4, %r5}, [%x10+-8]; atom.global.cas.b32 %r6, [%x14], %r4, 0x7; shfl.sync.up.b32 %r7|%p3, %r4, 1, 0, -1;
+        cp.async.ca.shared.global [%r4], [%x10], 4, 3; match.all.sync.b64 %r4|%p1, %x0, -1; bar.red.popc.u32 %r4, 0, !%p1;
+        mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f4, %f5, %f6, %f7};
+        WHERE: .branchtargets OUT, OUT; brx.idx %r4, WHERE; OUT: lop3.b32 %r4, %r0, %r1, %r2, 0xCA;",
+    );
+    Module::parse(&whole, Options::default()).unwrap();
+    let mut random = Random(5);
+    let mut n_refused = 0;
+    for _ in 0..4_000 {
+        let mut bytes = whole.clone().into_bytes();
+        for _ in 0..1 + random.next() % 3 {
+            let at = random.next() as usize % bytes.len();
+            let n = (random.next() % 12) as usize;
+            match random.next() % 4 {
+                0 => bytes[at] = b"%[]{}.,;:!@+-0x_ \n/*<>|"[random.next() as usize % 23],
+                1 => drop(bytes.drain(at..(at + n).min(bytes.len()))),
+                2 => bytes.truncate(bytes.len().saturating_sub(n).max(1)),
+                _ => {
+                    let piece = bytes[at..(at + n).min(bytes.len())].to_vec();
+                    let to = random.next() as usize % bytes.len();
+                    bytes.splice(to..to, piece);
+                }
+            }
+        }
+        n_refused += usize::from(Module::parse(&String::from_utf8(bytes).unwrap(), Options::default()).is_err());
+    }
+    assert!((1_000..4_000).contains(&n_refused), "{n_refused}");
 }
