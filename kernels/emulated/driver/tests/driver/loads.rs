@@ -22,6 +22,7 @@ fn texts_are_refused_with_a_cards_codes() {
         ("a register that is not declared", good.replace("%r0, %tid.x", "%r77, %tid.x"), 218),
         ("two kernels of one name", format!("{good}{second}"), 218),
         ("a character that is not ASCII", good.replace("ret;", "// \u{fc}\nret;"), 218),
+        ("the same among instructions", good.replace("ret;", "\u{fc}\u{20ac} ret;"), 218),
         ("line ends of Windows", good.replace('\n', "\r\n"), 0),
         ("a pragma that is newer", good.replace("ret;", ".pragma \"used_bytes_mask 1\";\nret;"), 218),
         (

@@ -18,6 +18,9 @@ pub(crate) const SHARED_WINDOW: u64 = 1 << 40;
 /// Most bytes of shared memory of a block.
 const SHARED_MOST: usize = 227 * 1024;
 
+/// So many blocks may run in any order.
+const FEW_BLOCKS: u64 = 1 << 16;
+
 /// How a kernel is launched.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch {
@@ -99,8 +102,11 @@ fn run(memory: &mut Memory, kernel: &Kernel, launch: &Launch, params: &[u8]) -> 
     }
     let mut random = Random(launch.seed);
     let [gx, gy, gz] = launch.grid.map(u64::from);
-    let mut blocks: Vec<u64> = (0..gx * gy * gz).collect();
-    random.shuffle(&mut blocks);
+    // All orders of a few blocks; many begin anywhere.
+    let n_blocks = gx * gy * gz;
+    let first = random.below(n_blocks as usize) as u64;
+    let mut few: Vec<u64> = (0..if n_blocks <= FEW_BLOCKS { n_blocks } else { 0 }).collect();
+    random.shuffle(&mut few);
     let turn = launch.turn;
     let (shared, sectors) = (Area::new(shared), Vec::new());
     let mut machine =
@@ -108,7 +114,8 @@ fn run(memory: &mut Memory, kernel: &Kernel, launch: &Launch, params: &[u8]) -> 
     let n_warps = (n_threads as u32).div_ceil(32);
     let mut warps: Vec<Warp> =
         (0..n_warps).map(|w| Warp::new(kernel, w, launch, n_threads as u32, dynamic as u64)).collect();
-    for number in blocks {
+    for i in 0..n_blocks {
+        let number = few.get(i as usize).copied().unwrap_or((first + i) % n_blocks);
         let place = [number % gx, number / gx % gy, number / gx / gy].map(|n| n as u32);
         machine.memory.order.begin_block();
         machine.shared.begin(machine.memory.order.first_of_block());

@@ -108,7 +108,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Instructions that came with a compute capability (times ten) and `.version`.
+/// The first `.version` that knows a compute capability (times ten).
 fn oldest_version(target: u32) -> Option<(u32, u32)> {
     Some(match target {
         80 => (7, 0),
@@ -128,35 +128,33 @@ impl Module {
     ///
     /// What a driver refuses, and each form of an instruction that is not done here to the bit.
     pub fn parse(text: &str, options: Options) -> Result<Self, Refusal> {
-        let (pieces, left) = text::pieces(text);
+        let (pieces, left) = text::pieces(&text.replace(|c: char| !c.is_ascii(), "?"));
         let refuse = |number: u32, statement: &str, what: &str| {
             Err(Refusal::Line { number, statement: statement.into(), what: what.into() })
         };
-        let mut header = pieces.iter().map(|piece| match &piece.what {
-            What::Statement(s) => s.as_str(),
-            _ => "",
-        });
-        let Some(stated) = header.next().and_then(|s| s.strip_prefix(".version")).map(str::trim) else {
-            return Err(Refusal::NotPtx);
+        let header = |at: usize, name: &str| match pieces.get(at) {
+            Some(Piece { line, what: What::Statement(s) }) => s.strip_prefix(name).map(|rest| (*line, rest.trim())),
+            _ => None,
         };
+        let Some((line, stated)) = header(0, ".version") else { return Err(Refusal::NotPtx) };
         if let Some((line, number)) = text.lines().zip(1..).find(|(line, _)| !line.is_ascii()) {
             return refuse(number, line, "a character that is not ASCII");
         }
         let number = |s: &str| s.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-        let Some(version) = number(stated) else { return refuse(pieces[0].line, stated, "no version") };
+        let Some(version) = number(stated) else { return refuse(line, stated, "no version") };
         if version > options.newest {
             return Err(Refusal::Version { found: stated.into(), newest: options.newest });
         }
-        let named = header.next().and_then(|s| s.strip_prefix(".target")).unwrap_or_default();
+        let Some((line, named)) = header(1, ".target") else { return refuse(line, stated, "no target after it") };
         let name = named.split(',').next().unwrap_or_default().trim();
         let target = name.strip_prefix("sm_").map(|n| n.trim_end_matches('a')).and_then(|n| n.parse::<u32>().ok());
         let Some((target, oldest)) = target.and_then(|t| Some((t, oldest_version(t)?))) else {
-            return refuse(2, named, "an unknown target");
+            return refuse(line, named, "an unknown target");
         };
         let own = 10 * options.capability.0 + options.capability.1;
         // A name that ends with `a` runs on that capability alone.
         if target > own || version < oldest || (name.ends_with('a') && target != own) {
-            return refuse(2, named, "a target that this version or this device does not have");
+            return refuse(line, named, "a target that this version or this device does not have");
         }
         let allowed = Allowed { target, approximate: options.approximate };
         if let Some((number, statement)) = left {

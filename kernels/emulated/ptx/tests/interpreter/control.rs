@@ -136,3 +136,23 @@ fn parameters_and_dynamic_shared_memory() {
     }
     assert!(launch(&mut memory, kernel, &how, &params[1..]).is_err());
 }
+
+#[test]
+fn every_block_runs_once_however_many_there_are() {
+    let text = ".version 7.0\n.target sm_80\n.address_size 64
+        .visible .entry k(.param .u64 k_a) { .reg .b32 %r<9>; .reg .b64 %x<3>;
+        ld.param.u64 %x0, [k_a]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ctaid.y; mov.u32 %r2, %nctaid.x;
+        mad.lo.u32 %r3, %r1, %r2, %r0; mul.wide.u32 %x1, %r3, 4; add.u64 %x0, %x0, %x1; red.global.add.u32 [%x0], 1; ret; }";
+    let module = Module::parse(text, Options::default()).unwrap();
+    for grid in [[1, 1, 1], [7, 3, 1], [70_000, 1, 1]] {
+        let n = grid[0] as usize * grid[1] as usize;
+        let mut memory = Memory::default();
+        let at = memory.alloc(4 * n);
+        memory.fill(at, &[0], 4 * n).unwrap();
+        memory.order.begin_after_all();
+        let how = Launch { grid, block: [1; 3], shared: 0, seed: 5, turn: 0 };
+        launch(&mut memory, &module.kernels[0], &how, &at.to_le_bytes()).unwrap();
+        memory.order.begin_after_all();
+        assert!(memory.read(at, 4 * n).unwrap().chunks(4).all(|c| c == [1, 0, 0, 0]), "{grid:?}");
+    }
+}
