@@ -66,7 +66,7 @@ impl Area {
     #[inline(always)]
     pub(crate) fn note(&mut self, at: usize, len: usize, kind: Use, order: &mut Order, now: &Now) -> Result<(), Fault> {
         for cell in self.pages[at / PAGE].cells(at % PAGE, len) {
-            cell.note(kind, self.since, order, now).map_err(|(kind, text)| Fault::new(kind, text))?;
+            cell.note(kind, self.since, order, now)?;
         }
         Ok(())
     }
@@ -84,7 +84,7 @@ impl Area {
             } else if is_whole && kind == Use::Write {
                 // One check a cell, then the page is one again.
                 for cell in &mut page.cells {
-                    cell.note(kind, 0, order, &now).map_err(|(kind, text)| Fault::new(kind, text))?;
+                    cell.note(kind, 0, order, &now)?;
                 }
                 page.whole = page.cells[0];
                 page.cells = Box::default();
@@ -94,7 +94,7 @@ impl Area {
                 page.cells(from % PAGE, n)
             };
             for cell in cells {
-                cell.note(kind, 0, order, &now).map_err(|(kind, text)| Fault::new(kind, text))?;
+                cell.note(kind, 0, order, &now)?;
             }
             from += n;
         }

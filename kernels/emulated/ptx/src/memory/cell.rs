@@ -1,7 +1,7 @@
 //! What is known of a few bytes.
 
 use super::order::{Now, Order};
-use crate::fault::Kind;
+use crate::fault::{Fault, Kind};
 
 /// What an access is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,30 @@ impl Set {
     }
 }
 
+impl Set {
+    /// A fault of an access that these do not come before.
+    #[cold]
+    fn race(&self, kind: Use, what: &str, order: &Order) -> Fault {
+        let access = match kind {
+            Use::Read | Use::CopyOut => "a read",
+            Use::Write => "a write",
+            Use::Atomic => "an atomic",
+        };
+        let by = if self.moment < order.of_operation {
+            "an operation of another stream".into()
+        } else if self.blocks || self.moment < order.of_block {
+            "another block".into()
+        } else if self.warps {
+            "several warps".into()
+        } else {
+            let warp = order.epoch_of(self.moment).warp;
+            let lanes: Vec<u32> = (0..32).filter(|l| self.lanes >> l & 1 == 1).collect();
+            format!("warp {warp}, lanes {lanes:?}")
+        };
+        Fault::new(Kind::Race, format!("a race: {access} without order after {what} by {by}"))
+    }
+}
+
 /// What is known of the bytes of a place.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cell {
@@ -122,33 +146,23 @@ impl Cell {
 
     /// Checks an access and notes it. What was before `since` is forgotten.
     #[inline(always)]
-    pub(super) fn note(
-        &mut self,
-        kind: Use,
-        since: u32,
-        order: &mut Order,
-        now: &Now,
-    ) -> Result<(), (Kind, &'static str)> {
+    pub(super) fn note(&mut self, kind: Use, since: u32, order: &mut Order, now: &Now) -> Result<(), Fault> {
         let floor = order.fence.max(since);
         if matches!(kind, Use::Read | Use::Atomic) && !self.is_written(since) {
-            return Err((Kind::Unwritten, "nobody has written what is read"));
+            return Err(Fault::new(Kind::Unwritten, "nobody has written what is read"));
         }
         if !self.write.is_before(floor, order, now) {
-            return Err(match kind {
-                Use::Read | Use::CopyOut => (Kind::Race, "a race: read without order after a write"),
-                Use::Write => (Kind::Race, "a race: two writes without order"),
-                Use::Atomic => (Kind::Race, "a race: an atomic without order after a write"),
-            });
+            return Err(self.write.race(kind, "a write", order));
         }
         if kind != Use::Atomic && !self.atomic.is_before(floor, order, now) {
-            return Err((Kind::Race, "a race: an access without order after an atomic"));
+            return Err(self.atomic.race(kind, "an atomic", order));
         }
         if matches!(kind, Use::Read | Use::CopyOut) {
             self.read.add(floor, order, now);
             return Ok(());
         }
         if !self.read.is_before(floor, order, now) {
-            return Err((Kind::Race, "a race: written without order after a read"));
+            return Err(self.read.race(kind, "a read", order));
         }
         if kind == Use::Atomic {
             self.atomic.add(floor, order, now);

@@ -259,6 +259,28 @@ fn a_fault_names_kernel_block_thread_and_line() {
 }
 
 #[test]
+fn a_race_names_the_other_side() {
+    let text = |body: &str| run_blocks(body, 2, 1, 0).unwrap_err().to_string();
+    let lone = "setp.eq.u32 %p0, %r0, 3; @%p0 st.shared.u32 [%r2], 1;";
+    assert!(
+        text(&format!(
+            "{lone} bar.warp.sync -1; setp.eq.u32 %p1, %r0, 5; @%p1 bra OUT; @!%p0 st.shared.u32 [%r2], 1; OUT:"
+        ))
+        .contains("a race: a write without order after a write by")
+    );
+    let read =
+        format!("{lone} bar.sync 0; ld.shared.u32 %r5, [%r2]; setp.eq.u32 %p1, %r0, 9; @%p1 st.shared.u32 [%r2], 1;");
+    let fault = text(&read);
+    assert!(fault.contains("thread 9") && fault.contains("a write without order after a read by"), "{fault}");
+    assert!(
+        text("red.global.add.u32 [%x0], 1; ld.global.u32 %r5, [%x0];")
+            .contains("a read without order after an atomic by")
+    );
+    let blocks = text("setp.eq.u32 %p0, %r0, 0; @%p0 st.global.u32 [%x0], 1;");
+    assert!(blocks.contains("a write without order after a write by another block"), "{blocks}");
+}
+
+#[test]
 fn lanes_that_wait_for_another_in_a_loop_get_what_they_wait_for() {
     // Lane 1 waits for a word that lane 0 writes at a higher line.
     let body = "and.b32 %r7, %r0, 31; setp.gt.u32 %p0, %r7, 1; @%p0 bra OUT; cvt.u64.u32 %x3, %r1; shl.b64 %x3, %x3, 8;
