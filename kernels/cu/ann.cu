@@ -23,9 +23,9 @@ struct XcOpen {
         const float of = bound.base + length * (bound.by_length + length * bound.by_square);
         return length > bound.longest ? __uint_as_float(0x7f800000) : of;
     }
-    __device__ __forceinline__ void offer(u32 i, u32 row, float product, const XcBound& bound, float bar) const
+    __device__ __forceinline__ void offer(
+        u32 i, u32 row, float product, float side, float length, const XcBound& bound, float bar) const
     {
-        const float side = sides[row], length = lengths[row];
         const float score = form == XC_DISTANCE ? 2.f * product - side : form == XC_SHARE ? product * side : product;
         const float off = error(bound, length), high = score + off;
         // A score that is no number says nothing.
@@ -36,10 +36,19 @@ struct XcOpen {
     }
     __device__ __forceinline__ void one(const XcProduct& p, u32 i, u32 j, float sum) const
     {
-        offer(i, best.label0 + j, sum, bounds[i], xc_key_score(best.bars[i]));
+        const u32 row = best.label0 + j;
+        offer(i, row, sum, sides[row], lengths[row], bounds[i], xc_key_score(best.bars[i]));
     }
     __device__ __forceinline__ void take(const XcProduct& p, const XcEntries& sum, u32 i0, u32 j0) const
     {
+        const u32 row0 = best.label0 + j0;
+        float side[8], length[8];
+#pragma unroll
+        for (u32 j = 0; j < 8; ++j)
+            if (j0 + 8 * j < p.n) {
+                side[j] = sides[row0 + 8 * j];
+                length[j] = lengths[row0 + 8 * j];
+            }
 #pragma unroll
         for (u32 i = 0; i < 8; ++i) {
             if (i0 + 4 * i >= p.m) break;
@@ -48,7 +57,8 @@ struct XcOpen {
             const float bar = xc_key_score(best.bars[i0 + 4 * i]);
 #pragma unroll
             for (u32 j = 0; j < 8; ++j)
-                if (j0 + 8 * j < p.n) offer(i0 + 4 * i, best.label0 + j0 + 8 * j, sum.at[i][j], bound, bar);
+                if (j0 + 8 * j < p.n)
+                    offer(i0 + 4 * i, row0 + 8 * j, sum.at[i][j], side[j], length[j], bound, bar);
         }
     }
 };
