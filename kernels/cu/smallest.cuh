@@ -10,6 +10,12 @@
 #define XC_OF_LANES 24
 #define XC_OF_THREADS 192
 
+// What a block shares while it looks for its smallest keys.
+struct XcSmallest {
+    u64 bound;
+    u32 n_left;
+};
+
 // How many of the n keys are below `key`.
 XC_INLINE u32 xc_below(const u64* keys, u32 n, u64 key)
 {
@@ -41,24 +47,22 @@ XC_INLINE void xc_bound(const u64* keys, u32 n, u32 wanted, u64* spare, u64* bou
 
 // Moves the `wanted` smallest of n distinct keys to the front of `keys`, ascending. `keys` has room for the power of two
 // from n on, `spare` for XC_SPARE. The caller has a barrier before; there is one at the end.
-XC_INLINE void xc_keep_smallest(u64* keys, u32 n, u32 wanted, u64* spare)
+XC_INLINE void xc_keep_smallest(u64* keys, u32 n, u32 wanted, u64* spare, XcSmallest& shared)
 {
-    __shared__ u64 bound;
-    __shared__ u32 n_left;
     u64* from = keys;
     if (n > XC_COUNTED && n > wanted && wanted <= XC_OF_THREADS) {
-        if (threadIdx.x == 0) n_left = 0;
-        xc_bound(keys, n, wanted, spare, &bound);
-        const u64 most = bound;
+        if (threadIdx.x == 0) shared.n_left = 0;
+        xc_bound(keys, n, wanted, spare, &shared.bound);
+        const u64 most = shared.bound;
         for (u32 i = threadIdx.x; i < n; i += blockDim.x)
             if (keys[i] <= most) {
-                const u32 at = atomicAdd(&n_left, 1u);
+                const u32 at = atomicAdd(&shared.n_left, 1u);
                 if (at < XC_SPARE) spare[at] = keys[i];
             }
         __syncthreads();
-        if (n_left <= XC_SPARE) {
+        if (shared.n_left <= XC_SPARE) {
             from = spare;
-            n = n_left;
+            n = shared.n_left;
         }
     }
     if (n <= XC_COUNTED) {

@@ -252,9 +252,10 @@ XC_INLINE void xc_tree_search(const XcTree& tree, const XcTreeSearch& search, co
 {
     XC_DYNAMIC_SHARED(XcTreeShared, shared);
     __shared__ u32 n_keys, n_kept, n_parents, next_pair;
+    __shared__ XcSmallest smallest;
     u64* const keys = shared->keys;
     XcParent* const parents = (XcParent*)(keys + search.keys_room);
-    XcFeature* const query = (XcFeature*)(parents + search.beam);
+    XcFeature* const query = (XcFeature*)(parents + (search.beam > 0 ? search.beam : 1));
     const u32 lane = threadIdx.x & 31;
     const u64 begin = queries.row_ptr[blockIdx.x];
     const u32 nnz = (u32)(queries.row_ptr[blockIdx.x + 1] - begin);
@@ -319,7 +320,7 @@ XC_INLINE void xc_tree_search(const XcTree& tree, const XcTreeSearch& search, co
             __syncthreads();
             if (!keeps_all) {
                 const u32 n = n_kept + n_keys;
-                if (n_keys != 0) xc_keep_smallest(keys, n, wanted, (u64*)shared->rows);
+                if (n_keys != 0) xc_keep_smallest(keys, n, wanted, (u64*)shared->rows, smallest);
                 __syncthreads();
                 if (threadIdx.x == 0) {
                     n_kept = n < wanted ? n : wanted;
@@ -344,9 +345,9 @@ XC_INLINE void xc_tree_search(const XcTree& tree, const XcTreeSearch& search, co
     }
 }
 
-// The usual queries, whose features stand in shared memory, and post-processors other than the sigmoid: xc_tree_beam.
-// Others: xc_tree_long. Dynamic shared memory: XC_WARPS * 32 * sizeof(XcRow) + keys_room * 8 + beam * sizeof(XcParent) bytes
-// and, for xc_tree_beam, longest * sizeof(XcFeature). 64 registers let a processor have four blocks.
+// xc_tree_beam: queries whose features stand in shared memory, and post-processors other than the sigmoid. xc_tree_long: the
+// others. Dynamic shared memory: XC_WARPS * 32 * sizeof(XcRow) + keys_room * 8 + max(beam, 1) * sizeof(XcParent) bytes and,
+// for xc_tree_beam, longest * sizeof(XcFeature). With 64 registers a processor holds four blocks.
 #define XC_TREE(stored, W)                                                                                                \
     XC_KERNEL __launch_bounds__(256) xc_tree_beam_##stored(XcTree tree, XcTreeSearch search, XcTreeQueries queries)       \
     {                                                                                                                     \

@@ -123,6 +123,9 @@ impl<T: DeviceRepr + ValidAsZeroBits + Default + Copy> Staged<T> {
     /// # Panics
     /// If there is less room.
     pub fn send(&mut self, n: usize, stream: &CudaStream) -> Result<(), Error> {
+        if n == 0 {
+            return Ok(());
+        }
         let (host, on_card) = self.both();
         // SAFETY: the slice is used on this stream alone, and its event is recorded when `_copied` goes.
         let (host, _copied) = unsafe { host.stream_synced_slice(stream) };
@@ -136,6 +139,9 @@ impl<T: DeviceRepr + ValidAsZeroBits + Default + Copy> Staged<T> {
     /// # Panics
     /// If there is less room.
     pub fn fetch(&mut self, n: usize, stream: &CudaStream) -> Result<(), Error> {
+        if n == 0 {
+            return Ok(());
+        }
         let (host, on_card) = self.both();
         // SAFETY: as in `send`.
         let (host, _copied) = unsafe { host.stream_synced_mut_slice(stream) };

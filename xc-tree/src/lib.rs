@@ -52,20 +52,23 @@
 //! | a query | its best labels | [`TreeModel::predict`] |
 //! | one query at a time, without allocating | their best labels | [`TreeModel::predict_one`] |
 //! | many queries at once | their best labels | [`TreeModel::predict_batch`] |
+//! | the same on a CUDA device (feature `cuda`) | their best labels | `TreeModel::on`, `DeviceTrees::predict_batch` |
 //! | a text | its best labels | [`text::TextModel`] |
 //! | a query and some labels | their scores | [`TreeModel::restrict`], [`TreeModel::predict_restricted`] |
 //!
 //! # Features
 //! `train`: training. `import`: models of PECOS and omikuji. `text`: a model with its text pipeline
 //! in one folder. All are on by default; a program that only predicts can turn them off and not compile
-//! them.
+//! them. `cuda` is off: batches on a CUDA device.
 //!
 //! # When not to use it
 //! Below about 100 labels a tree has one level: one ranker per label, and no search. For dense feature
 //! vectors use the networks of `xc-train`.
 
-#![deny(unsafe_code, missing_debug_implementations)] // the one exception is `trusted`
+#![deny(unsafe_code, missing_debug_implementations)] // the exceptions are `trusted` and launches of kernels
 
+#[cfg(feature = "cuda")]
+mod cuda;
 #[cfg(feature = "import")]
 pub mod import;
 mod model;
@@ -75,6 +78,8 @@ pub mod text;
 #[cfg(feature = "train")]
 mod train;
 
+#[cfg(feature = "cuda")]
+pub use cuda::DeviceTrees;
 pub use model::trusted;
 pub use model::{
     BuildError, KIND, ModelInfo, OpenTreeError, PostProcessor, Topology, TopologyError, Tree, TreeChangeError,
@@ -89,5 +94,8 @@ pub use train::{
     LabelVectors, LinearParams, Loss, Negatives, NoObserver, Observer, Preset, StoredTrees, TrainError, TrainInput,
     TreeMemory, TreeParams, UnknownPreset, Unseen, checkpoint_key, train_out_of_core, train_tree, train_trees,
 };
+/// The crate of devices and their errors in signatures here.
+#[cfg(feature = "cuda")]
+pub use xc_kernels;
 /// The crate of the rows, ranked lists and files in signatures here.
 pub use xc_sparse;

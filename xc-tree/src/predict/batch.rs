@@ -81,7 +81,7 @@ impl TreeModel {
     /// # Panics
     /// If a value is not finite.
     pub fn predict_batch(&self, queries: CsrView<'_>, params: &PredictParams) -> RankedBatch {
-        let params = &params.of(self);
+        let params = &params.of(&self.info);
         let rows = queries;
         let n = rows.rows();
         let threads = rayon::current_num_threads();
@@ -131,7 +131,7 @@ impl TreeModel {
                 // As of a query alone.
                 out.push_items(select.sorted().iter().map(|&item| self.finished(item)));
             } else {
-                self.best_means(reached, params.top_k, means, select);
+                self.ensemble().best_means(reached, params.top_k, means, select);
                 out.push_items(select.sorted().iter().copied());
             }
         }

@@ -10,7 +10,7 @@
 //! ```
 
 use super::scores::{Reached, offer_leaves};
-use crate::model::TreeModel;
+use crate::model::{PostProcessor, TreeModel};
 use xc_sparse::rank::{Scored, TopK};
 use xc_sparse::{Loop, vectorised_loop};
 
@@ -20,14 +20,28 @@ impl TreeModel {
         Scored { label: item.label, score: self.info.post.finish(item.score) }
     }
 
+    /// How the scores of the trees are combined.
+    pub(crate) fn ensemble(&self) -> Ensemble {
+        Ensemble { post: self.info.post, n_trees: self.trees.len() }
+    }
+}
+
+/// How the scores of several trees are combined.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ensemble {
+    pub(crate) post: PostProcessor,
+    pub(crate) n_trees: usize,
+}
+
+impl Ensemble {
     /// Selects the labels of the best means of what the trees reached.
     ///
     /// Scores of a label are added in the order of the trees, so that every search rounds them alike.
     pub(crate) fn best_means(&self, reached: &Reached, top_k: usize, means: &mut Means, select: &mut TopK) {
-        let n_trees = self.trees.len() as f32;
+        let n_trees = self.n_trees as f32;
         let least = self.least(reached, top_k, n_trees, select);
         vectorised_loop(Chosen { means, reached, least });
-        self.info.post.finish_all(&mut means.scores);
+        self.post.finish_all(&mut means.scores);
         means.add();
         select.reset(top_k);
         for &Scored { label, score } in &means.sums {
@@ -39,7 +53,7 @@ impl TreeModel {
     fn least(&self, reached: &Reached, top_k: usize, n_trees: f32, select: &mut TopK) -> f32 {
         // Where no score is below 0, the best labels of one tree alone have means of at least the last one's score
         // over the number of trees; and no mean is above the label's best score.
-        if !self.info.post.is_exponential() {
+        if !self.post.is_exponential() {
             return f32::NEG_INFINITY;
         }
         select.reset(top_k);

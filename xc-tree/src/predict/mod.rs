@@ -9,9 +9,16 @@ mod restrict;
 mod scores;
 mod top;
 
+#[cfg(feature = "cuda")]
+pub(crate) use ensemble::{Ensemble, Means};
+#[cfg(feature = "cuda")]
+pub(crate) use online::Sought;
 pub use online::{PredictParams, PredictScratch};
 pub use path::PathNode;
 pub use restrict::{Restriction, UnknownLabel};
+
+#[cfg(feature = "cuda")]
+pub(crate) use scores::{Reached, scaled};
 
 use crate::model::TreeModel;
 use xc_sparse::SparseRow;

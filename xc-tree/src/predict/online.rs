@@ -3,7 +3,7 @@
 use super::ensemble::Means;
 use super::scores::{Leaves, Reached, offer_nodes, scaled};
 use super::top;
-use crate::model::{PostProcessor, Top, Tree, TreeModel};
+use crate::model::{ModelInfo, PostProcessor, Top, Tree, TreeModel};
 use xc_sparse::SparseRow;
 use xc_sparse::chunked::{Choice, ChunkedView, ProductScratch, QueryScratch, QueryView, margins};
 use xc_sparse::rank::{Scored, TopK};
@@ -36,17 +36,17 @@ impl PredictParams {
     }
 
     /// With the beam of this model where none is given.
-    pub(super) fn of(self, model: &TreeModel) -> Sought {
-        let beam = self.beam.unwrap_or(model.info().beam.max(1));
+    pub(crate) fn of(self, info: &ModelInfo) -> Sought {
+        let beam = self.beam.unwrap_or(info.beam.max(1));
         Sought { top_k: self.top_k, beam, choice: self.choice }
     }
 }
 
 /// [`PredictParams`] of one model.
 #[derive(Clone, Copy)]
-pub(super) struct Sought {
-    pub(super) top_k: usize,
-    pub(super) beam: usize,
+pub(crate) struct Sought {
+    pub(crate) top_k: usize,
+    pub(crate) beam: usize,
     pub(super) choice: Choice,
 }
 
@@ -111,7 +111,7 @@ impl TreeModel {
         mut trace: impl FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32]),
     ) {
         out.clear();
-        let params = &params.of(self);
+        let params = &params.of(&self.info);
         let mut room = std::mem::take(&mut scratch.scaled);
         let row = scaled(row, &self.info, &mut room);
         let PredictScratch { query, search, reached, means, .. } = scratch;
@@ -128,7 +128,7 @@ impl TreeModel {
             // Exponentials can tie where logarithms do not: the order of the ranking scale stands.
             out.extend(search.select.sorted().iter().map(|s| self.finished(*s)));
         } else {
-            self.best_means(reached, params.top_k, means, &mut search.select);
+            self.ensemble().best_means(reached, params.top_k, means, &mut search.select);
             out.extend_from_slice(search.select.sorted());
         }
         scratch.scaled = room;

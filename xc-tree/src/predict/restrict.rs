@@ -147,7 +147,7 @@ impl TreeModel {
         if self.trees.len() == 1 {
             out.extend(select.sorted().iter().map(|s| self.finished(*s)));
         } else {
-            self.best_means(reached, top_k, means, select);
+            self.ensemble().best_means(reached, top_k, means, select);
             out.extend_from_slice(select.sorted());
         }
     }

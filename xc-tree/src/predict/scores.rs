@@ -101,6 +101,15 @@ impl Reached {
         self.labels.extend_from_slice(labels);
         self.scores.extend_from_slice(scores);
     }
+
+    /// Adds leaves of one tree, each with its ranking score.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn extend_scored(&mut self, leaves: impl Iterator<Item = (u32, f32)>) {
+        for (label, score) in leaves {
+            self.labels.push(label);
+            self.scores.push(score);
+        }
+    }
 }
 
 /// Where leaves go that a search scores.
