@@ -5,6 +5,9 @@
 //!   label 1   (none)                               bias -1.0       label 0    0.5 * 2.0 + 0.1
 //! ```
 //!
+//! Of a label with many more weights than the query has features, each feature of the query is looked for: its *skips*
+//! say where in the row the features of equal stretches of all ids begin. The row of another label is read whole.
+//!
 //! For weights where each label has features of its own, and queries that score a few labels of very many. Siblings
 //! that are scored together belong in [`chunked`](crate::chunked), labels with equally many inputs each in
 //! [`uniform`](crate::uniform).
@@ -14,7 +17,7 @@
 //! use xc_sparse::{CsrMatrix, DType, SparseRow};
 //!
 //! let rows = CsrMatrix::try_new((2, 8), vec![0, 2, 2], vec![3, 7], vec![0.5, -1.0])?;
-//! let weights = RankerWeights::nearest(&rows, &[0.125, -1.0], DType::F32);
+//! let weights = RankerWeights::nearest(rows, vec![0.125, -1.0], DType::F32);
 //! let (mut scratch, mut logits) = (LogitScratch::default(), Vec::new());
 //! weights.logits(SparseRow::try_new(&[3, 4], &[2.0, 1.0])?, &[1, 0], &mut scratch, &mut logits);
 //! assert_eq!(logits, [-1.0, 1.125]);
@@ -28,6 +31,11 @@ use crate::simd::{prefetch, prefetch_all};
 use std::ops::Range;
 use thiserror::Error;
 
+/// A label with more weights than so many times the features of a query is not read whole.
+const SEARCHED: usize = 8;
+/// Features of a stretch that are compared one after the other.
+const COMPARED: usize = 32;
+
 /// Rows that are asked for before they are read; their places, twice as many.
 const AHEAD: usize = 4;
 
@@ -35,12 +43,15 @@ const AHEAD: usize = 4;
 ///
 /// # Invariants
 /// `starts` rises from 0 to the number of weights, with one entry more than there are labels; the features of a label
-/// ascend and are below `n_features`; weights and biases are finite.
+/// ascend and are below `n_features`; weights and biases are finite. Label `l` has the skips from `starts[l] / 8` to
+/// `starts[l + 1] / 8`, and with n of them skip j is the number of its features `f` with `f * m * n >> 32 < j`,
+/// m = `2^32 / n_features`, rounded down.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankerWeights {
     n_features: usize,
     starts: Buffer<u64>,
     features: Buffer<u32>,
+    skips: Buffer<u32>,
     weights: FloatBuffer,
     bias: Buffer<f32>,
 }
@@ -60,24 +71,68 @@ pub enum RankerWeightsError {
         /// Its bias.
         bias: f32,
     },
+    /// Skips are not those of the features.
+    #[error("label {label}: skips are not those of its features")]
+    Skips {
+        /// The first such label.
+        label: usize,
+    },
+    /// There are not as many skips as weights imply.
+    #[error("{got} skips, {expected} are expected with so many weights")]
+    NumberOfSkips {
+        /// Of the array.
+        got: usize,
+        /// An eighth of the weights.
+        expected: usize,
+    },
 }
 
-/// What [`RankerWeights::logits`] reuses: a value for each feature (4 bytes), all 0 between calls, and a row of weights.
+/// What [`RankerWeights::logits`] reuses: a value for each feature (4 bytes), all 0 between calls, a row of weights, and
+/// the features of the query.
 #[derive(Clone, Debug, Default)]
 pub struct LogitScratch {
     query: Vec<f32>,
     row: Vec<f32>,
+    known: Vec<Known>,
+    found: Vec<(u32, f32)>,
+}
+
+/// A feature of a query that may have weights.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    feature: u32,
+    value: f32,
+    /// Its place among all, as a share of 2^32.
+    share: u64,
+}
+
+impl Known {
+    /// The stretch of it, of so many.
+    #[inline(always)]
+    fn stretch(&self, n: usize) -> usize {
+        ((self.share * n as u64) >> 32) as usize
+    }
 }
 
 impl RankerWeights {
+    /// Weights for which a label has a skip.
+    pub const WEIGHTS_PER_SKIP: usize = 8;
+
     /// Weights rounded to the nearest number of a type. *Shapes*: `rows` is labels x features; one bias a label.
     ///
     /// # Panics
     /// If there is not one bias a label, a number is not finite, or the type is not one of those of [`FloatBuffer`].
-    pub fn nearest(rows: &CsrMatrix, bias: &[f32], of: DType) -> Self {
-        let starts: Buffer<u64> = rows.indptr().iter().map(|&at| at as u64).collect();
-        let weights = FloatBuffer::nearest(of, rows.data().iter().copied());
-        match Self::try_new(rows.cols(), starts, rows.indices().to_vec().into(), weights, bias.to_vec().into()) {
+    pub fn nearest(rows: CsrMatrix, bias: Vec<f32>, of: DType) -> Self {
+        let n_features = rows.cols();
+        let (starts, features, values) = rows.into_parts();
+        let starts: Vec<u64> = starts.into_iter().map(|at| at as u64).collect();
+        let weights = if of == DType::F32 {
+            FloatBuffer::F32(values.into())
+        } else {
+            FloatBuffer::nearest(of, values.into_iter())
+        };
+        let skips = skips(&starts, &features, n_features);
+        match Self::try_new(n_features, starts.into(), features.into(), skips.into(), weights, bias.into()) {
             Ok(weights) => weights,
             Err(error) => panic!("{error}"),
         }
@@ -92,6 +147,7 @@ impl RankerWeights {
         n_features: usize,
         starts: Buffer<u64>,
         features: Buffer<u32>,
+        skips: Buffer<u32>,
         weights: FloatBuffer,
         bias: Buffer<f32>,
     ) -> Result<Self, RankerWeightsError> {
@@ -110,7 +166,13 @@ impl RankerWeights {
         if let Some(at) = at {
             return Err(MatrixError::Indptr { at, lists, n_entries }.into());
         }
-        let all = Self { n_features, starts, features, weights, bias };
+        if skips.len() != n_entries / Self::WEIGHTS_PER_SKIP {
+            return Err(RankerWeightsError::NumberOfSkips {
+                got: skips.len(),
+                expected: n_entries / Self::WEIGHTS_PER_SKIP,
+            });
+        }
+        let all = Self { n_features, starts, features, skips, weights, bias };
         for list in 0..lists {
             let features = &all.features[all.range(list as u32)];
             if let Some(w) = features.windows(2).find(|w| w[0] >= w[1]) {
@@ -127,10 +189,19 @@ impl RankerWeights {
             let source = SparseRowError::NotFinite { feature: all.features[at], value: all.weights.get(at) };
             return Err(MatrixError::List { list, source }.into());
         }
-        match all.bias.iter().position(|bias| !bias.is_finite()) {
-            Some(label) => Err(RankerWeightsError::Bias { label, bias: all.bias[label] }),
-            None => Ok(all),
+        if let Some(label) = all.bias.iter().position(|bias| !bias.is_finite()) {
+            return Err(RankerWeightsError::Bias { label, bias: all.bias[label] });
         }
+        let mut expected = Vec::new();
+        for label in 0..lists {
+            let (range, skips) = (all.range(label as u32), &all.skips[all.skip_range(label as u32)]);
+            expected.clear();
+            push_skips(&all.features[range], skips.len(), n_features, &mut expected);
+            if expected != skips {
+                return Err(RankerWeightsError::Skips { label });
+            }
+        }
+        Ok(all)
     }
 
     /// Takes arrays that were checked before ([`RankerWeights::try_new`]), without a pass over them: those of a file that
@@ -142,12 +213,13 @@ impl RankerWeights {
         n_features: usize,
         starts: Buffer<u64>,
         features: Buffer<u32>,
+        skips: Buffer<u32>,
         weights: FloatBuffer,
         bias: Buffer<f32>,
     ) -> Self {
         assert!(weights.len() == features.len(), "{} weights of {} features", weights.len(), features.len());
         assert!(starts.len() == bias.len() + 1, "{} starts of {} labels", starts.len(), bias.len());
-        Self { n_features, starts, features, weights, bias }
+        Self { n_features, starts, features, skips, weights, bias }
     }
 
     /// Number of labels.
@@ -168,6 +240,11 @@ impl RankerWeights {
     /// The features of all weights, label after label.
     pub fn features(&self) -> &[u32] {
         &self.features
+    }
+
+    /// The skips of all labels, label after label: one for eight weights ([`RankerWeights`], invariants).
+    pub fn skips(&self) -> &[u32] {
+        &self.skips
     }
 
     /// All weights, label after label.
@@ -192,7 +269,8 @@ impl RankerWeights {
     /// query both have, one after the other as features ascend, and the bias at last. Each product and sum is rounded
     /// once, to f32, so that a label's logit has the same bits in any list.
     ///
-    /// *Cost*: O(features of the query + weights of the labels), the first call for so many features O(features) more.
+    /// *Cost*: O(features of the query + weights) a label, or of a label with many weights O(features of the query); the
+    /// first call for so many features O(features) more.
     ///
     /// # Panics
     /// If there is no such label.
@@ -201,37 +279,52 @@ impl RankerWeights {
         if let Some(label) = labels.iter().find(|&&label| label as usize >= self.n_labels()) {
             panic!("label {label} of {}", self.n_labels());
         }
-        let LogitScratch { query: values, row } = scratch;
+        let LogitScratch { query: values, row, known, found } = scratch;
         if values.len() < self.n_features {
             values.resize(self.n_features, 0.0);
         }
-        let known = query.iter().filter(|&(feature, _)| (feature as usize) < self.n_features);
-        known.clone().for_each(|(feature, value)| values[feature as usize] = value);
+        let scale = scale(self.n_features);
+        let of_query = query.iter().filter(|&(feature, _)| (feature as usize) < self.n_features);
+        known.clear();
+        known.extend(of_query.map(|(feature, value)| Known { feature, value, share: share(feature, scale) }));
+        known.iter().for_each(|of| values[of.feature as usize] = of.value);
         logits.clear();
         match &self.weights {
-            FloatBuffer::F32(weights) => self.each(labels, weights, logits, |f, range| sum(f, &weights[range], values)),
-            FloatBuffer::Bf16(weights) => {
-                self.each(labels, weights, logits, |f, range| sum(f, widened(&weights[range], row), values))
+            FloatBuffer::F32(weights) => {
+                self.each(labels, weights, known, found, logits, |features, range| {
+                    sum(features, &weights[range], values)
+                });
             }
-            FloatBuffer::F16(weights) => {
-                self.each(labels, weights, logits, |f, range| sum(f, widened(&weights[range], row), values))
-            }
-            FloatBuffer::E4m3(weights) => {
-                self.each(labels, weights, logits, |f, range| sum(f, widened(&weights[range], row), values))
-            }
-            FloatBuffer::E5m2(weights) => {
-                self.each(labels, weights, logits, |f, range| sum(f, widened(&weights[range], row), values))
-            }
+            FloatBuffer::Bf16(weights) => self.each_widened(labels, weights, known, (values, row, found), logits),
+            FloatBuffer::F16(weights) => self.each_widened(labels, weights, known, (values, row, found), logits),
+            FloatBuffer::E4m3(weights) => self.each_widened(labels, weights, known, (values, row, found), logits),
+            FloatBuffer::E5m2(weights) => self.each_widened(labels, weights, known, (values, row, found), logits),
         }
-        known.for_each(|(feature, _)| values[feature as usize] = 0.0);
+        known.iter().for_each(|of| values[of.feature as usize] = 0.0);
     }
 
-    /// Appends bias and sum of each label. Labels lie anywhere: those to come are fetched meanwhile.
-    #[inline(always)]
-    fn each<T>(
+    fn each_widened<T: Float>(
         &self,
         labels: &[u32],
         weights: &[T],
+        known: &[Known],
+        (values, row, found): (&[f32], &mut Vec<f32>, &mut Vec<(u32, f32)>),
+        logits: &mut Vec<f32>,
+    ) {
+        self.each(labels, weights, known, found, logits, |features, range| {
+            sum(features, widened(&weights[range], row), values)
+        });
+    }
+
+    /// Appends bias and sum of each label; `sum`: of a row that is read whole. Labels lie anywhere: those to come are
+    /// fetched meanwhile.
+    #[inline(always)]
+    fn each<T: Float>(
+        &self,
+        labels: &[u32],
+        weights: &[T],
+        known: &[Known],
+        found: &mut Vec<(u32, f32)>,
         logits: &mut Vec<f32>,
         mut sum: impl FnMut(&[u32], Range<usize>) -> f32,
     ) {
@@ -242,12 +335,42 @@ impl RankerWeights {
             }
             if let Some(&ahead) = labels.get(at + AHEAD) {
                 let range = self.range(ahead);
-                prefetch_all(&self.features[range.clone()]);
-                prefetch_all(&weights[range]);
+                if Self::is_searched(range.len(), known) {
+                    let skips = &self.skips[self.skip_range(ahead)];
+                    known.iter().for_each(|of| prefetch(skips, of.stretch(skips.len())));
+                } else {
+                    prefetch_all(&self.features[range.clone()]);
+                    prefetch_all(&weights[range]);
+                }
+            }
+            if let Some(&next) = labels.get(at + 1) {
+                let range = self.range(next);
+                if Self::is_searched(range.len(), known) {
+                    let (skips, features) = (&self.skips[self.skip_range(next)], &self.features[range]);
+                    known.iter().for_each(|of| prefetch(features, skips[of.stretch(skips.len())] as usize));
+                }
             }
             let range = self.range(label);
-            sum(&self.features[range.clone()], range) + self.bias[label as usize]
+            let sum = if Self::is_searched(range.len(), known) {
+                let skips = &self.skips[self.skip_range(label)];
+                sum_searched(&self.features[range.clone()], skips, &weights[range], known, found)
+            } else {
+                sum(&self.features[range.clone()], range)
+            };
+            sum + self.bias[label as usize]
         }));
+    }
+
+    /// Whether the features of the query are looked for in a row of so many weights.
+    #[inline(always)]
+    fn is_searched(n_weights: usize, known: &[Known]) -> bool {
+        n_weights > COMPARED.max(SEARCHED * known.len())
+    }
+
+    /// The skips of a label.
+    #[inline(always)]
+    fn skip_range(&self, label: u32) -> Range<usize> {
+        skip_range(self.range(label))
     }
 
     #[inline(always)]
@@ -260,6 +383,73 @@ impl RankerWeights {
 #[inline(always)]
 fn sum(features: &[u32], weights: &[f32], values: &[f32]) -> f32 {
     features.iter().zip(weights).fold(0.0, |sum, (&feature, &weight)| sum + weight * values[feature as usize])
+}
+
+/// [`sum`] by looking for each feature of the query. Where they are is found first: a weight that must come from memory
+/// is then not waited for before the next is asked for.
+fn sum_searched<T: Float>(
+    features: &[u32],
+    skips: &[u32],
+    weights: &[T],
+    known: &[Known],
+    found: &mut Vec<(u32, f32)>,
+) -> f32 {
+    found.clear();
+    found.resize(known.len(), (0, 0.0));
+    let mut n = 0;
+    for of in known {
+        let stretch = of.stretch(skips.len());
+        let start = skips[stretch] as usize;
+        let end = skips.get(stretch + 1).map_or(features.len(), |&end| end as usize);
+        let some = &features[start..end];
+        let before = match some.len() {
+            ..=COMPARED => some.iter().map(|&f| u32::from(f < of.feature)).sum(),
+            _ => some.partition_point(|&f| f < of.feature) as u32,
+        };
+        let at = start + before as usize;
+        prefetch(weights, at);
+        found[n] = (at as u32, of.value);
+        n += usize::from(features.get(at) == Some(&of.feature));
+    }
+    found[..n].iter().fold(0.0, |sum, &(at, value)| sum + weights[at as usize].widen() * value)
+}
+
+/// Where the skips of a label are whose weights are in `range`.
+#[inline(always)]
+fn skip_range(range: Range<usize>) -> Range<usize> {
+    range.start / RankerWeights::WEIGHTS_PER_SKIP..range.end / RankerWeights::WEIGHTS_PER_SKIP
+}
+
+/// A feature as a share of all, see [`share`].
+fn scale(n_features: usize) -> u64 {
+    (1 << 32) / (n_features as u64).max(1)
+}
+
+/// Below 2^32 for features that there are.
+#[inline(always)]
+fn share(feature: u32, scale: u64) -> u64 {
+    u64::from(feature) * scale
+}
+
+/// The skips of labels whose features begin at `starts`.
+fn skips(starts: &[u64], features: &[u32], n_features: usize) -> Vec<u32> {
+    let mut skips = Vec::with_capacity(features.len() / RankerWeights::WEIGHTS_PER_SKIP);
+    for of in starts.windows(2) {
+        let range = of[0] as usize..of[1] as usize;
+        push_skips(&features[range.clone()], skip_range(range).len(), n_features, &mut skips);
+    }
+    skips
+}
+
+/// Appends the `n` skips of a label.
+fn push_skips(features: &[u32], n: usize, n_features: usize, skips: &mut Vec<u32>) {
+    let (scale, mut next) = (scale(n_features), 0);
+    for j in 0..n as u64 {
+        while features.get(next).is_some_and(|&f| (share(f, scale) * n as u64) >> 32 < j) {
+            next += 1;
+        }
+        skips.push(next as u32);
+    }
 }
 
 #[inline(always)]
@@ -277,11 +467,13 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    const N_FEATURES: usize = 40;
+    const N_FEATURES: usize = 300;
 
-    fn row() -> impl Strategy<Value = BTreeMap<u32, f32>> {
-        // Features from 40 on are those of queries that no label knows.
-        prop::collection::btree_map(0u32..48, prop_oneof![Just(0.0f32), Just(-0.0), -4f32..4.0], 0..30)
+    /// Rows that are read whole and, beside short queries, rows that are searched; with features that lie together.
+    fn row(n: usize) -> impl Strategy<Value = BTreeMap<u32, f32>> {
+        // Features from 300 on are those of queries that no label knows.
+        let features = prop_oneof![0u32..310, 0u32..310, 100u32..180];
+        prop::collection::btree_map(features, prop_oneof![Just(0.0f32), Just(-0.0), -4f32..4.0], 0..n)
     }
 
     /// By the definition: features that both have, ascending.
@@ -310,13 +502,13 @@ mod tests {
     proptest! {
         #[test]
         fn logits_are_those_of_the_definition_in_every_type(
-            rows in prop::collection::vec(row(), 1..30),
-            queries in prop::collection::vec((row(), prop::collection::vec(any::<u16>(), 0..40)), 1..4),
+            rows in prop::collection::vec(prop_oneof![row(12), row(250)], 1..20),
+            queries in prop::collection::vec((row(40), prop::collection::vec(any::<u16>(), 0..40)), 1..4),
         ) {
             let bias: Vec<f32> = (0..rows.len()).map(|l| l as f32 * 0.3 - 2.0).collect();
             let mut scratch = LogitScratch::default();
             for of in [DType::F32, DType::Bf16, DType::F16, DType::E4m3, DType::E5m2] {
-                let weights = RankerWeights::nearest(&matrix(&rows), &bias, of);
+                let weights = RankerWeights::nearest(matrix(&rows), bias.clone(), of);
                 // One scratch for all queries: each must leave it clean.
                 for (query, labels) in &queries {
                     let labels: Vec<u32> = labels.iter().map(|&l| u32::from(l) % rows.len() as u32).collect();
@@ -341,6 +533,7 @@ mod tests {
                 5,
                 starts.to_vec().into(),
                 features.to_vec().into(),
+                Buffer::from(Vec::new()),
                 FloatBuffer::F32(weights.to_vec().into()),
                 bias.to_vec().into(),
             )
@@ -362,13 +555,21 @@ mod tests {
         let infinite = SparseRowError::NotFinite { feature: 3, value: f32::INFINITY };
         let infinite = matrix(MatrixError::List { list: 2, source: infinite });
         assert_eq!(of(&[0, 1, 1, 2, 2], &[4, 3], &[0.5, f32::INFINITY], &[0.0; 4]), infinite);
+        let of_skips = |skips: &[u32]| {
+            let features: Buffer<u32> = (0..10).collect();
+            let weights = FloatBuffer::F32(vec![1.0; 10].into());
+            RankerWeights::try_new(20, vec![0, 10].into(), features, skips.to_vec().into(), weights, vec![0.0].into())
+        };
+        assert!(of_skips(&[0]).is_ok());
+        assert_eq!(of_skips(&[1]), Err(RankerWeightsError::Skips { label: 0 }));
+        assert_eq!(of_skips(&[]), Err(RankerWeightsError::NumberOfSkips { got: 0, expected: 1 }));
         let bias = Err(RankerWeightsError::Bias { label: 1, bias: f32::NEG_INFINITY });
         assert_eq!(of(&[0, 0, 0], &[], &[], &[0.0, f32::NEG_INFINITY]), bias);
     }
 
     #[test]
     fn a_list_with_an_unknown_label_panics_and_leaves_the_scratch_clean() {
-        let weights = RankerWeights::nearest(&matrix(&[BTreeMap::from([(1, 1.0)])]), &[0.0], DType::F32);
+        let weights = RankerWeights::nearest(matrix(&[BTreeMap::from([(1, 1.0)])]), vec![0.0], DType::F32);
         let (mut scratch, mut logits) = (LogitScratch::default(), Vec::new());
         let query = SparseRow::try_new(&[1], &[1.0]).unwrap();
         let unknown = std::panic::AssertUnwindSafe(|| weights.logits(query, &[0, 1], &mut scratch, &mut logits));

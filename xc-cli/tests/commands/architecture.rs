@@ -87,7 +87,17 @@ fn dependencies_point_down() {
 #[test]
 fn a_default_build_has_nothing_of_cuda() {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "--package", "xc-cli", "--edges", "normal,build", "--prefix", "none", "--manifest-path"])
+        .args([
+            "tree",
+            "--locked",
+            "--package",
+            "xc-cli",
+            "--edges",
+            "normal,build",
+            "--prefix",
+            "none",
+            "--manifest-path",
+        ])
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"))
         .output()
         .unwrap();

@@ -243,6 +243,7 @@ pub(crate) fn write_wide(wide: &Wide, writer: &mut ContainerWriter) -> Result<()
     let (weights, n) = (rankers.weights(), rankers.features().len());
     writer.add(&format!("{WIDE_PREFIX}starts"), ArrayRef::new(rankers.starts(), &[rankers.starts().len()]))?;
     writer.add(&format!("{WIDE_PREFIX}features"), ArrayRef::new(rankers.features(), &[n]))?;
+    writer.add(&format!("{WIDE_PREFIX}skips"), ArrayRef::new(rankers.skips(), &[rankers.skips().len()]))?;
     let weights = ArrayRef { dtype: weights.dtype(), shape: &[n], bytes: weights.bytes() };
     writer.add(&format!("{WIDE_PREFIX}weights"), weights)?;
     writer.add(&format!("{WIDE_PREFIX}bias"), ArrayRef::new(rankers.bias(), &[rankers.n_labels()]))
@@ -265,12 +266,13 @@ fn open_wide(container: &Container, of: &Classifier, check: bool) -> Result<Opti
     // As many as the last start says, which the rows are checked against.
     let n = usize::try_from(starts.last().copied().unwrap_or(0)).unwrap_or(usize::MAX);
     let features: Buffer<u32> = container.array_shaped(&name("features"), &[n])?;
+    let skips: Buffer<u32> = container.array_shaped(&name("skips"), &[n / RankerWeights::WEIGHTS_PER_SKIP])?;
     let weights = container.floats(&name("weights"), params.precision, &[n])?;
     let n_features = of.n_features();
     let rankers = match check {
-        true => RankerWeights::try_new(n_features, starts, features, weights, bias)
+        true => RankerWeights::try_new(n_features, starts, features, skips, weights, bias)
             .map_err(|source| OpenClassifierError::Wide { path: path(), source })?,
-        false => RankerWeights::from_checked(n_features, starts, features, weights, bias),
+        false => RankerWeights::from_checked(n_features, starts, features, skips, weights, bias),
     };
     Ok(Some(Wide { params, rankers }))
 }

@@ -165,8 +165,8 @@ impl WideLearning {
     /// The collected labels; and what solving takes: these as rows and as columns, and rankers of some hundred weights,
     /// twice while they are joined.
     fn bytes(&self, work: &Workload) -> (u64, u64) {
-        /// Weights of a ranker, in the mean, with room: 70 on git-files.
-        const WEIGHTS: usize = 100;
+        /// Weights of a ranker, in the mean, with room: 160 on git-files.
+        const WEIGHTS: usize = 220;
         let collected = HardLabels::bytes(work.n_instances, work.n_epochs, self.negatives);
         let in_memory = if collected > HARD_IN_MEMORY { 0 } else { collected };
         let rankers = product(&[2 * 8 * WEIGHTS, work.n_labels]).saturating_add(product(&[16, work.n_instances]));

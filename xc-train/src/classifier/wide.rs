@@ -168,7 +168,7 @@ impl Wide {
         }
         let rows = CsrMatrix::from_checked((rankers.n_labels(), rankers.n_features()), indptr, features, weights);
         let params = WideParams { precision: to, ..self.params };
-        Self { params, rankers: RankerWeights::nearest(&rows, rankers.bias(), to) }
+        Self { params, rankers: RankerWeights::nearest(rows, rankers.bias().to_vec(), to) }
     }
 
     /// Replaces the network's best labels and logits by the labels in the order of the whole, with its logits.
@@ -237,7 +237,7 @@ mod tests {
             values.extend(row.iter().map(|(_, weight)| *weight));
             indptr.push(features.len());
         }
-        RankerWeights::nearest(&CsrMatrix::from_checked((n, 8), indptr, features, values), bias, DType::F32)
+        RankerWeights::nearest(CsrMatrix::from_checked((n, 8), indptr, features, values), bias.to_vec(), DType::F32)
     }
 
     /// The logarithm of a probability in f64, by its definition; of a squared hinge the margin.

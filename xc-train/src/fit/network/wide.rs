@@ -74,9 +74,8 @@ impl Session<'_> {
         let mistaken = hard.into_rows(self.shape.n_labels).map_err(failed)?;
         let (n_pairs, rankers) = self.solve(features, mistaken, &from.rows, &learning)?;
         let solve_s = began.elapsed().as_secs_f64();
-        let weights = RankerWeights::nearest(&rankers.weights, &rankers.bias, learning.precision);
+        let weights = RankerWeights::nearest(rankers.weights, rankers.bias, learning.precision);
         let mut wide = Wide { params: learning.params(self.params.loss), rankers: weights };
-        drop(rankers);
         let n_weights = wide.rankers.features().len();
         let fitted = match (&from.held_out, learning.weight) {
             (Some((queries, labels)), None) => {
