@@ -23,21 +23,26 @@ struct XcOpen {
         const float of = bound.base + length * (bound.by_length + length * bound.by_square);
         return length > bound.longest ? __uint_as_float(0x7f800000) : of;
     }
-    __device__ __forceinline__ void offer(
-        u32 i, u32 row, float product, float side, float length, const XcBound& bound, float bar) const
+    __device__ __forceinline__ float score(float product, float side) const
     {
-        const float score = form == XC_DISTANCE ? 2.f * product - side : form == XC_SHARE ? product * side : product;
-        const float off = error(bound, length), high = score + off;
-        // A score that is no number says nothing.
-        if (high < bar || (has_directions && !(length > 0.f)) || !best.passes(row)) return;
-        const float low = score - off, none = __uint_as_float(0xff800000);
+        return form == XC_DISTANCE ? 2.f * product - side : form == XC_SHARE ? product * side : product;
+    }
+    // A score that is no number says nothing.
+    __device__ __forceinline__ bool may(float score, float off, float length, float bar) const
+    {
+        return !(score + off < bar) && (!has_directions || length > 0.f);
+    }
+    __device__ __forceinline__ void offer(u32 i, u32 row, float product, const XcBound& bound, float bar) const
+    {
+        const float length = lengths[row], of = score(product, sides[row]), off = error(bound, length);
+        if (!may(of, off, length, bar) || !best.passes(row)) return;
+        const float low = of - off, high = of + off, none = __uint_as_float(0xff800000);
         const bool is_known = fabsf(low) <= 3.402823466e38f && fabsf(high) <= 3.402823466e38f;
         best.keep(i, xc_rank_key(is_known ? low : none, row));
     }
     __device__ __forceinline__ void one(const XcProduct& p, u32 i, u32 j, float sum) const
     {
-        const u32 row = best.label0 + j;
-        offer(i, row, sum, sides[row], lengths[row], bounds[i], xc_key_score(best.bars[i]));
+        offer(i, best.label0 + j, sum, bounds[i], xc_key_score(best.bars[i]));
     }
     __device__ __forceinline__ void take(const XcProduct& p, const XcEntries& sum, u32 i0, u32 j0) const
     {
@@ -55,10 +60,16 @@ struct XcOpen {
             const XcBound bound = bounds[i0 + 4 * i];
             // Of no bar the score is NaN, which no score is below.
             const float bar = xc_key_score(best.bars[i0 + 4 * i]);
+            u32 open = 0;
 #pragma unroll
             for (u32 j = 0; j < 8; ++j)
-                if (j0 + 8 * j < p.n)
-                    offer(i0 + 4 * i, row0 + 8 * j, sum.at[i][j], side[j], length[j], bound, bar);
+                if (j0 + 8 * j < p.n &&
+                    may(score(sum.at[i][j], side[j]), error(bound, length[j]), length[j], bar))
+                    open |= 1u << j;
+            for (; open != 0; open &= open - 1) {
+                const u32 j = __ffs(open) - 1;
+                offer(i0 + 4 * i, row0 + 8 * j, sum.pick(i, j), bound, bar);
+            }
         }
     }
 };

@@ -39,9 +39,14 @@ struct XcBest {
             // Of no bar the score is NaN, which no score is below.
             const u64 bar = bars[i0 + 4 * i];
             const float bar_score = xc_key_score(bar);
+            u32 open = 0;
 #pragma unroll
             for (u32 j = 0; j < 8; ++j)
-                if (j0 + 8 * j < p.n) offer(i0 + 4 * i, j0 + 8 * j, sum.at[i][j], bar, bar_score);
+                if (j0 + 8 * j < p.n && !(sum.at[i][j] < bar_score)) open |= 1u << j;
+            for (; open != 0; open &= open - 1) {
+                const u32 j = __ffs(open) - 1;
+                offer(i0 + 4 * i, j0 + 8 * j, sum.pick(i, j), bar, bar_score);
+            }
         }
     }
 };

@@ -40,6 +40,7 @@ XC_INLINE void xc_copy_four(float* to, const float* from, u32 v, u32 end, bool w
 {
     if (whole && v + 4 <= end) xc_copy16(to, from);
     else
+#pragma unroll 1
         for (u32 i = 0; i < 4 && v + i < end; ++i) xc_copy4(to + i, from + i);
 }
 
@@ -83,6 +84,15 @@ struct XcLines {
 // The 8 x 8 entries of a thread: rows i0 + 4 i and columns j0 + 8 j.
 struct XcEntries {
     float at[8][8];
+
+    // Entry j of row i, of which i is known to the compiler.
+    __device__ __forceinline__ float pick(u32 i, u32 j) const
+    {
+        float entry = at[i][0];
+#pragma unroll
+        for (u32 other = 1; other < 8; ++other) entry = j == other ? at[i][other] : entry;
+        return entry;
+    }
 };
 
 // One tile of (32 down) x (64 across) entries, by 32 * down * across threads. Blocks go down the rows of C first: those
@@ -149,6 +159,7 @@ XC_INLINE void xc_product_tile(const XcProduct& p, const Epilogue& epilogue)
             }
         } else {
             // Zeros in place of the values that are missing could change the sign of a 0.
+#pragma unroll 1
             for (u32 one = 0; one < end - v; ++one) {
                 float x[8];
 #pragma unroll
@@ -226,6 +237,7 @@ XC_INLINE void xc_product_stream(const XcProduct& p, const Epilogue& epilogue)
         }
         xc_copies_begun();
     };
+#pragma unroll 1
     for (u32 i = 0; i + 1 < XC_STAGES; ++i) copy();
 
     const float* a[few];
@@ -259,6 +271,7 @@ XC_INLINE void xc_product_stream(const XcProduct& p, const Epilogue& epilogue)
                     }
                 }
             } else {
+#pragma unroll 1
                 for (u32 one = 0; one < XC_LONG_STEP && v + one < p.k; ++one)
 #pragma unroll
                     for (u32 i = 0; i < few; ++i) sum[i] = __fmaf_rn(a[i][v + one], here[one], sum[i]);
