@@ -5,10 +5,13 @@ use super::kernels::{DeviceLinear, Kernels, THREADS, XcBag};
 use crate::encoder::{Bag, Precomputed, Stack};
 use crate::{Activations, Batch, Encoder};
 use xc_kernels::cudarc::driver::CudaSlice;
-use xc_kernels::{Error, Shape, address};
+use xc_kernels::{Error, Plan, Shape, address};
 
 /// An encoder that a device can run.
 pub trait EncoderOnDevice {
+    /// Adds the memory that it takes there.
+    fn plan(&self, plan: Plan) -> Plan;
+
     /// Copies it there.
     ///
     /// # Errors
@@ -36,6 +39,10 @@ struct Layer {
 }
 
 impl EncoderOnDevice for Bag {
+    fn plan(&self, plan: Plan) -> Plan {
+        plan.of::<f32>("embeddings", (self.n_features() + 1) * self.width())
+    }
+
     fn on(&self, kernels: &Kernels) -> Result<DeviceEncoder, Error> {
         let (table, bias, relu) = self.answering();
         let (table, bias) = (kernels.device.upload(table)?, kernels.device.upload(bias)?);
@@ -45,12 +52,21 @@ impl EncoderOnDevice for Bag {
 }
 
 impl EncoderOnDevice for Precomputed {
+    fn plan(&self, plan: Plan) -> Plan {
+        plan
+    }
+
     fn on(&self, _: &Kernels) -> Result<DeviceEncoder, Error> {
         Ok(DeviceEncoder { lowest: Lowest::Vectors { width: self.width() }, layers: Vec::new() })
     }
 }
 
 impl<E: EncoderOnDevice + Encoder<Output = Activations>> EncoderOnDevice for Stack<E> {
+    fn plan(&self, plan: Plan) -> Plan {
+        let layers = self.answering();
+        layers.fold(self.below().plan(plan), |plan, (linear, _)| linear.plan(plan, "dense layers"))
+    }
+
     fn on(&self, kernels: &Kernels) -> Result<DeviceEncoder, Error> {
         let mut out = self.below().on(kernels)?;
         for (linear, relu) in self.answering() {

@@ -6,15 +6,17 @@ use crate::head::{Dense, Sampled, Sparse};
 use std::ops::Range;
 use xc_kernels::best::{Keeping, Kept};
 use xc_kernels::cudarc::driver::CudaSlice;
-use xc_kernels::{Error, Shape, address};
+use xc_kernels::{Error, Plan, Shape, address};
 use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::dtype::Float;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK, from_rank_key};
 use xc_sparse::uniform::{FanIn, Indices, LANES};
 
 /// An output layer that a device can run.
 pub trait HeadOnDevice {
+    /// Adds the memory that it takes there.
+    fn plan(&self, plan: Plan) -> Plan;
+
     /// Copies it there.
     ///
     /// # Errors
@@ -46,7 +48,14 @@ struct Connections {
     _bias: CudaSlice<f32>,
 }
 
+/// The name of a part of a plan.
+const OUTPUT_LAYER: &str = "the output layer";
+
 impl HeadOnDevice for Dense {
+    fn plan(&self, plan: Plan) -> Plan {
+        self.answering().plan(plan, OUTPUT_LAYER)
+    }
+
     fn on(&self, kernels: &Kernels) -> Result<DeviceHead, Error> {
         let linear = self.answering().on(kernels)?;
         Ok(DeviceHead { layer: Layer::Dense(linear), n_labels: self.bias().len() })
@@ -54,6 +63,11 @@ impl HeadOnDevice for Dense {
 }
 
 impl HeadOnDevice for Sampled {
+    fn plan(&self, plan: Plan) -> Plan {
+        let of = DeviceLinear::n_values(self.stored().len(), self.params().precision) + self.bias().values().len();
+        plan.of::<f32>(OUTPUT_LAYER, of)
+    }
+
     fn on(&self, kernels: &Kernels) -> Result<DeviceHead, Error> {
         let device = &kernels.device;
         let (rows, bias) = (self.stored(), self.bias().values());
@@ -66,13 +80,16 @@ impl HeadOnDevice for Sampled {
                 device.upload(&values)?
             }
         };
-        let rounds = self.params().precision == MatmulPrecision::Bf16;
-        let linear = DeviceLinear::new(kernels, weights, bias, width, rounds)?;
+        let linear = DeviceLinear::new(kernels, weights, bias, width, self.params().precision)?;
         Ok(DeviceHead { layer: Layer::Dense(linear), n_labels: bias.len() })
     }
 }
 
 impl HeadOnDevice for Sparse {
+    fn plan(&self, plan: Plan) -> Plan {
+        plan.of::<u8>(OUTPUT_LAYER, self.connections().n_bytes() + 4 * self.bias().values().len())
+    }
+
     fn on(&self, kernels: &Kernels) -> Result<DeviceHead, Error> {
         let device = &kernels.device;
         let (connections, bias) = (self.connections(), self.bias().values());

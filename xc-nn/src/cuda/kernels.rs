@@ -7,7 +7,7 @@ use xc_kernels::best::Best;
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::layout::{self, Argument};
 use xc_kernels::product::{Product, Rows};
-use xc_kernels::{Device, Error, Kernel, Shape, arguments};
+use xc_kernels::{Device, Error, Kernel, Plan, Shape, arguments};
 use xc_sparse::dense::MatmulPrecision;
 
 arguments! {
@@ -139,20 +139,32 @@ impl Linear {
     /// Copies the layer to the device.
     pub(super) fn on(&self, kernels: &Kernels) -> Result<DeviceLinear, Error> {
         let weights = kernels.device.upload(self.weights.values())?;
-        let rounds = self.products == MatmulPrecision::Bf16;
-        DeviceLinear::new(kernels, weights, self.bias.values(), self.weights.width(), rounds)
+        DeviceLinear::new(kernels, weights, self.bias.values(), self.weights.width(), self.products)
+    }
+
+    /// Adds the memory that it takes there.
+    pub(super) fn plan(&self, plan: Plan, part: &'static str) -> Plan {
+        plan.of::<f32>(
+            part,
+            DeviceLinear::n_values(self.weights.values().len(), self.products) + self.bias.values().len(),
+        )
     }
 }
 
 impl DeviceLinear {
+    /// Values on the device while weights are copied there: rounded ones are copies.
+    pub(super) fn n_values(n_weights: usize, products: MatmulPrecision) -> usize {
+        n_weights * if products == MatmulPrecision::Bf16 { 2 } else { 1 }
+    }
+
     pub(super) fn new(
         kernels: &Kernels,
         weights: CudaSlice<f32>,
         bias: &[f32],
         width: usize,
-        rounds: bool,
+        products: MatmulPrecision,
     ) -> Result<Self, Error> {
-        let n = bias.len();
+        let (n, rounds) = (bias.len(), products == MatmulPrecision::Bf16);
         let weights = if rounds { kernels.rounded(&weights, n * width)? } else { weights };
         Ok(Self { weights, bias: kernels.device.upload(bias)?, n, width, rounds })
     }

@@ -24,7 +24,7 @@ use crate::{Activations, Batch, Encoder, Head, Loss, Network};
 use kernels::XcScores;
 use std::sync::Arc;
 use xc_kernels::cudarc::driver::CudaSlice;
-use xc_kernels::{Device, Error, Shape, address};
+use xc_kernels::{Device, Error, Plan, Shape, address};
 use xc_sparse::rank::{LabelId, RankedBatch};
 
 /// A network on a device.
@@ -73,11 +73,17 @@ impl DeviceRows {
 }
 
 impl<E: Encoder + EncoderOnDevice, H: Head<Input = E::Output> + HeadOnDevice> Network<E, H> {
+    /// Adds the memory that the network takes on a device, batches apart.
+    pub fn plan(&self, plan: Plan) -> Plan {
+        self.head().plan(self.encoder().plan(plan))
+    }
+
     /// Copies the network to a device, where it answers.
     ///
     /// # Errors
-    /// The device fails; it has too little memory.
+    /// The device has too little memory, or fails.
     pub fn on(&self, device: &Arc<Device>) -> Result<DeviceNetwork, Error> {
+        self.plan(Plan::new()).fits_on(device)?;
         let kernels = Arc::new(Kernels::load(device)?);
         let (encoder, head) = (self.encoder().on(&kernels)?, self.head().on(&kernels)?);
         Ok(DeviceNetwork { kernels, encoder, head })

@@ -35,6 +35,8 @@
 //! rounded to bf16; weights may be, down to eight bits; a step may score drawn labels; the encoder
 //! may learn.
 
+#[cfg(feature = "cuda")]
+mod cuda;
 mod error;
 mod file;
 mod input;
@@ -45,6 +47,7 @@ mod memory;
 mod nearest;
 mod output;
 mod params;
+mod place;
 mod precision_fit;
 mod predict;
 pub mod preset;
@@ -55,6 +58,8 @@ mod wide;
 #[cfg(feature = "train")]
 mod wide_fit;
 
+#[cfg(feature = "cuda")]
+pub use cuda::{DeviceClassifier, DevicePredictError};
 pub use error::ClassifierParamsError;
 pub use file::OpenClassifierError;
 #[cfg(any(feature = "fit", feature = "convert"))]

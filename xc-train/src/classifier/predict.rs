@@ -1,20 +1,20 @@
 //! Answers: labels ranked by their logits, then scored.
 
 use super::nearest::{LabelIndex, NearScratch};
+use super::place::{ChooseScratch, EncoderScratch, NetworkScratch, Place};
 use super::scores::{Scores, rivals};
 use super::wide::{WideParts, WideScratch, strength};
-use super::{Classifier, Input, InputKind, Output, ScoreScale};
+use super::{Classifier, InputKind, Output, ScoreScale};
 use rayon::prelude::*;
 use std::ops::Range;
 use thiserror::Error;
-use xc_nn::encoder::Stack;
 use xc_nn::head::sparse::OneScratch;
-use xc_nn::head::{Ranked, RowRank, RowScratch, Sparse, each_row};
+use xc_nn::head::{Ranked, RowRank, RowScratch, each_row};
 use xc_nn::in_memory;
 use xc_nn::loss::Total;
-use xc_nn::{Activations, Batch, Encoder, Head, Loss, Mode, Parameter, Row, Rows, Scratch};
+use xc_nn::{Activations, Batch, Loss, Row, Rows};
 use xc_sparse::parallel::in_pool;
-use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
+use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::rows::WrongInput;
 use xc_sparse::uniform::LANES;
 use xc_sparse::{LabelRows, SparseRow};
@@ -97,8 +97,8 @@ pub struct PredictScratch {
     batch: Batch,
     vectors: Activations,
     logits: Activations,
-    network: Scratch<Stack<Input>, Output>,
-    encoder: <Stack<Input> as Encoder>::Scratch,
+    network: NetworkScratch,
+    encoder: EncoderScratch,
     ranked: Ranked,
     ranks: RowScratch,
     one: OneScratch,
@@ -114,7 +114,7 @@ pub struct PredictScratch {
 pub(crate) struct Logits {
     batch: Batch,
     logits: Activations,
-    network: Scratch<Stack<Input>, Output>,
+    network: NetworkScratch,
 }
 
 impl Logits {
@@ -136,11 +136,11 @@ impl Logits {
 }
 
 /// Queries that are scored together.
-const BATCH: usize = 256;
+pub(super) const BATCH: usize = 256;
 /// Fewer queries a thread are answered by all threads together.
 const APART: usize = 2 * LANES;
 /// Logits that exist at a time, where they do: 64 MiB.
-const LOGITS: usize = 16 << 20;
+pub(super) const LOGITS: usize = 16 << 20;
 
 impl Classifier {
     /// The `k` best labels of each query, best first. Labels are ranked by their logits; scores are
@@ -174,11 +174,11 @@ impl Classifier {
         // Each thread answers queries of its own where there are enough for all of them.
         let of_each = at_once(n_threads).min(n.div_ceil(n_threads).next_multiple_of(LANES));
         if n_threads == 1 || of_each < APART || n < n_threads * APART {
-            return self.predict_some(queries, 0..n, at_once(1), k, only, scratch);
+            return self.predict_at(&self.network, queries, 0..n, at_once(1), k, only, scratch);
         }
         let firsts: Vec<usize> = (0..n).step_by(of_each).collect();
         let answer = |scratch: &mut PredictScratch, first: usize| {
-            self.predict_some(queries, first..n.min(first + of_each), of_each, k, only, scratch)
+            self.predict_at(&self.network, queries, first..n.min(first + of_each), of_each, k, only, scratch)
         };
         let answers: Vec<_> = firsts.into_par_iter().map_init(PredictScratch::default, answer).collect();
         let mut out = RankedBatch::new();
@@ -187,20 +187,21 @@ impl Classifier {
         Ok(out)
     }
 
-    /// Answers some of the queries, `size` together.
-    fn predict_some(
+    /// Answers some of the queries, `size` together, with the network computed at a place.
+    pub(super) fn predict_at<P: Place>(
         &self,
+        place: &P,
         queries: Rows<'_>,
         range: Range<usize>,
         size: usize,
         k: usize,
         only: Only<'_>,
         scratch: &mut PredictScratch,
-    ) -> Result<RankedBatch, PredictError> {
+    ) -> Result<RankedBatch, P::Error> {
         let mut out = RankedBatch::new();
         for first in range.clone().step_by(size) {
             scratch.batch.fill_features(queries, first..range.end.min(first + size));
-            self.answer(first, k, only, scratch, |row| out.push_row(row))?;
+            self.answer(place, first, k, only, scratch, |row| out.push_row(row))?;
         }
         Ok(out)
     }
@@ -229,7 +230,7 @@ impl Classifier {
         scratch.batch.fill_one(query, self.n_features);
         self.check_candidates(1, only)?;
         out.clear();
-        self.answer(0, k, only, scratch, |row| out.extend_from_slice(row))
+        self.answer(&self.network, 0, k, only, scratch, |row| out.extend_from_slice(row))
     }
 
     /// Makes scores of the logits of the whole, of which the first `n` were ranked again; none where one is not finite.
@@ -272,7 +273,7 @@ impl Classifier {
         Some(WideParts { network: wide.params.weight * network[0], bias, parts })
     }
 
-    fn check_width(&self, got: InputKind, width: usize) -> Result<(), PredictError> {
+    pub(super) fn check_width(&self, got: InputKind, width: usize) -> Result<(), PredictError> {
         let expected = self.params.encoder.input();
         if got != expected {
             return Err(WrongInput { got, expected }.into());
@@ -284,7 +285,7 @@ impl Classifier {
         Ok(())
     }
 
-    fn check_candidates(&self, n_queries: usize, only: Only<'_>) -> Result<(), PredictError> {
+    pub(super) fn check_candidates(&self, n_queries: usize, only: Only<'_>) -> Result<(), PredictError> {
         let n_labels = self.n_labels();
         let check = |query: usize, labels: &[LabelId]| match labels.iter().find(|&&l| l as usize >= n_labels) {
             Some(&label) => Err(PredictError::Candidate { query, label, n_labels }),
@@ -298,14 +299,15 @@ impl Classifier {
     }
 
     /// Answers the batch of the scratch, whose first query has the number `first`.
-    fn answer(
+    fn answer<P: Place>(
         &self,
+        place: &P,
         first: usize,
         k: usize,
         only: Only<'_>,
         scratch: &mut PredictScratch,
         mut push: impl FnMut(&[Scored]),
-    ) -> Result<(), PredictError> {
+    ) -> Result<(), P::Error> {
         // A wide term takes the network's logits for what its loss makes of them, and has logits of its own.
         let network_scale = if self.wide.is_some() { ScoreScale::Of(self.params.loss) } else { self.scale() };
         // Logits need no look at the others, as scores of this loss do not.
@@ -336,22 +338,22 @@ impl Classifier {
         let index = self.index.as_ref().filter(answers);
         match (self.network.head(), only, index) {
             (_, Only::Near(scope), Some(index)) => {
-                in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
+                place.vectors(batch, vectors, encoder)?;
                 self.rank_near(index, scope, vectors, k, near, &mut ranked.best).map_err(|e| match e {
                     xc_ann::QueryError::NotFinite { query } => not_finite(query),
                     e => panic!("a search that was checked: {e}"),
                 })?;
             }
             (_, Only::All | Only::Near(_), _) if loss.is_separable() => {
-                in_memory(self.network.rank(batch, None, k, network, ranked));
+                place.rank(batch, k, network, ranked)?;
             }
-            (Output::Sparse(sparse), Only::Labels(_) | Only::Rows { .. }, _) if loss.is_separable() => {
-                in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
+            (Output::Sparse(_), Only::Labels(_) | Only::Rows { .. }, _) if loss.is_separable() => {
                 let labels = |at: usize| only.of(first + at).unwrap_or_default();
-                choose(sparse, vectors, labels, k, one, row, &mut ranked.best);
+                let scratch = ChooseScratch { vectors, encoder, one, row };
+                place.choose(batch, labels, k, scratch, &mut ranked.best)?;
             }
             _ => {
-                in_memory(self.network.logits(batch, logits, network));
+                place.logits(batch, logits, network)?;
                 let ranks = each_row(logits, ranks, |at, row, RowRank { top, loss: worst, total, above }| {
                     *worst = if row.iter().all(|z| z.is_finite()) { 0.0 } else { f64::NAN };
                     top.reset(k);
@@ -377,7 +379,7 @@ impl Classifier {
                 ranked.best.clear();
                 for (at, RowRank { top, loss: worst, .. }) in ranks.iter_mut().enumerate() {
                     if !worst.is_finite() {
-                        return Err(not_finite(at));
+                        return Err(not_finite(at).into());
                     }
                     ranked.best.push_row(top.best());
                 }
@@ -403,7 +405,7 @@ impl Classifier {
                     (None, of) => of.map_or(Total::EMPTY, |of| of.total),
                 };
                 if is_short || !row.iter().all(|s| s.score.is_finite()) {
-                    return Err(not_finite(at));
+                    return Err(not_finite(at).into());
                 }
                 wide.rank(batch.row(at), (loss, total), row, wide_scratch);
                 self.finish_wide(row, wide.params.labels, scores).ok_or_else(|| not_finite(at))?;
@@ -425,7 +427,7 @@ impl Classifier {
                 _ => scores.of(list, loss),
             }
             if is_short || !scores.are_finite(list) {
-                return Err(not_finite(at));
+                return Err(not_finite(at).into());
             }
             if network_scale != ScoreScale::Logit {
                 scores.order(list);
@@ -437,66 +439,4 @@ impl Classifier {
         }
         Ok(())
     }
-}
-
-/// The best of the candidates of each query by their logits, in place of what `out` holds: those of
-/// one query each for itself, those of up to [`LANES`] together.
-fn choose<'l>(
-    sparse: &Sparse,
-    vectors: &Activations,
-    labels: impl Fn(usize) -> &'l [LabelId] + Sync,
-    k: usize,
-    one: &mut OneScratch,
-    row: &mut Vec<Scored>,
-    out: &mut RankedBatch,
-) {
-    out.clear();
-    if vectors.len() == 1 {
-        sparse.rank_some(vectors.row(0), labels(0), k, one, row);
-        out.push_row(row);
-        return;
-    }
-    let blocks: Vec<usize> = (0..vectors.len()).step_by(LANES).collect();
-    let answers: Vec<RankedBatch> = blocks
-        .into_par_iter()
-        .map(|from| {
-            let rows = from..vectors.len().min(from + LANES);
-            choose_together(sparse, vectors, from, &rows.map(&labels).collect::<Vec<_>>(), k)
-        })
-        .collect();
-    answers.iter().for_each(|answers| out.append(answers));
-}
-
-/// The best of the candidates of up to [`LANES`] queries by their logits: a layer of the labels
-/// that are any query's candidate scores all of them side by side.
-fn choose_together(
-    sparse: &Sparse,
-    vectors: &Activations,
-    first: usize,
-    lists: &[&[LabelId]],
-    k: usize,
-) -> RankedBatch {
-    let mut labels = lists.concat();
-    labels.sort_unstable();
-    labels.dedup();
-    let mut bias = Parameter::zeros(labels.len(), 1, xc_nn::Decay::No);
-    let biases = sparse.bias().values();
-    bias.values_mut().iter_mut().zip(&labels).for_each(|(to, &label)| *to = biases[label as usize]);
-    let some = Sparse::from_parts(*sparse.params(), sparse.connections().select(&labels), bias);
-    let width = vectors.width();
-    let mut input = Activations::default();
-    input.reshape(lists.len(), width);
-    input.values_mut().copy_from_slice(&vectors.values()[first * width..(first + lists.len()) * width]);
-    let mut logits = Activations::default();
-    in_memory(some.logits(&input, &mut logits, &mut Default::default()));
-    let (mut top, mut out) = (TopK::new(k), RankedBatch::new());
-    for (at, list) in lists.iter().enumerate() {
-        top.reset(k);
-        for &label in *list {
-            let place = labels.partition_point(|&other| other < label);
-            top.push(Scored { label, score: logits.values()[at * labels.len() + place] });
-        }
-        out.push_row(top.sorted());
-    }
-    out
 }

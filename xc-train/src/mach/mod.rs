@@ -18,12 +18,16 @@
 //! # References
 //! `[medini2019mach]`. *Differs in*: labels are found by an exact decode that looks at few of them.
 
+#[cfg(feature = "cuda")]
+mod cuda;
 mod file;
 mod predict;
 mod repetition;
 #[cfg(feature = "train")]
 mod train;
 
+#[cfg(feature = "cuda")]
+pub use cuda::{DeviceAnswerError, DeviceMachModel};
 pub use file::{CHECKPOINT, KIND, LostRepetition, MachContainer, OpenMachError, array_prefix};
 pub use predict::{AnswerError, Answers, Asking, MachScratch};
 pub use repetition::{Repetition, bucket_rows, repetition_seed};

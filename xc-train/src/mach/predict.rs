@@ -127,24 +127,33 @@ impl MachModel {
     ) -> Result<RankedBatch, AnswerError> {
         let mut ranked = RankedBatch::new();
         self.blocks(queries, |first, scores| -> Result<(), AnswerError> {
-            let block: Vec<Vec<Scored>> = scores
-                .par_chunks_exact(self.query_len())
-                .enumerate()
-                .map_init(
-                    Default::default,
-                    |(scratch, values, top): &mut (DecodeScratch, Vec<f32>, TopK), (at, scores)| {
-                        let scores = self.checked(first + at, scores)?;
-                        let labels = candidates(first + at);
-                        self.assignment.score_labels(&scores, decoder, labels, scratch, values);
-                        top.reset(top_k);
-                        labels.iter().zip(&*values).for_each(|(&label, &score)| top.push(Scored { label, score }));
-                        Ok(top.sorted().to_vec())
-                    },
-                )
-                .collect::<Result<_, AnswerError>>()?;
-            block.iter().for_each(|row| ranked.push_row(row));
+            ranked.append(&self.candidates_of(first, scores, &candidates, top_k, decoder)?);
             Ok(())
         })?;
+        Ok(ranked)
+    }
+
+    /// Answers to the queries from `first` on, whose bucket scores these are, from their candidates.
+    pub(super) fn candidates_of<'c>(
+        &self,
+        first: usize,
+        scores: &[f32],
+        candidates: &(impl Fn(usize) -> &'c [LabelId] + Sync),
+        top_k: usize,
+        decoder: Decoder,
+    ) -> Result<RankedBatch, AnswerError> {
+        let answer = |(scratch, values, top): &mut (DecodeScratch, Vec<f32>, TopK), (at, scores): (usize, &[f32])| {
+            let scores = self.checked(first + at, scores)?;
+            let labels = candidates(first + at);
+            self.assignment.score_labels(&scores, decoder, labels, scratch, values);
+            top.reset(top_k);
+            labels.iter().zip(&*values).for_each(|(&label, &score)| top.push(Scored { label, score }));
+            Ok(top.sorted().to_vec())
+        };
+        let queries = scores.par_chunks_exact(self.query_len()).enumerate();
+        let rows: Vec<Vec<Scored>> = queries.map_init(Default::default, answer).collect::<Result<_, AnswerError>>()?;
+        let mut ranked = RankedBatch::new();
+        rows.iter().for_each(|row| ranked.push_row(row));
         Ok(ranked)
     }
 
@@ -206,7 +215,7 @@ impl MachModel {
     /// # Panics
     /// If queries have another number of features.
     pub fn blocks<F>(&self, queries: Rows<'_>, mut visit: impl FnMut(usize, &[f32]) -> Result<(), F>) -> Result<(), F> {
-        let size = (SCORES_BYTES / 4 / self.query_len()).clamp(1, BATCH);
+        let size = self.batch_size();
         let (mut logits, mut scores) = (Logits::default(), Vec::new());
         for first in (0..queries.len()).step_by(size) {
             let rows = first..queries.len().min(first + size);
@@ -232,8 +241,13 @@ impl MachModel {
         }
     }
 
+    /// Queries that go through the networks together.
+    pub(super) fn batch_size(&self) -> usize {
+        (SCORES_BYTES / 4 / self.query_len()).clamp(1, BATCH)
+    }
+
     /// Bucket scores of a query, R B.
-    fn query_len(&self) -> usize {
+    pub(super) fn query_len(&self) -> usize {
         self.classifiers.len() * self.assignment.n_buckets()
     }
 
