@@ -1,7 +1,7 @@
 # Steps about kernels: their tests on the driver that runs them on a CPU, and their PTX made anew.
 
 # Crates with kernels; a test of theirs that needs a device is built with feature `emulated`.
-gpu_crates=(xc-kernels xc-tree xc-mach xc-ann xc-lsh xc-nn)
+gpu_crates=(xc-kernels xc-tree xc-mach xc-ann xc-lsh xc-nn xc-train)
 
 kernels() {
   local crate options=()
