@@ -60,12 +60,10 @@ struct XcParent {
     float score;
 };
 
-// A row of a chunk whose feature the query has, with the query's value. Byte w of `before` is how many values stand before
-// those of mask word w.
+// A row of a chunk whose feature the query has, with the query's value; of each mask word, where its first value stands.
 struct XcRow {
-    u32 at, before;
     float x;
-    u32 mask[XC_WORDS];
+    u32 mask[XC_WORDS], at[XC_WORDS];
 };
 
 // Values of a level, by their type.
@@ -128,19 +126,17 @@ XC_INLINE float xc_accumulate(const XcTreeSearch& search, float parent, float ma
     return parent - power;
 }
 
-// Adds the products of up to XC_AHEAD rows to the children of mask word `word`. All values are under way before the first is
-// used.
+// Adds the products of XC_AHEAD rows to the children of mask word `word`. All values are under way before the first is used.
 template <class W>
-XC_INLINE void xc_add_rows(const typename W::Stored* values, const XcRow* rows, u32 n, u32 word, u32 lane, float& sum)
+XC_INLINE void xc_add_rows(const typename W::Stored* values, const XcRow* rows, u32 word, u32 lane, float& sum)
 {
     float value[XC_AHEAD];
     bool has[XC_AHEAD];
 #pragma unroll
     for (u32 j = 0; j < XC_AHEAD; ++j) {
-        const XcRow& row = rows[j < n ? j : 0];
-        const u32 mask = row.mask[word], at = row.at + (row.before >> 8 * word & 255);
-        has[j] = j < n && (mask >> lane & 1);
-        value[j] = has[j] ? W::widen(__ldg(values + at + __popc(mask & ((1u << lane) - 1)))) : 0.f;
+        const u32 mask = rows[j].mask[word];
+        has[j] = mask >> lane & 1;
+        value[j] = has[j] ? W::widen(__ldg(values + rows[j].at[word] + __popc(mask & ((1u << lane) - 1)))) : 0.f;
     }
 #pragma unroll
     for (u32 j = 0; j < XC_AHEAD; ++j)
@@ -187,23 +183,27 @@ XC_INLINE void xc_margins(const XcTree& tree, const XcTreeLevel& level, u32 chun
         if (is_found) {
             XcRow& to = rows[__popc(found & ((1u << lane) - 1))];
             const u32* const header = headers + row;
-            to.at = __ldg(header + 1);
             to.x = IN_SHARED ? query[i].value : queries.values[begin + i];
-            u32 before = 0;
-#pragma unroll 1
-            for (u32 word = 0, n_before = 0; word < words; ++word) {
+            u32 at = __ldg(header + 1);
+#pragma unroll 2
+            for (u32 word = 0; word < words; ++word) {
                 const u32 mask = __ldg(header + 2 + word);
                 to.mask[word] = mask;
-                before |= n_before << 8 * word;
-                n_before += __popc(mask);
+                to.at[word] = at;
+                at += __popc(mask);
             }
-            to.before = before;
+        }
+        if (lane >= n && lane < n + XC_AHEAD - 1) {
+            // Rows of no child fill the last XC_AHEAD.
+            rows[lane].x = 0.f;
+#pragma unroll
+            for (u32 word = 0; word < XC_WORDS; ++word) rows[lane].mask[word] = rows[lane].at[word] = 0;
         }
         __syncwarp();
         for (u32 first = 0; first < n; first += XC_AHEAD)
 #pragma unroll
             for (u32 word = 0; word < XC_WORDS; ++word)
-                if (word < words) xc_add_rows<W>(values, rows + first, n - first, word, lane, sums[word]);
+                if (word < words) xc_add_rows<W>(values, rows + first, word, lane, sums[word]);
         __syncwarp(); // the room is used again
     }
 }
@@ -345,15 +345,15 @@ XC_INLINE void xc_tree_search(const XcTree& tree, const XcTreeSearch& search, co
     }
 }
 
-// xc_tree_beam: queries whose features stand in shared memory, and post-processors other than the sigmoid. xc_tree_long: the
-// others. Dynamic shared memory: XC_WARPS * 32 * sizeof(XcRow) + keys_room * 8 + max(beam, 1) * sizeof(XcParent) bytes and,
-// for xc_tree_beam, longest * sizeof(XcFeature). With 64 registers a processor holds four blocks.
-#define XC_TREE(stored, W)                                                                                                \
-    XC_KERNEL __launch_bounds__(256) xc_tree_beam_##stored(XcTree tree, XcTreeSearch search, XcTreeQueries queries)       \
-    {                                                                                                                     \
-        xc_tree_search<W, true, false>(tree, search, queries);                                                            \
-    }                                                                                                                     \
-    XC_KERNEL __launch_bounds__(256) xc_tree_long_##stored(XcTree tree, XcTreeSearch search, XcTreeQueries queries)       \
-    {                                                                                                                     \
-        xc_tree_search<W, false, true>(tree, search, queries);                                                            \
+// xc_tree_beam: queries whose features stand in shared memory, and post-processors other than the sigmoid; with 64 registers
+// a processor holds four blocks. xc_tree_long: the others. Dynamic shared memory: XC_WARPS * 32 * sizeof(XcRow) + keys_room
+// * 8 + max(beam, 1) * sizeof(XcParent) bytes and, for xc_tree_beam, longest * sizeof(XcFeature).
+#define XC_TREE(stored, W)                                                                                             \
+    XC_KERNEL __launch_bounds__(256) xc_tree_beam_##stored(XcTree tree, XcTreeSearch search, XcTreeQueries queries)    \
+    {                                                                                                                  \
+        xc_tree_search<W, true, false>(tree, search, queries);                                                         \
+    }                                                                                                                  \
+    XC_KERNEL __launch_bounds__(256, 2) xc_tree_long_##stored(XcTree tree, XcTreeSearch search, XcTreeQueries queries) \
+    {                                                                                                                  \
+        xc_tree_search<W, false, true>(tree, search, queries);                                                         \
     }

@@ -43,7 +43,7 @@ const NEW_KEYS: usize = 1024;
 /// Chunks whose children are ranked together, at most: what is kept of them lets later ones be left out.
 const CHUNKS_A_ROUND: usize = 16;
 /// Bytes of a block's rows: `XC_WARPS * 32 * sizeof(XcRow)`.
-const ROWS_BYTES: usize = 8 * 32 * 28;
+const ROWS_BYTES: usize = 8 * 32 * 36;
 /// Bytes of `XcParent` and of `XcFeature`.
 const PARENT_BYTES: usize = 12;
 const FEATURE_BYTES: usize = 12;
