@@ -1,6 +1,7 @@
 # Steps about kernels: their tests on the driver that runs them on a CPU, and their PTX made anew.
 
-# Crates with kernels; a test of theirs that needs a device is built with feature `emulated`.
+# Crates with kernels; a test of theirs that needs a device is built with feature `emulated`. Tests of the other parts run
+# without it, in step `tests`.
 gpu_crates=(xc-kernels xc-tree xc-mach xc-ann xc-lsh xc-nn xc-train)
 
 kernels() {
@@ -8,7 +9,9 @@ kernels() {
   for crate in "${gpu_crates[@]}"; do
     options+=(-p "$crate" --features "$crate/emulated")
   done
-  cargo clippy --locked --all-targets "${options[@]}" -- -D warnings && cargo test --locked "${options[@]}"
+  cargo clippy --locked --lib --tests "${options[@]}" -- -D warnings &&
+    cargo test --locked "${options[@]}" --test kernels --test cuda &&
+    cargo test --locked -p xc-ann --features xc-ann/emulated -p xc-lsh --features xc-lsh/emulated --lib cuda
 }
 
 emulator() {
