@@ -11,7 +11,7 @@ kernels() {
   done
   cargo clippy --locked --lib --tests "${options[@]}" -- -D warnings &&
     cargo test --locked "${options[@]}" --test kernels --test cuda &&
-    cargo test --locked -p xc-ann --features xc-ann/emulated -p xc-lsh --features xc-lsh/emulated --lib cuda
+    cargo test --locked -p xc-ann -p xc-lsh -p xc-tree --features xc-ann/emulated,xc-lsh/emulated,xc-tree/emulated --lib cuda
 }
 
 emulator() {
