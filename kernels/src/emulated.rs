@@ -32,6 +32,11 @@ impl Emulated {
             let is_card = std::env::var("XC_REQUIRE_GPU").is_ok_and(|value| value == "1");
             (!is_card).then(|| load(&build()))
         });
+        if library.is_none() {
+            // While a device is open, others open at once.
+            static OPEN: OnceLock<Option<crate::Device>> = OnceLock::new();
+            OPEN.get_or_init(|| crate::Device::open(0).ok());
+        }
         let held = Self { library: library.as_ref(), _alone: alone };
         held.reset();
         held.set_seed(1);

@@ -69,8 +69,16 @@ impl<'a> Call<'a> {
             kernel.function.set_attribute(most, shape.shared as i32).map_err(asked("shared memory of a kernel"))?;
         }
         let how = LaunchConfig { grid_dim: (x, y, z), block_dim: (shape.threads, 1, 1), shared_mem_bytes };
+        #[cfg(feature = "emulated")]
+        if crate::watch::is_on() {
+            self.arguments.record_kernel_launch(cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT);
+        }
         // SAFETY: the caller's promise; the shape was checked.
-        unsafe { self.arguments.launch(how) }.map_err(asked("launching a kernel"))?;
+        let _events = unsafe { self.arguments.launch(how) }.map_err(asked("launching a kernel"))?;
+        #[cfg(feature = "emulated")]
+        if let Some(events) = _events {
+            crate::watch::add((kernel.name, events));
+        }
         Ok(())
     }
 }

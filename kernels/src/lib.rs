@@ -64,6 +64,8 @@ mod plan;
 pub mod product;
 #[cfg(feature = "cuda")]
 pub mod texts;
+#[cfg(feature = "emulated")]
+pub mod watch;
 
 #[cfg(feature = "cuda")]
 pub use cudarc;

@@ -18,6 +18,7 @@ pub const TEXTS: &[Text] = texts! {
     "ann"
     "ann_cells"
     "best"
+    "calibrate"
     "lsh"
     "mach"
     "nn"
