@@ -5,7 +5,7 @@
     model.py compare PREDICTIONS TIMES [RATES]  prints times beside predictions (TIMES: of `rows time`), those by stated
                                                 rates and, with RATES of `rows calibrate`, those by rates of the card
 
-Counts at two small sizes are continued in a straight line to the size of a row. A kernel takes as long as the slowest of
+Counts at two small sizes are continued in a straight line to the size of a row (KEPT: not). A kernel takes as long as the slowest of
     issue     its warp instructions, at a share of the rate of fused multiply-adds
     l2        its sectors out of L2, as rows of 32 bytes where a load touches many sectors, of 64 otherwise
     memory    what it touches of memory, once
@@ -41,6 +41,8 @@ TOGETHER = 3
 # the slowest, and how many blocks' times a batch ends later than even ones would. Read of an earlier tree search: 55 and
 # 75 us a block at batch 8,192, and 2.3 and 3.9 such times at 1,024, for two models.
 UNEVEN = {"xc_tree_beam": (2.0, 1.0)}
+# Kernels that work on what a screen leaves, which does not grow with a row: they are not continued.
+KEPT = ("_rescore", "_narrow", "_gather", "_sums")
 # Above this many sectors a load, lanes read places of their own.
 SCATTERED = 12
 # How far off a prediction may be, each way, by what bounds it.
@@ -76,7 +78,7 @@ def at_size(row):
     by = (row["size"] - sizes[1]) / (sizes[1] - sizes[0])
     out = {}
     for kernel, of in large.items():
-        before = small.get(kernel, {})
+        before = of if kernel.endswith(KEPT) else small.get(kernel, {})
         out[kernel] = {field: max(of[field] + by * (of[field] - before.get(field, of[field])), of[field]) for field in FIELDS}
         out[kernel] |= {"launches": of["launches"], "threads": of["threads"]}
         out[kernel]["footprint"] = min(out[kernel]["footprint"], max(row["most_bytes"], of["footprint"]))
