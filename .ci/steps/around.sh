@@ -18,7 +18,7 @@ outside() {
 
 drivers() {
   local manifest
-  for manifest in bench/*/Cargo.toml; do
+  for manifest in bench/*/Cargo.toml bench/gpu/rows/Cargo.toml; do
     outside "$(dirname "$manifest")" || return 1
   done
   for source in bench/*/*.rs bench/*.rs; do
@@ -38,7 +38,7 @@ for path in files:
 print(len(files), "Python files compile")
 sys.exit(not files)
 END
-  for file in .ci/run .ci/steps/*.sh bench/*.sh; do
+  for file in .ci/run .ci/steps/*.sh bench/*.sh bench/gpu/run bench/gpu/pack; do
     bash -n "$file" || return 1
   done
 }

@@ -21,8 +21,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 PTX = HERE.parents[1] / "kernels" / "ptx"
 
-# Read on an H100 SXM (80 GB HBM3) and an H200, driver 580.159.04, by kernels like those of calibrate.cu. `low` and `high`
-# are the shares of a rate between which kernels of this kind were seen.
+# Read on an H100 SXM (80 GB HBM3) and an H200, driver 580.159.04, by kernels like those of calibrate.cu.
 RATES = {
     "H100": {"copy_tb_s": 2.86, "gather_32_tb_s": 4.3, "gather_64_tb_s": 7.9, "fma_warps_per_ns_sm": 7.7, "l2_ns": 147},
     "H200": {"copy_tb_s": 3.96, "gather_32_tb_s": 5.1, "gather_64_tb_s": 9.3, "fma_warps_per_ns_sm": 7.7, "l2_ns": 146},
