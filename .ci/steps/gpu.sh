@@ -25,6 +25,12 @@ step_gpu() {
   check gpu kernels
 }
 
+# What runs where a card is, with the emulated driver in its place.
+step_gpu-run() {
+  check gpu-pack bench/gpu/pack
+  DRY=1 OUT=$scratch/gpu-run check gpu-run bench/gpu/run
+}
+
 # NVRTC gives the committed bytes; what ptxas says of registers, spills and shared memory is part of them.
 step_gpu-ptx() {
   local wheels=('nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-nvcc==13.0.*' xxhash)
