@@ -182,7 +182,7 @@ fn killed_within_an_epoch_it_resumes_to_the_same_bytes_tables_included() {
 fn tables_beyond_memory_are_refused_with_a_number_that_fits() {
     let folder = Folder::new();
     folder.ok("generate --instances 400 --features 500 --labels 20000 --no-text --no-names --output d");
-    let train = "train lns --train d/train.txt --network.widths 16 --epochs 1 --codes 3 --negatives.sampled 2 --negatives.uniform 9";
+    let train = "train lns --train d/train.txt --network.widths 16 --wide off --epochs 1 --codes 3 --negatives.sampled 2 --negatives.uniform 9";
     let outcome = folder.xc(&format!("{train} --tables 400 --model m --max-memory 100M"));
     assert!(outcome.code == 3 && outcome.stderr.contains("needs about"), "{outcome:?}");
     let (_, rest) = outcome.stderr.split_once("with --tables ").unwrap_or_else(|| panic!("{outcome:?}"));
