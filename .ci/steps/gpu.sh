@@ -2,7 +2,7 @@
 
 # Crates with kernels; a test of theirs that needs a device is built with feature `emulated`. Tests of the other parts run
 # without it, in step `tests`.
-gpu_crates=(xc-kernels xc-tree xc-mach xc-ann xc-lsh xc-nn xc-train)
+gpu_crates=(xc-kernels xc-tree xc-mach xc-ann xc-lsh xc-nn xc-train xc-cli)
 
 kernels() {
   local crate options=()
@@ -10,7 +10,7 @@ kernels() {
     options+=(-p "$crate" --features "$crate/emulated")
   done
   cargo clippy --locked --lib --tests "${options[@]}" -- -D warnings &&
-    cargo test --locked "${options[@]}" --test kernels --test cuda &&
+    cargo test --locked "${options[@]}" --test kernels --test cuda --test device &&
     cargo test --locked -p xc-ann -p xc-lsh -p xc-tree --features xc-ann/emulated,xc-lsh/emulated,xc-tree/emulated --lib cuda
 }
 

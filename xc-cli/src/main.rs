@@ -16,6 +16,7 @@ mod cmd;
 mod config;
 mod context;
 mod data;
+mod device;
 mod error;
 mod help;
 mod interrupt;

@@ -61,7 +61,7 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
 }
 
 /// The query that has no answer, in a batch.
-fn failed(error: PredictError) -> (usize, QueryError) {
+pub(super) fn failed(error: PredictError) -> (usize, QueryError) {
     match error {
         PredictError::NotFinite { query } => (query, QueryError::Scores),
         // Kind, width, features and candidates were checked at the door.
@@ -70,7 +70,7 @@ fn failed(error: PredictError) -> (usize, QueryError) {
 }
 
 /// The labels that are scored: by default those that the index finds, where there is one.
-fn only<'a>(classifier: &Classifier, ask: &Ask<'a>) -> Result<Only<'a>, QueryError> {
+pub(super) fn only<'a>(classifier: &Classifier, ask: &Ask<'a>) -> Result<Only<'a>, QueryError> {
     let name = |scope: Scope| if scope.cells > 0 { CELLS } else { WIDTH };
     Ok(match (ask.candidates, ask.search.scope, classifier.index()) {
         (Candidates::Labels(labels), ..) => Only::Labels(labels),

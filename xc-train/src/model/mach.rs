@@ -60,13 +60,13 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
     Ok(vec![Table { name: "repetitions", note: "", columns, rows: numbers.into_iter().map(row).collect() }])
 }
 
-fn asking(ask: &Ask<'_>) -> Asking {
+pub(super) fn asking(ask: &Ask<'_>) -> Asking {
     let effort = ask.search.max_labels.map_or(Effort::Exact, Effort::Labels);
     Asking { top_k: ask.top_k, decoder: ask.search.decoder, effort }
 }
 
 /// The query that has no answer, in a batch.
-fn failed(error: AnswerError) -> (usize, QueryError) {
+pub(super) fn failed(error: AnswerError) -> (usize, QueryError) {
     match error {
         AnswerError::Scores { query, .. } => (query, QueryError::Scores),
         AnswerError::Lists(_) => (0, QueryError::Mach(error)),

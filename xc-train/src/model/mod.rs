@@ -20,6 +20,8 @@ mod change;
 mod classifier;
 #[cfg(feature = "convert")]
 mod convert;
+#[cfg(feature = "cuda")]
+mod device;
 pub mod explain;
 mod index;
 mod input;
@@ -45,6 +47,8 @@ pub use blend::{MAX_MEMBERS, MembersError, members};
 pub use change::{ChangeError, Changed, Changes};
 #[cfg(feature = "convert")]
 pub use convert::{ConvertError, FOREIGN_FORMATS, ImportOptions, import};
+#[cfg(feature = "cuda")]
+pub use device::DeviceError;
 pub use index::{IndexError, IndexFit, IndexWarning, label_index_params};
 pub use input::InputForm;
 #[cfg(feature = "train")]
@@ -98,6 +102,9 @@ pub struct Model {
     generation: u64,
     /// Read when the first name is asked for.
     names: OnceLock<NamesOfLabels>,
+    /// What answers batches in place of `system`.
+    #[cfg(feature = "cuda")]
+    on_device: Option<device::OnDevice>,
 }
 
 // Any number of threads ask one model.
@@ -309,7 +316,7 @@ impl Model {
         }
         let failed = |(query, source)| BatchError { query, source };
         let mut buffers = scratch.take(self);
-        let answers = self.system.batch(rows, &ask, &mut *buffers.system);
+        let answers = self.batch(rows, &ask, &mut *buffers.system);
         scratch.put(buffers);
         let mut answers = answers.map_err(failed)?;
         if !known_terms.is_empty() {
@@ -318,6 +325,15 @@ impl Model {
         let rest = Rest { options, excluded: &lists.excluded, calibration };
         answers.ranked = rest.finish_batch(answers.ranked, &answers.known_terms)?;
         Ok(answers)
+    }
+
+    /// Answers a batch: on the device that the model was put on, or on the CPU.
+    fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
+        #[cfg(feature = "cuda")]
+        if let Some(answers) = self.batch_on_device(rows, ask, scratch) {
+            return answers;
+        }
+        self.system.batch(rows, ask, scratch)
     }
 
     /// Answers queries of which each has excluded labels of its own: those with room for as many are

@@ -207,7 +207,20 @@ impl Model {
         }
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
         let names = OnceLock::new();
-        Ok(Self { kind, system, shape, maker, input, container, calibration, warnings, generation, names })
+        Ok(Self {
+            kind,
+            system,
+            shape,
+            maker,
+            input,
+            container,
+            calibration,
+            warnings,
+            generation,
+            names,
+            #[cfg(feature = "cuda")]
+            on_device: None,
+        })
     }
 
     /// As [`Model::open_with`], without checking the content of the arrays.

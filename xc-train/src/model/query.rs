@@ -243,7 +243,7 @@ impl Answers {
 }
 
 /// Why a query has no answer.
-#[derive(Clone, Copy, Debug, Error, PartialEq)]
+#[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum QueryError {
     /// Thresholds of a model without a calibration.
@@ -350,11 +350,19 @@ pub enum QueryError {
     /// A MACH model cannot answer any query.
     #[error("no bucket scores")]
     Mach(#[source] AnswerError),
+    /// The device fails that the model was put on.
+    #[cfg(feature = "cuda")]
+    #[error("the device fails")]
+    Device(#[source] std::sync::Arc<xc_kernels::Error>),
 }
 
 impl QueryError {
     /// Whether the error is in the query, so that other queries may have answers; otherwise no query has one.
     pub fn is_of_query(&self) -> bool {
+        #[cfg(feature = "cuda")]
+        if matches!(self, Self::Device(_)) {
+            return false;
+        }
         !matches!(
             self,
             Self::NotCalibrated
@@ -373,7 +381,7 @@ impl QueryError {
 }
 
 /// The query of a batch that has no answer.
-#[derive(Clone, Copy, Debug, Error, PartialEq)]
+#[derive(Clone, Debug, Error, PartialEq)]
 #[error("query {query}")]
 pub struct BatchError {
     /// Number of the query, from 0.

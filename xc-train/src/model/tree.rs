@@ -82,7 +82,7 @@ impl From<UnknownLabel> for QueryError {
     }
 }
 
-fn params(ask: &Ask<'_>) -> PredictParams {
+pub(super) fn params(ask: &Ask<'_>) -> PredictParams {
     PredictParams { top_k: ask.top_k, beam: ask.search.beam, choice: ask.search.matching.unwrap_or_default() }
 }
 

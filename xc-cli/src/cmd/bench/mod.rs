@@ -6,6 +6,7 @@ use crate::answer::{SearchArgs, query_error};
 use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::data::{InputArgs, Queries};
+use crate::device::DeviceArgs;
 use crate::error::CliError;
 use crate::measure::Meter;
 use crate::model::OpenArgs;
@@ -86,6 +87,8 @@ pub(crate) struct PredictArgs {
     #[command(flatten)]
     search: SearchArgs,
     #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
     format: InputArgs,
 }
 
@@ -136,7 +139,15 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     }
     let meter = Meter::start();
     let start = Instant::now();
-    let model = args.open.open(&args.model, &args.search, context)?;
+    let mut model = args.open.open(&args.model, &args.search, context)?;
+    match args.mode {
+        Mode::Online => args.device.stay(
+            "--mode online asks one query after the other, which stays on the CPU; --mode batch is expected",
+            context,
+        )?,
+        Mode::Batch if args.floor => args.device.stay("--floor is about memory of the CPU", context)?,
+        Mode::Batch => args.device.put(&mut model, &args.search, None, context)?,
+    }
     let load_ms = start.elapsed().as_secs_f64() * 1e3;
     args.format.or(model.input()).refuse_idle([&*args.input])?;
     let of_answers = ["label-field", "label-separator", "id-field", "svmlight-label-base"];

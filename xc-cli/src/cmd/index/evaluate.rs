@@ -2,6 +2,7 @@
 
 use super::{Asked, Opened, ScopeArgs, log, percentiles, rows, say_without_direction, vectors_of_width, zeros};
 use crate::context::Context;
+use crate::device::{DeviceArgs, Exact};
 use crate::error::CliError;
 use crate::output;
 use crate::plot::{Axis, Chart, Picture, Scale, Series};
@@ -48,6 +49,8 @@ pub(super) struct Args {
     /// File for a plot of recall and queries per second, SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceArgs,
     #[command(flatten)]
     asked: Asked,
 }
@@ -171,6 +174,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             if let Some(option) = given {
                 return Err(CliError::usage(format_args!("{option}: an index of sparse rows answers exactly")));
             }
+            args.device.stay("the search of an index of sparse rows stays on the CPU", context)?;
             return opened.evaluate(&args.asked, args.runs, context);
         }
     };
@@ -178,9 +182,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let queries = Queries::new(args, &index, &asked)?;
     let measured = queries.measured(&asked);
     say_without_direction(index.metric(), zeros(measured), context);
-    let begin = Instant::now();
-    let truth = context.on_threads(|| index.exact(measured, k, filter.as_ref()));
-    let exact_qps = measured.len() as f64 / begin.elapsed().as_secs_f64();
+    let Exact { found: truth, seconds } = args.device.exact(&index, measured, k, filter.as_ref(), context)?;
+    let exact_qps = measured.len() as f64 / seconds;
     context.check_interrupt()?;
 
     let given = args.scope.scope(&index)?;

@@ -3,6 +3,7 @@
 use super::{Asked, Opened, ScopeArgs, rows, say_without_direction, zeros};
 use crate::answer_file::{Form, Style, Writer};
 use crate::context::Context;
+use crate::device::DeviceArgs;
 use crate::error::CliError;
 use crate::output::Output;
 use std::path::PathBuf;
@@ -42,6 +43,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "FORMAT", value_enum)]
     output_format: Option<Form>,
     #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
     asked: Asked,
 }
 
@@ -66,6 +69,7 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
             if let Some(option) = args.scope.given().or(args.prove.map(|_| "--prove")) {
                 return Err(CliError::usage(format_args!("{option}: an index of sparse rows answers exactly")));
             }
+            args.device.stay("the search of an index of sparse rows stays on the CPU", context)?;
             return opened.search(&args.asked, context);
         }
     };
@@ -79,8 +83,9 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
         None => None,
     };
     let mut found = if args.exact {
-        context.on_threads(|| index.exact(rows(&asked), params.top_k, filter.as_ref()))
+        args.device.exact(&index, rows(&asked), params.top_k, filter.as_ref(), context)?.found
     } else {
+        args.device.stay("a search without --exact stays on the CPU", context)?;
         let found = context.on_threads(|| index.search_batch(rows(&asked), params, filter.as_ref()));
         found.map_err(|e| CliError::input(&args.asked.queries, &e))?.0
     };

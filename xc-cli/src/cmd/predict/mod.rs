@@ -6,6 +6,7 @@ use crate::answer::{EXCLUDED, LabelLists, Only, SearchArgs, query_error};
 use crate::answer_file::{Form, Style, Writer};
 use crate::context::Context;
 use crate::data::{InputArgs, InputSettings, NamesArgs, Queries, label_format, read_label_set};
+use crate::device::DeviceArgs;
 use crate::error::CliError;
 use crate::model::{OpenArgs, is_same, refuse_inside};
 use crate::output::{self, Output};
@@ -122,6 +123,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     search: SearchArgs,
     #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
     format: InputArgs,
 }
 
@@ -166,7 +169,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         return Err(CliError::usage("--names: an npz matrix has no names; lines, jsonl or csv is expected"));
     }
     output::check(&args.output)?;
-    let model = args.open.open(&args.model, &args.search, context)?;
+    let mut model = args.open.open(&args.model, &args.search, context)?;
     let excludes = args.exclude.is_some() || args.exclude_field.is_some();
     if args.exclude_own_labels && !excludes {
         return Err(CliError::usage("--exclude-own-labels: --exclude FILE or --exclude-field NAME is expected"));
@@ -220,6 +223,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         (None, Some(field)) => Some(LabelLists::read_field(&args.input, field, n_labels, names.as_ref(), &input)?),
         (None, None) => None,
     };
+    let labels = args.only_labels.as_ref().map(|_| "only-labels").or(args.candidates.as_ref().map(|_| "candidates"));
+    args.device.put(&mut model, &args.search, labels, context)?;
     let input = if from_stdin { stdin::NAME.to_owned() } else { args.input.display().to_string() };
     let queries = if from_stdin { None } else { Some(Queries::open(&args.input, &args.format.settings(), &model)?) };
     let style = Style { form, names: names.as_deref().filter(|_| args.names || form.has_names()) };

@@ -74,6 +74,12 @@ impl Blend {
         &self.members
     }
 
+    /// The same, to be put on a device.
+    #[cfg(feature = "cuda")]
+    pub(super) fn members_mut(&mut self) -> &mut [Model] {
+        &mut self.members
+    }
+
     /// Ranks the candidates of `n` queries, of which each member gave its answers. `finish` gets the ranked list of each
     /// and the lists of the members.
     fn rank(
