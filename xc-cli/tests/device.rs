@@ -75,6 +75,10 @@ fn trees_predict_the_same_bytes() {
     }
     folder.ok("convert --from xc one --to xc half --precision f16");
     same(&folder, "predict --model half --input train.txt --top-k 40");
+    folder.ok("calibrate --model one --validation other.txt");
+    for more in ["", "--threshold micro", "--raw-scores"] {
+        same(&folder, &format!("predict --model one --input train.txt {more}"));
+    }
 }
 
 #[test]
