@@ -26,13 +26,13 @@
 //! - Its text is `cu/NAME.cu`; `kernels/compile` makes `ptx/NAME.ptx` of it, which is committed, and `texts.rs` has a
 //!   line for it. Kernels are named `xc_CRATE_WHAT`. f32 operations are neither fused nor approximated, so a kernel
 //!   that keeps the CPU's order of operations gives the CPU's bytes.
-//! - Structs that it takes by value are declared by [`arguments!`], and a kernel `xc_layout_NAME` in the text says how
-//!   the compiler laid them out: [`layout::check`] compares.
-//! - [`Call::launch`] refuses what the kernel or the card cannot do, and does nothing for an empty grid.
-//! - Commands go to a stream and are ordered there; two streams are ordered by events alone. [`Pipeline`] overlaps the
-//!   copies of batches with their kernels, over memory that is [`Staged`].
-//! - Ranked labels are keys of 64 bits on a card: [`best::key`].
-//! - Before a model goes to the card its [`Plan`] is compared with the free memory.
+//! - Structs that it takes by value are declared by `arguments!`, and a kernel `xc_layout_NAME` in the text says how
+//!   the compiler laid them out: `layout::check` compares.
+//! - `Call::launch` refuses what the kernel or the card cannot do, and does nothing for an empty grid.
+//! - Commands go to a stream and are ordered there; two streams are ordered by events alone. `Pipeline` overlaps the
+//!   copies of batches with their kernels, over memory that is `Staged`.
+//! - Ranked labels are keys of 64 bits on a card: `best::key`.
+//! - Before a model goes to the card its `Plan` is compared with the free memory.
 //!
 //! # Tests
 //! Feature `emulated` has a driver that runs the same PTX on the CPU, with checks of races, bounds and unwritten
