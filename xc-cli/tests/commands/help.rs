@@ -250,6 +250,21 @@ fn common_options_are_listed_where_they_are_used_and_some_are_taken_everywhere()
     folder
         .xc("convert --from npz x --to xc-text y --config o.toml")
         .refused(2, "o.toml: --json: `xc convert` has no use for it");
-    let outcome = folder.xc("predict --model m --input x --device cpu");
+    let outcome = folder.xc("convert --from npz x --to xc-text y --device cpu");
     assert!(outcome.code == 2 && outcome.stderr.contains("unexpected argument '--device'"), "{outcome:?}");
+    let outcome = folder.xc("predict --model m --input x --device gpu");
+    assert!(outcome.code == 2 && outcome.stderr.contains("expected cpu, cuda, cuda:N or auto"), "{outcome:?}");
+}
+
+#[cfg(not(feature = "cuda"))]
+#[test]
+fn a_program_without_kernels_says_so_where_a_card_is_asked_for() {
+    let folder = Folder::new();
+    folder.ok("generate --instances 60 --features 50 --labels 8 --no-text --no-names --output d");
+    folder.ok("train tree --train d/train.txt --model m");
+    let predict = "predict --model m --input d/test.txt";
+    folder
+        .xc(&format!("{predict} --device cuda"))
+        .refused(3, "--device cuda: this program was built without CUDA (feature cuda of xc-cli)");
+    assert_eq!(folder.ok(&format!("{predict} --device auto")), folder.ok(predict));
 }
