@@ -235,7 +235,8 @@ const MANY_NEGATIVES: usize = 40;
 /// [`FOR_EACH_LABEL`].
 #[cfg(feature = "train")]
 const MANY_TIMES: usize = 1 << 19;
-/// Instances for each label. With three labels for an instance eight epochs instead of five raise P@1 from 28.9 to 33.8.
+/// Instances for each label. Of 300,000 generated labels of 100,000 instances eight epochs instead of five raise held-out
+/// P@1 from 28.9 to 33.8.
 #[cfg(feature = "train")]
 const FOR_EACH_LABEL: usize = 3;
 
