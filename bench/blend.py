@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Blends: what several models gain over the best of them, and what each costs.
 
-    blend.py fit   --data DIR --out OUT --xc BIN [--fields title,text] [--member NAME=KIND ARGS ...]
-    blend.py test  --data DIR --out OUT --xc BIN [--fields title,text] [--without-duplicates]
+    blend.py fit   --data DIR --out OUT --xc BIN [--fields title,text] [--all-rows] [--member NAME=KIND ARGS ...]
+    blend.py test  --data DIR --out OUT --xc BIN [--fields title,text] [--all-rows] [--without-duplicates]
 
 `fit` trains every member twice, on the rows that are left when a tenth is held out (OUT/NAME.part) and on
-all rows (OUT/NAME.all), fits a blend to the held-out rows and puts the members of all rows into it
-(OUT/blend; OUT/blend.part keeps the others). What is there is not made again. Test rows are not opened.
-`test` opens them: P@k and PSP@k of every member and blend, paired bootstrap intervals of each blend against
-the member that was best on the held-out rows, training CPU seconds, bytes, and milliseconds per query.
+all rows (OUT/NAME.all, with the weight of a network beside its wide term that the held-out rows chose), fits a blend
+to the held-out rows and puts the members of all rows into it (OUT/blend; OUT/blend.part keeps the others, unless
+--all-rows leaves it out). What is there is not made again. Test rows are not opened. `test` opens them: P@k and PSP@k
+of every member and blend (--all-rows: of those of all rows), paired bootstrap intervals of each blend against the
+member that was best on the held-out rows, training CPU seconds, bytes, and milliseconds per query.
 
 DIR holds train.jsonl and test.jsonl. Members unless named: trees over words, over words and pairs, over words and characters, the
 tree of `--preset parabel`, and ASTRA.
@@ -53,13 +54,18 @@ def fit(a):
     members = members_of(a)
     for name, (kind, *args) in members.items():
         for part, more in (("part", ["--validation-fraction", str(a.fraction)]), ("all", [])):
+            if part == "all":
+                # The rule is fitted to scores with this weight.
+                wide = load(path(name, "part", "json")).get("wide") or {}
+                more = ["--wide.weight", str(wide["weight"])] if "weight" in wide else []
             if not os.path.exists(path(name, part, "json")):
                 model = ["--train", train, "--model", path(name, part)]
                 told = command([a.xc, "train", kind, *model, *args, *more, *common], path(name, part, "err"))
                 dump(path(name, part, "json"), told)
                 print(name, part, {k: told.get(k) for k in ("cpu_s", "wall_s", "model_bytes")}, flush=True)
     blend = [a.xc, "blend", *(path(name, "part") for name in members), "--validation", train, "--held-out"]
-    for name, more in (("blend.part", []), ("blend", ["--refit-members", *(path(m, "all") for m in members)])):
+    blends = [("blend.part", []), ("blend", ["--refit-members", *(path(m, "all") for m in members)])]
+    for name, more in blends[a.all_rows:]:
         told = command([*blend, "--output", path(name), *more, *common], path(name, "err"))
         dump(path(name, "json"), told)
     show_fit(told)
@@ -146,7 +152,8 @@ def test(a):
     best = max(found["members"], key=lambda m: m["P@1"])
     best = os.path.basename(best["model"]).removesuffix(".part")
     members = [os.path.basename(m["model"]).removesuffix(".part") for m in found["members"]]
-    systems = [f"{m}.{part}" for m in members for part in ("part", "all")] + ["blend.part", "blend"]
+    parts = ("all",) if a.all_rows else ("part", "all")
+    systems = [f"{m}.{part}" for m in members for part in parts] + ([] if a.all_rows else ["blend.part"]) + ["blend"]
     values = {}
     print(f"{int(kept.sum())} of {len(kept)} test rows\n")
     shown = ["P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5"]
@@ -172,7 +179,8 @@ def test(a):
         cells = [f"{got[m]:.2f}" for m in shown] + [f"{cpu:.0f}", f"{cost['model_bytes'] / 2**20:.0f}", f"{cost['mean_ms']:.2f}"]
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
     print("\n| difference | metric | points | 95 % interval (paired bootstrap over rows) |\n|---|---|---|---|")
-    for ours, theirs in (("blend.part", f"{best}.part"), ("blend", f"{best}.all"), ("blend", "blend.part")):
+    pairs = [("blend.part", f"{best}.part"), ("blend", f"{best}.all"), ("blend", "blend.part")]
+    for ours, theirs in ([pairs[1]] if a.all_rows else pairs):
         for m in shown:
             d, low, high = metrics.paired_bootstrap([values[ours][m]], [values[theirs][m]])
             print(f"| {ours} - {theirs} | {m} | {d:+.2f} | {low:+.2f} .. {high:+.2f} |")
@@ -188,6 +196,7 @@ def main():
         q.add_argument("--fields", default="text")
         q.add_argument("--threads", type=int, default=1)
         q.add_argument("--seed", type=int, default=0)
+        q.add_argument("--all-rows", action="store_true", help="no blend of the members of nine tenths of the rows")
         if name == "fit":
             q.add_argument("--member", action="append", metavar="NAME=KIND ARGS")
             q.add_argument("--fraction", type=float, default=0.1)
