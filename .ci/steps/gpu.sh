@@ -27,7 +27,7 @@ step_gpu() {
 
 # What runs where a card is, with the emulated driver in its place.
 step_gpu-run() {
-  check gpu-pack bench/gpu/pack
+  PROFILE=dev check gpu-pack bench/gpu/pack
   DRY=1 OUT=$scratch/gpu-run check gpu-run bench/gpu/run
 }
 

@@ -27,7 +27,6 @@ mod model;
 mod named;
 mod options;
 mod output;
-mod plot;
 mod progress;
 mod settings;
 mod short_help;

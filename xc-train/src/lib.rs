@@ -10,6 +10,7 @@
 //! | [`model`] | any model: open, ask, change, convert, merge |
 //! | [`blend`], [`calibrate`] | several models as one; scores as probabilities |
 //! | `fit` (feature `fit`) | training from files or memory to a model folder |
+//! | `plot` (feature `plot`) | pictures of lines over a common axis, as SVG |
 //! | `settings`, `tune` (feature `train`) | the settings of training as a table; the search for good ones |
 
 #![deny(unsafe_code)]
@@ -23,6 +24,8 @@ pub mod fit;
 pub mod mach;
 pub mod message;
 pub mod model;
+#[cfg(feature = "plot")]
+pub mod plot;
 #[cfg(feature = "train")]
 pub mod settings;
 pub mod skipgram;

@@ -7,7 +7,6 @@ use crate::measure::Meter;
 use crate::model::{OpenArgs, beside};
 use crate::named::named;
 use crate::output;
-use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xc_metrics::{Average, Decision, Metric, MetricReport};
@@ -16,6 +15,7 @@ use xc_sparse::store::ContainerWriter;
 use xc_train::calibrate::fit::{CalibrateParams, Fitted};
 use xc_train::calibrate::{Method, Reliability, ThresholdKind};
 use xc_train::fit::{self, FittedTo};
+use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Calibrate a model's scores to probabilities, and find thresholds
 ///

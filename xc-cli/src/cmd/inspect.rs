@@ -5,13 +5,15 @@ use crate::cmd::convert;
 use crate::context::Context;
 use crate::error::{CliError, chain, escaped};
 use crate::output;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use xc_sparse::store::{Container, Mismatch, OpenMode, PART_FOLDER};
 use xc_train::Model;
-use xc_train::model::{Cell, IndexWarning, OpenModelError, Table, members, open_container, read_pipeline, tables};
+use xc_train::model::{
+    Cell, IndexWarning, OpenModelError, Table, inspected, members, open_container, read_pipeline, tables,
+};
 
 /// Show what a model holds: kind, version, parameters, trees level by level,
 /// repetitions or parts, arrays and their sizes
@@ -133,46 +135,11 @@ fn check(folder: &Path, container: &Container) -> Result<(), CliError> {
 }
 
 fn as_json(container: &Container, tables: &[Table], found: Option<&[Mismatch]>) -> String {
-    let arrays: Vec<Value> = container
-        .arrays()
-        .map(|(name, entry)| {
-            json!({
-                "name": name,
-                "dtype": entry.dtype.name(),
-                "shape": entry.shape,
-                "bytes": entry.n_bytes(),
-                "file": entry.file,
-                "xxh3": entry.xxh3,
-            })
-        })
-        .collect();
-    let mut report = json!({
-        "model": container.folder().display().to_string(),
-        "kind": container.kind(),
-        "format_version": container.format_version(),
-        "model_bytes": container.n_bytes(),
-        "label_names": container.n_label_names(),
-        "parameters": container.parameters(),
-        "pipeline": container.pipeline(),
-        "arrays": arrays,
-    });
-    for table in tables {
-        let columns = || table.columns.iter().map(|&column| column.to_owned());
-        let row = |cells: &Vec<Cell>| Value::Object(columns().zip(cells.iter().map(as_value)).collect());
-        report[table.name] = table.rows.iter().map(row).collect();
-    }
+    let mut report = inspected(container, tables);
     if let Some(found) = found {
         report["damaged"] = found.iter().map(|m| Value::String(m.to_string())).collect();
     }
     report.to_string()
-}
-
-fn as_value(cell: &Cell) -> Value {
-    match *cell {
-        Cell::Count(n) | Cell::Bytes(n) => n.into(),
-        Cell::Mean(mean) => mean.into(),
-        Cell::Text(text) => text.into(),
-    }
 }
 
 fn as_words(cell: &Cell) -> String {
@@ -271,6 +238,7 @@ fn push_columns<R: AsRef<[String]>>(text: &mut String, rows: &[R], right: impl F
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use std::path::Path;
     use xc_sparse::store::{ContainerWriter, OpenMode};
 

@@ -3,7 +3,6 @@
 use crate::context::Context;
 use crate::error::chain;
 use crate::measure::cpu_s;
-use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,6 +13,7 @@ use xc_metrics::Metric;
 use xc_nn::trainer::{Event, Monitor, Observer, Validation};
 use xc_sparse::Cancel;
 use xc_train::fit::{Costs, FitError};
+use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Writes `log.jsonl` and `curve.svg` in a folder.
 ///

@@ -32,7 +32,7 @@ pub use curve::{Curve, Method};
 pub use file::OpenCalibrationError;
 pub use isotonic::{Block, pool};
 pub use reliability::{Bin, Reliability};
-pub use thresholds::{Best, Pair, best_by_label, best_macro, best_micro};
+pub use thresholds::{Best, Pair, best_by_label, best_macro, best_micro, best_threshold};
 
 use xc_sparse::rank::{LabelId, Scored};
 

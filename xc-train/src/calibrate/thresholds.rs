@@ -1,6 +1,7 @@
 //! The thresholds with the largest F1.
 
-use xc_sparse::rank::LabelId;
+use xc_sparse::LabelRows;
+use xc_sparse::rank::{LabelId, RankedBatch};
 
 /// A label in an answer of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +40,24 @@ fn between(last: f32, next: Option<f32>) -> f32 {
         }
         None => last,
     }
+}
+
+/// The threshold with the largest micro F1 of ranked lists whose true labels are known, the highest of several; `None`
+/// if no answer is true.
+///
+/// *Cost*: sorts all answers.
+///
+/// # Panics
+/// If there are fewer rows of true labels than lists.
+pub fn best_threshold(truth: &LabelRows, answers: &RankedBatch) -> Option<Best> {
+    let mut pairs: Vec<Pair> = Vec::new();
+    for (row, list) in answers.iter().enumerate() {
+        let labels = truth.row(row);
+        let is_true = |label: u32| labels.binary_search(&label).is_ok();
+        pairs.extend(list.iter().map(|s| Pair { score: s.score, label: s.label, is_true: is_true(s.label) }));
+    }
+    Pair::sort(&mut pairs);
+    best_micro(&pairs, truth.nnz() as u64)
 }
 
 /// The threshold with the largest F1 over all pairs, the highest of several; `None` if nothing is

@@ -239,7 +239,11 @@ impl Model {
     /// The labels of queries; outside of a pool on the calling thread.
     pub(super) fn ranked(&self, rows: &OwnedRows, options: &QueryOptions<'_>) -> Result<RankedBatch, QueryError> {
         let rows = rows.view();
-        let answers = if in_pool() { self.predict_batch(rows, options) } else { self.predict_each(rows, options) };
+        let answers = if in_pool() {
+            self.predict_batch(rows, options)
+        } else {
+            self.predict_each(rows, options, &mut Scratch::default())
+        };
         answers.map(|answers| answers.ranked).map_err(|BatchError { source, .. }| source)
     }
 }

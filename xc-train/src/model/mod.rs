@@ -25,6 +25,7 @@ mod device;
 pub mod explain;
 mod index;
 mod input;
+mod inspect;
 mod mach;
 #[cfg(feature = "train")]
 mod merge;
@@ -51,6 +52,7 @@ pub use convert::{ConvertError, FOREIGN_FORMATS, ImportOptions, import};
 pub use device::DeviceError;
 pub use index::{IndexError, IndexFit, IndexWarning, label_index_params};
 pub use input::InputForm;
+pub use inspect::inspected;
 #[cfg(feature = "train")]
 pub use merge::{MergeError, Merged, merge, trained_alike};
 #[cfg(any(feature = "requests", feature = "fit"))]
@@ -270,7 +272,7 @@ impl Model {
     ) -> Result<Answers, BatchError> {
         if !in_pool() {
             return match queries.len() {
-                0 | 1 => self.predict_each(queries, options),
+                0 | 1 => self.predict_each(queries, options, scratch),
                 _ => rayon::scope(|_| self.predict_batch(queries, options)),
             };
         }
@@ -385,10 +387,22 @@ impl Model {
         Ok(Answers { ranked, certificates, known_terms })
     }
 
-    /// Answers one query after the other.
-    fn predict_each(&self, queries: Rows<'_>, options: &QueryOptions<'_>) -> Result<Answers, BatchError> {
-        let (mut scratch, mut answer, mut answers) = (Scratch::default(), Answer::default(), Answers::default());
+    /// Answers one query after the other on this thread: for few queries sooner than [`Model::predict_batch`], which
+    /// divides them among threads.
+    ///
+    /// *Determinism*: the bits of [`Model::predict`].
+    ///
+    /// # Errors
+    /// As [`Model::predict_batch`].
+    pub fn predict_each(
+        &self,
+        queries: Rows<'_>,
+        options: &QueryOptions<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Answers, BatchError> {
+        let (mut answer, mut answers) = (Answer::default(), Answers::default());
         if let Rows::Sparse(rows) = queries
+            && (options.made || self.takes() == InputKind::Sparse)
             && rows.cols() != self.shape.n_features
         {
             let (got, expected) = (rows.cols(), self.shape.n_features);
@@ -397,7 +411,7 @@ impl Model {
         for query in 0..queries.len() {
             let (candidates, exclude) = (options.candidates.from(query), options.exclude.from(query));
             let options = QueryOptions { candidates, exclude, ..*options };
-            let outcome = self.predict(&queries.row(query), &options, &mut scratch, &mut answer);
+            let outcome = self.predict(&queries.row(query), &options, scratch, &mut answer);
             outcome.map_err(|source| BatchError { query, source })?;
             answers.ranked.push_row(&answer.labels);
             answers.certificates.extend(answer.certificate);

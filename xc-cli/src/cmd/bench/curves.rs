@@ -4,11 +4,11 @@ use crate::context::Context;
 use crate::data::without_mark;
 use crate::error::{CliError, chain};
 use crate::output;
-use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xc_metrics::Metric;
+use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Plot the validation curves of several training runs
 ///

@@ -21,7 +21,7 @@ use xc_metrics::{
 };
 use xc_sparse::LabelRows;
 use xc_sparse::rank::{RankedBatch, Scored};
-use xc_train::calibrate::{Pair, best_micro};
+use xc_train::calibrate::best_threshold as best_threshold_of;
 
 /// Score predictions against the truth
 ///
@@ -308,14 +308,7 @@ fn best_threshold(args: &Args, truth: &LabelRows, predicted: &Found) -> Result<f
     if let Some((_, option)) = changed.iter().find(|(is_given, _)| *is_given) {
         return Err(CliError::usage(format_args!("--threshold best: with {option} a number is expected")));
     }
-    let mut pairs: Vec<Pair> = Vec::new();
-    for (list, labels) in predicted.ranked.iter().zip(truth.iter()) {
-        let is_true = |label: u32| labels.binary_search(&label).is_ok();
-        pairs.extend(list.iter().map(|s| Pair { score: s.score, label: s.label, is_true: is_true(s.label) }));
-    }
-    Pair::sort(&mut pairs);
-    let best = best_micro(&pairs, truth.nnz() as u64);
-    best.map(|best| best.threshold).ok_or_else(|| {
+    best_threshold_of(truth, &predicted.ranked).map(|best| best.threshold).ok_or_else(|| {
         CliError::usage(format_args!(
             "--threshold best: {}: no prediction is true, so there is none",
             predicted.path.display()

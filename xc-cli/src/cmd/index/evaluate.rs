@@ -5,7 +5,6 @@ use crate::context::Context;
 use crate::device::{DeviceArgs, Exact};
 use crate::error::CliError;
 use crate::output;
-use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use xc_ann::{Filter, Fitted, Index, QueryError, Scope, Scratch, SearchParams};
 use xc_sparse::io::Vectors;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{DenseMatrix, DenseRows};
+use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Measure an index: recall against the exact answers, and queries per second
 ///

@@ -3,12 +3,12 @@
 use crate::context::Context;
 use crate::error::chain;
 use crate::output::{self, Output};
-use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use serde_json::json;
 use std::path::Path;
 use xc_metrics::{Metric, MetricReport};
 use xc_sparse::atomic::WriteFileError;
 use xc_train::fit::Report;
+use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Writes `log.jsonl` and `curve.svg` in a folder, where a run has a curve; says so where that fails.
 pub(super) fn write(report: &Report, folder: &Path, context: &Context) {

@@ -1,6 +1,5 @@
 //! `xc tune`: which options of a kind of model are best for some data, by trials on held-out rows.
 
-mod budget;
 mod outcome;
 mod typed;
 
@@ -12,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 use typed::Typed;
 use xc_metrics::Metric;
-use xc_train::fit::tune::{Found, SearchPlan, Tuning};
+use xc_train::fit::tune::{Found, SearchPlan, Tuning, parse_time};
 
 /// Tune the options of a kind of model for a data set
 #[derive(clap::Args, Debug)]
@@ -37,7 +36,7 @@ enum Kind {
 pub(crate) struct TuneArgs {
     /// Time for all trials and the final model, e.g. 90s, 20m, 1h30m; with --resume the time of earlier runs counts
     /// [default: 20m; none with --trials]
-    #[arg(long, value_name = "TIME", value_parser = budget::parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     budget: Option<Duration>,
     /// Number of settings to try, the default one included: 2 or more. Without --budget the same seed gives the same
     /// choice on any machine

@@ -3,10 +3,10 @@
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
-use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use serde_json::{Value, json};
 use std::path::Path;
 use xc_train::fit::tune::{BEST, Found, PICTURE, options_line};
+use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Writes the picture of the trials.
 pub(super) fn draw(found: &Found, folder: &Path) -> Result<(), CliError> {

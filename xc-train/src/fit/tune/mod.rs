@@ -1,12 +1,14 @@
 //! The search for good settings of a kind of model: one run after the other, each through the training of
 //! [`Training`], judged on held-out rows.
 
+mod budget;
 mod clock;
 mod found;
 mod free;
 mod rungs;
 mod stored;
 
+pub use budget::parse_time;
 pub use found::{BEST, Found, PICTURE, Row, options_line};
 pub use rungs::Rung;
 

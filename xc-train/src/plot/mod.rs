@@ -21,42 +21,53 @@ use xc_sparse::atomic::{WriteFileError, write_file};
 
 /// Charts one below the other that share their x axis.
 #[derive(Clone, Debug)]
-pub(crate) struct Picture<'a> {
-    pub(crate) title: &'a str,
-    pub(crate) x: Axis<'a>,
-    pub(crate) charts: Vec<Chart<'a>>,
+pub struct Picture<'a> {
+    /// What stands above it.
+    pub title: &'a str,
+    /// The common axis.
+    pub x: Axis<'a>,
+    /// From top to bottom.
+    pub charts: Vec<Chart<'a>>,
 }
 
 /// The lines of one frame.
 #[derive(Clone, Debug)]
-pub(crate) struct Chart<'a> {
-    pub(crate) y: Axis<'a>,
-    pub(crate) series: Vec<Series<'a>>,
+pub struct Chart<'a> {
+    /// Its own axis.
+    pub y: Axis<'a>,
+    /// The lines.
+    pub series: Vec<Series<'a>>,
 }
 
 /// What an axis shows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Axis<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) scale: Scale,
+pub struct Axis<'a> {
+    /// What it is called.
+    pub name: &'a str,
+    /// Where a value lies on it.
+    pub scale: Scale,
 }
 
 /// How the values of an axis become coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scale {
+pub enum Scale {
+    /// At itself.
     Linear,
+    /// At its logarithm.
     Log,
 }
 
 /// A line through points (x, y) in the order given. Points that are not finite are left out, and on
 /// a logarithmic axis those that are not positive.
 ///
-/// More than [`MOST_POINTS`] are grouped in [`STRETCHES`] equal stretches of the axis, from left to
+/// More than 1,000 are grouped in 400 equal stretches of the axis, from left to
 /// right: the line goes through their means, over the range of their values.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Series<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) points: &'a [(f64, f64)],
+pub struct Series<'a> {
+    /// What the legend calls it.
+    pub name: &'a str,
+    /// Its points.
+    pub points: &'a [(f64, f64)],
 }
 
 /// Points of a line that is not thinned out.
@@ -115,7 +126,7 @@ impl Picture<'_> {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn write(&self, path: &Path) -> Result<(), WriteFileError> {
+    pub fn write(&self, path: &Path) -> Result<(), WriteFileError> {
         write_file(path, |file| file.write_all(self.svg()?.as_bytes()))
     }
 
@@ -123,7 +134,7 @@ impl Picture<'_> {
     ///
     /// # Errors
     /// It cannot be drawn.
-    pub(crate) fn svg(&self) -> io::Result<String> {
+    pub fn svg(&self) -> io::Result<String> {
         let mut out = String::new();
         self.draw_in(&mut out).map_err(io::Error::other)?;
         Ok(out)

@@ -1,0 +1,122 @@
+//! Models changed without training, merged, looked at.
+
+use crate::error::{self, defect, guarded, of_fit};
+use crate::json::to_python;
+use crate::model::{Model, changed};
+use crate::train::Run;
+use crate::work::{Watch, run};
+use pyo3::prelude::*;
+use serde_json::Value;
+use std::path::PathBuf;
+use xc_sparse::dtype::DType;
+use xc_sparse::io::LabelNames;
+use xc_sparse::store::{ContainerWriter, OpenMode};
+use xc_train::fit::{self, Extras, save_with};
+use xc_train::message::chain;
+use xc_train::model::{Changes, ImportOptions, import, inspected, open_container, tables};
+use xc_train::xc_tree;
+
+/// What is changed, as arguments.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Change {
+    precision: Option<String>,
+    prune_below: Option<f32>,
+    trees: Option<usize>,
+    keep_labels: Option<Vec<u32>>,
+    post_processor: Option<String>,
+    wide: Option<bool>,
+    label_names: Option<Vec<String>>,
+}
+
+fn precision(py: Python<'_>, name: &str) -> PyResult<DType> {
+    let found = [DType::F32, DType::F16, DType::Bf16].into_iter().find(|dtype| dtype.short_name() == name);
+    found.ok_or_else(|| error::option(py, &format!("--precision {name:?}: f32, f16 or bf16 is expected")))
+}
+
+/// Saves a copy of a model with changes; what is said of it.
+#[pyfunction]
+pub(crate) fn convert(py: Python<'_>, model: &Model, change: Change, output: PathBuf) -> PyResult<Vec<String>> {
+    if change.wide == Some(true) {
+        return Err(error::option(py, "--wide True: False is expected, which leaves the wide term out"));
+    }
+    let post = change.post_processor.as_deref().map(str::parse).transpose();
+    let changes = Changes {
+        precision: change.precision.as_deref().map(|name| precision(py, name)).transpose()?,
+        prune_below: change.prune_below,
+        n_trees: change.trees,
+        keep_labels: change.keep_labels,
+        post: post.map_err(|e| error::option(py, &format!("--post-processor: {e}")))?,
+        without_wide: change.wide == Some(false),
+        label_names: change.label_names,
+    };
+    let done = py.detach(|| guarded(|| changed(&model.inner, &changes, &output)));
+    done.map_err(|panic| defect(py, &panic))?.map_err(|line| error::model_line(py, &line))
+}
+
+/// Saves a model of another system as one of ours.
+#[pyfunction]
+pub(crate) fn import_model(
+    py: Python<'_>,
+    format: &str,
+    source: PathBuf,
+    n_labels: Option<usize>,
+    precision_of: Option<&str>,
+    output: PathBuf,
+) -> PyResult<()> {
+    let weights = precision_of.map_or(Ok(DType::F32), |name| precision(py, name))?;
+    let work = || -> Result<(), String> {
+        ContainerWriter::check(&output).map_err(|e| chain(&e))?;
+        let model = import(format, &source, &ImportOptions { n_labels, weights }).map_err(|e| chain(&e))?;
+        let saved = save_with(&output, xc_tree::KIND, Extras::default(), |writer| model.write(writer));
+        saved.map_err(|e| e.to_string())
+    };
+    let done = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
+    done.map_err(|line| error::model_line(py, &line))
+}
+
+/// Merges parts of a MACH model.
+#[pyfunction]
+pub(crate) fn merge<'py>(
+    py: Python<'py>,
+    parts: Vec<PathBuf>,
+    output: PathBuf,
+    n_labels: Option<usize>,
+    label_names: Option<Vec<String>>,
+    with: Run,
+) -> PyResult<Bound<'py, PyAny>> {
+    let names = label_names.map(LabelNames::try_new).transpose();
+    let names = names.map_err(|e| error::data(py, &format!("label_names: {e}"), None, None))?;
+    let watch = Watch::default();
+    let context = with.context(py, &watch)?;
+    let work = || fit::merge(&parts, &output, n_labels, names, &context);
+    let done = run(py, &watch, with.callback(py).as_ref(), work)?.map_err(|e| of_fit(py, &e))?;
+    let report = serde_json::json!({
+        "repetitions": done.repetitions, "labels": done.n_labels, "model_bytes": done.n_bytes,
+    });
+    to_python(py, &report)
+}
+
+/// What a folder holds.
+#[pyfunction]
+#[pyo3(signature = (path, verify=false))]
+pub(crate) fn inspect<'py>(py: Python<'py>, path: PathBuf, verify: bool) -> PyResult<Bound<'py, PyAny>> {
+    let work = || -> Result<Value, String> {
+        let container = open_container(&path, OpenMode::Map).map_err(|e| chain(&e))?;
+        let found = match verify {
+            true => Some(container.verify().map_err(|e| chain(&e))?),
+            false => None,
+        };
+        let of_kind = match &found {
+            Some(found) if !found.is_empty() => Vec::new(),
+            _ => tables(&container).map_err(|e| chain(&e))?,
+        };
+        let mut report = inspected(&container, &of_kind);
+        if let Some(found) = found {
+            report["damaged"] = found.iter().map(|mismatch| Value::String(mismatch.to_string())).collect();
+        }
+        Ok(report)
+    };
+    let done = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
+    to_python(py, &done.map_err(|line| error::model_line(py, &line))?)
+}

@@ -1,0 +1,146 @@
+//! Blends and calibrated models.
+
+use crate::error::{self, of_fit};
+use crate::input::Input;
+use crate::json::to_python;
+use crate::labels::Labels;
+use crate::model::Model;
+use crate::train::{Run, labelled};
+use crate::work::{Watch, run};
+use pyo3::prelude::*;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use xc_metrics::{Metric, MetricReport};
+use xc_sparse::store::OpenMode;
+use xc_train::blend::fit::FitParams;
+use xc_train::calibrate::Reliability;
+use xc_train::calibrate::fit::CalibrateParams;
+use xc_train::fit::{self, Arrays, HeldOut};
+use xc_train::model::{OpenOptions, UseIndex};
+
+/// Rows that models are fitted to, as arguments.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Rows<'py> {
+    x: Bound<'py, Input>,
+    y: Bound<'py, Labels>,
+    held_out: bool,
+    unknown_rows: bool,
+}
+
+impl Rows<'_> {
+    fn held_out(&self, py: Python<'_>) -> PyResult<HeldOut> {
+        let rows = labelled(py, self.x.get(), Some(self.y.get()))?;
+        let (leave_out_seen, allow_unverified) = (self.held_out, self.unknown_rows);
+        Ok(HeldOut { leave_out_seen, allow_unverified, ..HeldOut::new(Arrays::new(rows.rows, rows.labels)) })
+    }
+}
+
+/// The models again: the library takes a list of them.
+fn opened(py: Python<'_>, models: &[Bound<'_, Model>]) -> PyResult<Vec<xc_train::Model>> {
+    let options = OpenOptions { mode: OpenMode::Map, index: UseIndex::Never, ..OpenOptions::default() };
+    let open = |model: &Bound<'_, Model>| xc_train::Model::open_with(model.get().inner.folder(), &options);
+    models.iter().map(|model| open(model).map_err(|e| error::model(py, &e))).collect()
+}
+
+/// Blends models into one and saves it.
+#[pyfunction]
+pub(crate) fn blend<'py>(
+    py: Python<'py>,
+    members: Vec<Bound<'py, Model>>,
+    refits: Option<Vec<Bound<'py, Model>>>,
+    rows: Rows<'py>,
+    rule: Option<String>,
+    sizes: (Option<usize>, Option<usize>, Option<usize>),
+    output: PathBuf,
+    with: Run,
+) -> PyResult<Bound<'py, PyAny>> {
+    let rule = rule.map(|name| name.parse().map_err(|what: String| error::option(py, &format!("--rule: {what}"))));
+    let usual = FitParams::default();
+    let (folds, hidden, networks) = sizes;
+    let params = FitParams {
+        rule: rule.transpose()?,
+        folds: folds.unwrap_or(usual.folds),
+        hidden: hidden.unwrap_or(usual.hidden),
+        networks: networks.unwrap_or(usual.networks),
+        seed: with.seed,
+        ..usual
+    };
+    let (rows, members) = (rows.held_out(py)?, opened(py, &members)?);
+    let refits = refits.map(|refits| opened(py, &refits)).transpose()?;
+    let watch = Watch::default();
+    let context = with.context(py, &watch)?;
+    let work = || fit::blend(&members, refits.as_deref(), &rows, &params, &output, &context);
+    let done = run(py, &watch, with.callback(py).as_ref(), work)?.map_err(|e| of_fit(py, &e))?;
+    let fitted = &done.fitted;
+    let with_metrics = |name: String, metrics: &MetricReport| {
+        let mut map = Map::new();
+        map.insert("name".to_owned(), json!(name));
+        map.insert("metrics".to_owned(), json!(metrics));
+        Value::Object(map)
+    };
+    let members = members.iter().zip(&fitted.members);
+    let report = json!({
+        "rule": fitted.rule.kind().to_string(), "instances": done.instances, "left_out": done.left_out,
+        "candidates": fitted.n_candidates, "true_candidates": fitted.n_true,
+        "members": members.map(|(m, r)| with_metrics(m.folder().display().to_string(), r)).collect::<Vec<_>>(),
+        "rules": fitted.judged.iter().map(|j| with_metrics(j.rule.to_string(), &j.metrics)).collect::<Vec<_>>(),
+    });
+    to_python(py, &report)
+}
+
+/// Fits probabilities and thresholds of a model's scores, and saves the model with them.
+#[pyfunction]
+pub(crate) fn calibrate<'py>(
+    py: Python<'py>,
+    model: Bound<'py, Model>,
+    rows: Rows<'py>,
+    method: String,
+    sizes: (Option<usize>, Option<u64>, Option<usize>),
+    output: PathBuf,
+    with: Run,
+) -> PyResult<Bound<'py, PyAny>> {
+    let method = serde_json::from_value(Value::String(method.clone()))
+        .map_err(|_| error::option(py, &format!("--method {method:?}: isotonic or platt is expected")))?;
+    let usual = CalibrateParams::default();
+    let (top_k, least_true, folds) = sizes;
+    let params = CalibrateParams {
+        method,
+        folds: folds.unwrap_or(usual.folds),
+        least_true: least_true.unwrap_or(usual.least_true),
+        top_k: top_k.unwrap_or(usual.top_k),
+        seed: with.seed,
+    };
+    let rows = rows.held_out(py)?;
+    let watch = Watch::default();
+    let context = with.context(py, &watch)?;
+    let asked = model.get();
+    let work = || fit::calibrate(&asked.inner, &rows, &params, &output, &context);
+    let done = run(py, &watch, with.callback(py).as_ref(), work)?.map_err(|e| of_fit(py, &e))?;
+    let fitted = &done.fitted;
+    let points = |of: &Reliability| -> Vec<(f64, f64)> {
+        of.bins.iter().filter(|bin| bin.count > 0).map(|bin| (bin.mean_score, bin.share_true)).collect()
+    };
+    let decisions = fitted.decisions.iter().map(|(kind, report)| {
+        let values = report.values().iter().filter(|v| matches!(v.metric, Metric::AtThreshold(..)));
+        let values: Map<_, _> = values.map(|v| (v.metric.to_string(), json!(v.value))).collect();
+        (kind.name().to_owned(), Value::Object(values))
+    });
+    let before = fitted.before.as_ref().map(points).unwrap_or_default();
+    let lines = json!([
+        ["perfect", [[0.0, 0.0], [1.0, 1.0]]],
+        ["before", before],
+        ["after (cross-fitted)", points(&fitted.after)]
+    ]);
+    let report = json!({
+        "instances": done.instances, "left_out": done.left_out, "answers": fitted.n_pairs,
+        "true_answers": fitted.n_true, "before": fitted.before, "after": fitted.after,
+        "thresholds": {
+            "micro": fitted.calibration.thresholds.micro, "macro": fitted.calibration.thresholds.macro_,
+            "labels_of_their_own": fitted.n_own,
+        },
+        "decisions": decisions.collect::<Map<_, _>>(),
+        "charts": { "title": "Reliability", "x": "mean score", "charts": [["share of true labels", lines]] },
+    });
+    to_python(py, &report)
+}

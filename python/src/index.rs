@@ -1,0 +1,344 @@
+//! Nearest neighbours among vectors.
+
+use crate::error::{self, defect, guarded};
+use crate::input::Input;
+use crate::json::to_python;
+use crate::labels::Labels;
+use crate::model::Model;
+use crate::pools::{default_threads, pool};
+use crate::ranked::{Arrays, arrays};
+use crate::train::Run;
+use crate::work::{Watch, run};
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
+use xc_ann::{BuildError, BuildParams, Filter, Refresh, Scope, SearchParams};
+use xc_sparse::rows::{DenseMatrix, OwnedRows};
+use xc_sparse::store::{ContainerWriter, OpenMode};
+use xc_train::message::chain;
+use xc_train::model::{IndexError, IndexFit, label_index_params};
+
+/// An index over vectors.
+#[pyclass(frozen, module = "xc._native")]
+pub(crate) struct Index {
+    inner: RwLock<xc_ann::Index>,
+}
+
+/// How an index is built, as arguments; what is absent has the usual value.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Build {
+    degree: Option<usize>,
+    keep: Option<usize>,
+    passes: Option<usize>,
+    factor: Option<f32>,
+    cells: Option<usize>,
+    top_k: Option<usize>,
+    target_recall: Option<f64>,
+    min_recall: Option<f64>,
+}
+
+impl Build {
+    fn params(&self, usual: BuildParams, seed: u64) -> BuildParams {
+        BuildParams {
+            degree: self.degree.unwrap_or(usual.degree),
+            keep: self.keep.unwrap_or(usual.keep),
+            passes: self.passes.unwrap_or(usual.passes),
+            factor: self.factor.or(usual.factor),
+            cells: self.cells.or(usual.cells),
+            top_k: self.top_k.unwrap_or(usual.top_k),
+            target_recall: self.target_recall.unwrap_or(usual.target_recall),
+            min_recall: self.min_recall.or(usual.min_recall),
+            seed,
+            ..usual
+        }
+    }
+}
+
+fn dense(py: Python<'_>, rows: &Input) -> PyResult<DenseMatrix> {
+    match rows.taken(py)? {
+        OwnedRows::Dense(rows) => Ok(rows),
+        _ => Err(error::data(py, &format!("{}: vectors are expected", rows.name()), None, None)),
+    }
+}
+
+fn build_error(py: Python<'_>, error: &BuildError) -> PyErr {
+    match error {
+        BuildError::Cancelled => pyo3::exceptions::PyKeyboardInterrupt::new_err("cancelled"),
+        _ => error::data(py, &chain(error), None, None),
+    }
+}
+
+#[pymethods]
+impl Index {
+    /// Builds an index.
+    #[staticmethod]
+    fn build(
+        py: Python<'_>,
+        vectors: &Input,
+        metric: &str,
+        fit_queries: Option<&Input>,
+        options: Build,
+        with: Run,
+    ) -> PyResult<(Self, Py<PyAny>)> {
+        let metric = serde_json::from_value(Value::String(metric.to_owned()));
+        let metric = metric.map_err(|_| error::option(py, "--metric: l2, cosine or ip is expected"))?;
+        let params = options.params(BuildParams::new(metric), with.seed);
+        let values = dense(py, vectors)?;
+        let asked = fit_queries.map(|rows| dense(py, rows)).transpose()?;
+        if let Some(asked) = &asked
+            && asked.columns != values.columns
+        {
+            let (got, expected) = (asked.columns, values.columns);
+            let line = format!("fit_queries: vectors of {got} values; the others have {expected}");
+            return Err(error::data(py, &line, None, None));
+        }
+        let watch = Watch::default();
+        let threads = with.context(py, &watch)?.threads;
+        let pool = pool(threads).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
+        let width = values.columns;
+        let built = run(py, &watch, with.callback(py).as_ref(), || {
+            let asked = asked.as_ref().map(DenseMatrix::view);
+            pool.install(|| xc_ann::Index::build_for(values.values, width, asked, &params, &watch))
+        })?;
+        let built = built.map_err(|e| build_error(py, &e))?;
+        let graph = built.graph();
+        let report = json!({
+            "metric": built.metric(), "graph": graph.stats(), "cells": graph.n_cells(), "fitted": graph.fitted(),
+            "scan": graph.is_scan(), "bytes": built.n_bytes(),
+        });
+        Ok((Self { inner: RwLock::new(built) }, to_python(py, &report)?.unbind()))
+    }
+
+    /// Opens an index.
+    #[staticmethod]
+    #[pyo3(signature = (path, in_memory=false))]
+    fn open(py: Python<'_>, path: PathBuf, in_memory: bool) -> PyResult<Self> {
+        let mode = if in_memory { OpenMode::Read } else { OpenMode::Map };
+        let opened = py.detach(|| guarded(|| xc_ann::Index::open(&path, mode)));
+        let inner = opened.map_err(|panic| defect(py, &panic))?.map_err(|e| error::model(py, &e))?;
+        Ok(Self { inner: RwLock::new(inner) })
+    }
+
+    /// Number of vectors, those that were deleted included, and values of each.
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        self.read(|index| (index.rows().len(), index.graph().width()))
+    }
+
+    /// Name of its metric.
+    #[getter]
+    fn metric(&self) -> String {
+        self.read(|index| index.metric().name().to_owned())
+    }
+
+    /// The nearest vectors of each query.
+    #[pyo3(signature = (queries, top_k, filter=None, search_width=None, cells=None, exact=false, threads=None))]
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        queries: &Input,
+        top_k: usize,
+        filter: Option<PyReadonlyArray1<'py, i64>>,
+        search_width: Option<f32>,
+        cells: Option<usize>,
+        exact: bool,
+        threads: Option<usize>,
+    ) -> PyResult<Arrays<'py>> {
+        let asked = dense(py, queries)?;
+        let (n_rows, width) = self.shape();
+        if asked.columns != width {
+            let (name, got) = (queries.name(), asked.columns);
+            return Err(error::data(
+                py,
+                &format!("{name}: vectors of {got} values; the index has {width}"),
+                None,
+                None,
+            ));
+        }
+        let bits = filter.map(|rows| -> PyResult<Vec<u64>> {
+            let mut bits = vec![0u64; n_rows.div_ceil(64)];
+            for &row in rows.as_array() {
+                match usize::try_from(row) {
+                    Ok(row) if row < n_rows => bits[row / 64] |= 1 << (row % 64),
+                    _ => {
+                        let line = format!("filter: row {row}; rows from 0 and below {n_rows} are expected");
+                        return Err(error::data(py, &line, None, None));
+                    }
+                }
+            }
+            Ok(bits)
+        });
+        let bits = bits.transpose()?;
+        let threads = threads.unwrap_or_else(default_threads);
+        let pool = pool(threads).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
+        let scope = cells.map(Scope::cells).or(search_width.map(Scope::width));
+        let work = || {
+            let filter = bits.as_deref().map(Filter::Bits);
+            self.read(|index| {
+                pool.install(|| match exact {
+                    true => Ok(index.exact(asked.view(), top_k, filter.as_ref())),
+                    false => {
+                        let params = SearchParams { top_k, scope };
+                        index.search_batch(asked.view(), params, filter.as_ref()).map(|found| found.0)
+                    }
+                })
+            })
+        };
+        let found = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
+        Ok(arrays(py, &[found.map_err(|e| error::data(py, &chain(&e), None, None))?]))
+    }
+
+    /// Adds vectors behind the others.
+    fn insert(&self, py: Python<'_>, vectors: &Input, with: Run) -> PyResult<()> {
+        let rows = dense(py, vectors)?;
+        self.change(py, &with, |index, watch| index.insert(rows.view(), watch))
+    }
+
+    /// Deletes rows; how many were there.
+    fn delete(&self, py: Python<'_>, rows: Vec<u32>) -> PyResult<usize> {
+        let n = self.shape().0;
+        if let Some(row) = rows.iter().find(|&&row| row as usize >= n) {
+            let line = format!("delete: row {row}; rows from 0 and below {n} are expected");
+            return Err(error::data(py, &line, None, None));
+        }
+        let work = || self.inner.write().unwrap_or_else(PoisonError::into_inner).delete(&rows);
+        py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))
+    }
+
+    /// Brings the index up to vectors that have changed.
+    fn refresh<'py>(
+        &self,
+        py: Python<'py>,
+        vectors: &Input,
+        fit_queries: Option<&Input>,
+        policy: Option<&str>,
+        with: Run,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let policy = policy.map(|name| policy_of(py, name)).transpose()?;
+        let rows = dense(py, vectors)?;
+        let (got, expected) = ((rows.rows, rows.columns), self.shape());
+        if got != expected {
+            let line = format!("{}: {got:?} values; {expected:?} are expected, as the index has", vectors.name());
+            return Err(error::data(py, &line, None, None));
+        }
+        let asked = fit_queries.map(|rows| dense(py, rows)).transpose()?;
+        let asked = asked.as_ref().map(DenseMatrix::view);
+        let done = self.change(py, &with, |index, watch| index.refresh(rows.values, asked, policy, watch))?;
+        to_python(py, &json!(done))
+    }
+
+    /// Saves it in a folder.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let work = || {
+            ContainerWriter::check(&path).map_err(|e| chain(&e))?;
+            self.read(|index| index.save(&path).map_err(|e| chain(&e)))
+        };
+        let saved = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
+        saved.map_err(|line| error::model_line(py, &line))
+    }
+}
+
+fn policy_of(py: Python<'_>, name: &str) -> PyResult<Refresh> {
+    Ok(match name {
+        "codes" => Refresh::Codes,
+        "search" => Refresh::SHORT,
+        "two-hops" => Refresh::TwoHops,
+        "both" => Refresh::Both,
+        "rebuild" => Refresh::Rebuild,
+        _ => return Err(error::option(py, "--policy: codes, search, two-hops, both or rebuild is expected")),
+    })
+}
+
+impl Index {
+    fn read<T>(&self, work: impl FnOnce(&xc_ann::Index) -> T) -> T {
+        work(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes a copy, which takes the place of the index when the change is complete: one that was interrupted leaves
+    /// it as it was.
+    fn change<T: Send>(
+        &self,
+        py: Python<'_>,
+        with: &Run,
+        work: impl FnOnce(&mut xc_ann::Index, &Watch) -> Result<T, BuildError> + Send,
+    ) -> PyResult<T> {
+        let watch = Watch::default();
+        let threads = with.context(py, &watch)?.threads;
+        let pool = pool(threads).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
+        let done = run(py, &watch, with.callback(py).as_ref(), || {
+            let mut index = self.read(xc_ann::Index::clone);
+            let done = pool.install(|| work(&mut index, &watch))?;
+            *self.inner.write().unwrap_or_else(PoisonError::into_inner) = index;
+            Ok(done)
+        })?;
+        done.map_err(|e| build_error(py, &e))
+    }
+}
+
+/// Builds an index over the labels and saves it in the model's folder, or in another one.
+#[pyfunction]
+pub(crate) fn build_index<'py>(
+    py: Python<'py>,
+    model: &Model,
+    queries: Option<&Input>,
+    labels: Option<&Labels>,
+    options: Build,
+    max_loss: Option<f64>,
+    output: Option<PathBuf>,
+    with: Run,
+) -> PyResult<Bound<'py, PyAny>> {
+    let params = options.params(label_index_params(), with.seed);
+    let asked = queries.map(|rows| rows.taken(py)).transpose()?;
+    let n_labels = model.inner.describe().n_labels;
+    let labels = labels.map(|labels| labels.rows.within(n_labels));
+    if let (Some(asked), Some(labels)) = (&asked, &labels)
+        && asked.len() != labels.len()
+    {
+        let (got, expected) = (labels.len(), asked.len());
+        return Err(error::data(
+            py,
+            &format!("Y: {got} rows for {expected} queries; as many are expected"),
+            None,
+            None,
+        ));
+    }
+    let usual = IndexFit::default();
+    let fit = IndexFit {
+        top_k: params.top_k,
+        max_loss: max_loss.map_or(usual.max_loss, |points| points / 100.0),
+        min_recall: params.min_recall,
+    };
+    let watch = Watch::default();
+    let threads = with.context(py, &watch)?.threads;
+    let pool = pool(threads).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
+    let built = run(py, &watch, with.callback(py).as_ref(), || {
+        pool.install(|| {
+            let view = asked.as_ref().map(OwnedRows::view);
+            let mut index = model.inner.build_index(view, &params, &watch)?;
+            let fitted = match (view, &labels, options.target_recall) {
+                (Some(view), Some(labels), None) => model.inner.fit_index(&mut index, view, labels, &fit)?,
+                _ => None,
+            };
+            model.inner.save_index(&index, output.as_deref())?;
+            let lost = fitted.map(|(_, lost)| lost);
+            Ok(json!({
+                "labels": n_labels, "lost": lost, "graph": index.graph().map(xc_ann::Graph::stats),
+                "fitted": index.graph().and_then(xc_ann::Graph::fitted),
+                "scan": index.graph().map(xc_ann::Graph::is_scan),
+            }))
+        })
+    })?;
+    let report = built.map_err(|e: IndexError| match &e {
+        IndexError::Write(_) => error::model(py, &e),
+        _ if watch_is_cancelled(&watch) => pyo3::exceptions::PyKeyboardInterrupt::new_err("cancelled"),
+        _ => error::data(py, &chain(&e), None, None),
+    })?;
+    to_python(py, &report)
+}
+
+fn watch_is_cancelled(watch: &Watch) -> bool {
+    xc_sparse::Cancel::cancelled(watch)
+}

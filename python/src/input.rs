@@ -1,0 +1,311 @@
+//! Instances: sparse rows, vectors or texts that Python owns, copied and checked in blocks.
+
+use crate::error;
+use crate::foreign::Foreign;
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use std::ops::Range;
+use xc_sparse::rows::{OwnedRows, Rows, sort_row};
+use xc_sparse::{CsrMatrix, DenseMatrix};
+
+/// Whole numbers of either width.
+pub(crate) enum Ints {
+    Narrow(Foreign<i32>),
+    Wide(Foreign<i64>),
+}
+
+impl Ints {
+    /// # Errors
+    /// Another type than int32 or int64, or memory that is not contiguous.
+    pub(crate) fn of(array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        match array.cast::<PyArray1<i32>>() {
+            Ok(array) => Foreign::of(array).map(Self::Narrow),
+            Err(_) => Foreign::of(array.cast::<PyArray1<i64>>()?).map(Self::Wide),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Narrow(ints) => ints.len(),
+            Self::Wide(ints) => ints.len(),
+        }
+    }
+
+    pub(crate) fn get(&self, at: usize) -> i64 {
+        match self {
+            Self::Narrow(ints) => i64::from(ints.get(at)),
+            Self::Wide(ints) => ints.get(at),
+        }
+    }
+
+    /// Appends some of them as ids: nothing where one is below 0 or needs more than 32 bits.
+    pub(crate) fn ids(&self, range: Range<usize>, out: &mut Vec<u32>) -> Option<()> {
+        let from = out.len();
+        match self {
+            Self::Narrow(ints) => {
+                let mut copied = Vec::new();
+                ints.copy_to(range, &mut copied);
+                out.extend(copied.iter().map(|&id| id.cast_unsigned()));
+                copied.iter().all(|&id| id >= 0)
+            }
+            Self::Wide(ints) => {
+                out.extend(range.map(|at| u32::try_from(ints.get(at)).unwrap_or(u32::MAX)));
+                out[from..].iter().all(|&id| id < u32::MAX)
+            }
+        }
+        .then_some(())
+    }
+}
+
+/// Where each row begins and ends; read anew each time, since another thread may write.
+pub(crate) struct Ends(Ints);
+
+impl Ends {
+    pub(crate) fn new(indptr: Ints) -> PyResult<Self> {
+        if indptr.len() == 0 || indptr.get(0) != 0 {
+            return Err(PyValueError::new_err("indptr: expected a first value of 0"));
+        }
+        Ok(Self(indptr))
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.0.len() - 1
+    }
+
+    /// The entries of a row among `n_entries`.
+    pub(crate) fn row(&self, row: usize, n_entries: usize) -> Result<Range<usize>, Fault> {
+        let (start, end) = (self.0.get(row), self.0.get(row + 1));
+        match (usize::try_from(start), usize::try_from(end)) {
+            (Ok(start), Ok(end)) if start <= end && end <= n_entries => Ok(start..end),
+            _ => Err(Fault::new(row, None, format!("indptr says entries {start} to {end} of {n_entries}"))),
+        }
+    }
+}
+
+/// What is wrong with a row.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) row: usize,
+    pub(crate) column: Option<usize>,
+    pub(crate) what: String,
+}
+
+impl Fault {
+    pub(crate) fn new(row: usize, column: Option<usize>, what: impl Into<String>) -> Self {
+        Self { row, column, what: what.into() }
+    }
+
+    /// The exception; `name` is what is at fault: `X`.
+    pub(crate) fn raised(&self, py: Python<'_>, name: &str) -> PyErr {
+        let Self { row, column, what } = self;
+        error::data(py, &format!("{name}: row {row}: {what}"), Some(*row), *column)
+    }
+}
+
+enum Kind {
+    Sparse { ends: Ends, ids: Ints, values: Foreign<f32>, columns: usize },
+    Dense { values: Foreign<f32>, rows: usize, columns: usize },
+    Texts(Vec<PyBackedStr>),
+}
+
+/// Instances as Python owns them. Nothing is copied when one is made.
+#[pyclass(frozen, module = "xc._native")]
+pub(crate) struct Input {
+    kind: Kind,
+    /// What messages call it.
+    name: String,
+}
+
+/// Some of the rows, copied and checked; texts where they are.
+pub(crate) enum Block<'a> {
+    Rows(OwnedRows),
+    Texts(Vec<&'a str>),
+}
+
+impl Block<'_> {
+    pub(crate) fn view(&self) -> Rows<'_> {
+        match self {
+            Self::Rows(rows) => rows.view(),
+            Self::Texts(texts) => Rows::texts(texts),
+        }
+    }
+}
+
+#[pymethods]
+impl Input {
+    /// Sparse rows: `indptr` and `indices` of int32 or int64, `data` of float32, all contiguous.
+    #[staticmethod]
+    fn sparse(
+        name: String,
+        indptr: &Bound<'_, PyAny>,
+        indices: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyArray1<f32>>,
+        columns: usize,
+    ) -> PyResult<Self> {
+        let (ends, ids, values) = (Ends::new(Ints::of(indptr)?)?, Ints::of(indices)?, Foreign::of(data)?);
+        if ids.len() != values.len() {
+            let (ids, values) = (ids.len(), values.len());
+            return Err(PyValueError::new_err(format!(
+                "{name}: {ids} indices and {values} values; as many are expected"
+            )));
+        }
+        if columns > u32::MAX as usize {
+            return Err(PyValueError::new_err(format!("{name}: {columns} columns; fewer than 2^32 are expected")));
+        }
+        Ok(Self { kind: Kind::Sparse { ends, ids, values, columns }, name })
+    }
+
+    /// Vectors: a C-contiguous float32 matrix.
+    #[staticmethod]
+    fn dense(name: String, values: &Bound<'_, PyArray2<f32>>) -> PyResult<Self> {
+        if !values.is_c_contiguous() {
+            return Err(PyValueError::new_err("a C-contiguous array is expected"));
+        }
+        let (rows, columns) = (values.shape()[0], values.shape()[1]);
+        let flat = values.reshape([rows * columns])?;
+        Ok(Self { kind: Kind::Dense { values: Foreign::of(&flat)?, rows, columns }, name })
+    }
+
+    /// Texts: a list of `str`.
+    #[staticmethod]
+    fn texts(name: String, texts: Vec<PyBackedStr>) -> Self {
+        Self { kind: Kind::Texts(texts), name }
+    }
+
+    fn __len__(&self) -> usize {
+        self.rows()
+    }
+
+    /// Features or values of a row; 0 for texts.
+    #[getter]
+    fn columns(&self) -> usize {
+        match self.kind {
+            Kind::Sparse { columns, .. } | Kind::Dense { columns, .. } => columns,
+            Kind::Texts(_) => 0,
+        }
+    }
+}
+
+impl Input {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        match &self.kind {
+            Kind::Sparse { ends, .. } => ends.rows(),
+            Kind::Dense { rows, .. } => *rows,
+            Kind::Texts(texts) => texts.len(),
+        }
+    }
+
+    /// Numbers of a row, on average; characters of a text.
+    pub(crate) fn width_hint(&self) -> usize {
+        match &self.kind {
+            Kind::Sparse { values, .. } => values.len() / self.rows().max(1),
+            Kind::Dense { columns, .. } => *columns,
+            Kind::Texts(texts) => texts.iter().map(|text| text.len()).sum::<usize>() / texts.len().max(1),
+        }
+    }
+
+    /// Some rows, copied and checked: ids in order, each once and below the width, no value that is 0, all finite.
+    pub(crate) fn block(&self, range: Range<usize>) -> Result<Block<'_>, Fault> {
+        Ok(match &self.kind {
+            Kind::Sparse { ends, ids, values, columns } => {
+                Block::Rows(OwnedRows::Sparse(sparse_block(ends, ids, values, *columns, range)?))
+            }
+            Kind::Dense { values, columns, .. } => {
+                let mut copied = Vec::new();
+                values.copy_to(range.start * columns..range.end * columns, &mut copied);
+                if let Some(at) = copied.iter().position(|value| !value.is_finite()) {
+                    let (row, column) = (range.start + at / columns, at % columns);
+                    let what = format!("value {} in column {column}; finite numbers are expected", copied[at]);
+                    return Err(Fault::new(row, Some(column), what));
+                }
+                Block::Rows(OwnedRows::Dense(DenseMatrix::new(range.len(), *columns, copied)))
+            }
+            Kind::Texts(texts) => Block::Texts(texts[range].iter().map(|text| &**text).collect()),
+        })
+    }
+
+    /// All rows, for training.
+    pub(crate) fn to_owned_rows(&self) -> Result<OwnedRows, Fault> {
+        Ok(match self.block(0..self.rows())? {
+            Block::Rows(rows) => rows,
+            Block::Texts(texts) => OwnedRows::Texts(texts.into_iter().map(str::to_owned).collect()),
+        })
+    }
+
+    /// The same, or the exception.
+    pub(crate) fn taken(&self, py: Python<'_>) -> PyResult<OwnedRows> {
+        py.detach(|| self.to_owned_rows()).map_err(|fault| fault.raised(py, &self.name))
+    }
+}
+
+fn sparse_block(
+    ends: &Ends,
+    ids: &Ints,
+    values: &Foreign<f32>,
+    columns: usize,
+    range: Range<usize>,
+) -> Result<CsrMatrix, Fault> {
+    let mut indptr = Vec::with_capacity(range.len() + 1);
+    indptr.push(0);
+    let (mut indices, mut data, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
+    if !range.is_empty()
+        && let (Ok(first), Ok(last)) = (ends.row(range.start, values.len()), ends.row(range.end - 1, values.len()))
+    {
+        let n = last.end.saturating_sub(first.start);
+        indices.reserve_exact(n);
+        data.reserve_exact(n);
+    }
+    for row in range.clone() {
+        let entries = ends.row(row, values.len())?;
+        let from = indices.len();
+        let out_of_range = |id: i64, column| {
+            Fault::new(row, column, format!("column {id}; columns from 0 to {} are expected", columns as i64 - 1))
+        };
+        if ids.ids(entries.clone(), &mut indices).is_none() {
+            let wrong = entries.clone().map(|at| ids.get(at)).find(|&id| u32::try_from(id).is_err());
+            return Err(out_of_range(wrong.unwrap_or(-1), None));
+        }
+        values.copy_to(entries, &mut data);
+        let (own, of_them) = (&mut indices[from..], &mut data[from..]);
+        if let Err(repeated) = sort_row(own, of_them, &mut scratch) {
+            let column = repeated.id as usize;
+            let what = format!("column {column} stands twice; X.sum_duplicates() adds such entries up");
+            return Err(Fault::new(row, Some(column), what));
+        }
+        if let Some(&last) = own.last()
+            && last as usize >= columns
+        {
+            return Err(out_of_range(i64::from(last), Some(last as usize)));
+        }
+        if let Some(at) = of_them.iter().position(|value| !value.is_finite()) {
+            let (value, column) = (of_them[at], own[at]);
+            let what = format!("value {value} in column {column}; finite numbers are expected");
+            return Err(Fault::new(row, Some(column as usize), what));
+        }
+        drop_zeros(from, &mut indices, &mut data);
+        indptr.push(indices.len());
+    }
+    Ok(CsrMatrix::from_checked((range.len(), columns), indptr, indices, data))
+}
+
+/// Takes entries of value 0 out of the last row, as every reader of files does.
+fn drop_zeros(from: usize, indices: &mut Vec<u32>, data: &mut Vec<f32>) {
+    if data[from..].iter().all(|&value| value != 0.0) {
+        return;
+    }
+    let mut kept = from;
+    for at in from..data.len() {
+        if data[at] != 0.0 {
+            (indices[kept], data[kept]) = (indices[at], data[at]);
+            kept += 1;
+        }
+    }
+    indices.truncate(kept);
+    data.truncate(kept);
+}

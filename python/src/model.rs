@@ -1,0 +1,550 @@
+//! Models that answer.
+
+use crate::error::{self, defect, guarded};
+use crate::input::Input;
+use crate::json::to_python;
+use crate::labels::Lists;
+use crate::pools::{default_threads, pool};
+use crate::ranked::{Arrays, arrays};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+use xc_ann::Scope;
+use xc_sparse::SparseRow;
+use xc_sparse::io::LabelNames;
+use xc_sparse::rank::Scored;
+use xc_sparse::rows::sort_row;
+use xc_sparse::store::{ContainerWriter, OpenMode};
+use xc_train::calibrate::ThresholdKind;
+use xc_train::message::chain;
+use xc_train::model::explain::{ExplainOptions, Explanation, Feature};
+use xc_train::model::{
+    Answer, Candidates, Changes, Excluded, OpenOptions, QueryError, QueryOptions, Row, ScoreOptions, Scratch,
+    SearchOptions, UseIndex,
+};
+use xc_train::xc_tree::PathNode;
+
+/// Rows that are answered one after the other: starting threads takes longer.
+const FEW: usize = 8;
+/// How long a block of rows should take: between two blocks signals are looked for.
+const SLICE: Duration = Duration::from_millis(20);
+/// Blocks are at most so large, so that little of the rows is copied at a time.
+const MOST_ROWS: usize = 1 << 14;
+const MOST_ENTRIES: usize = 1 << 21;
+
+/// A trained model in a folder.
+#[pyclass(frozen, module = "xc._native")]
+pub(crate) struct Model {
+    pub(crate) inner: xc_train::Model,
+    dictionary: OnceLock<Option<LabelNames>>,
+    spare: Mutex<Vec<Spare>>,
+}
+
+/// Memory of one query, reused.
+#[derive(Default)]
+struct Spare {
+    scratch: Scratch,
+    answer: Answer,
+    ids: Vec<u32>,
+    values: Vec<f32>,
+    order: Vec<(u32, f32)>,
+}
+
+/// What a query is told, as Python's keywords say it.
+struct Asked {
+    top_k: usize,
+    min_score: Option<f32>,
+    candidates: Option<Lists>,
+    exclude: Option<Lists>,
+    scores: ScoreOptions,
+    search: SearchOptions,
+}
+
+impl Asked {
+    fn options(&self, first: usize) -> QueryOptions<'_> {
+        let candidates = match &self.candidates {
+            None => Candidates::All,
+            Some(Lists::Shared(labels)) => Candidates::Labels(labels),
+            Some(Lists::Own(rows)) => Candidates::ByQuery { rows, first },
+        };
+        let exclude = match &self.exclude {
+            None => Excluded::None,
+            Some(Lists::Shared(labels)) => Excluded::Labels(labels),
+            Some(Lists::Own(rows)) => Excluded::ByQuery { rows, first },
+        };
+        let &Self { top_k, min_score, scores, search, .. } = self;
+        QueryOptions { made: false, top_k, min_score, candidates, exclude, scores, search }
+    }
+}
+
+/// Options of a search by their names.
+fn search_options(py: Python<'_>, search: Option<&Bound<'_, PyDict>>) -> PyResult<SearchOptions> {
+    let mut out = SearchOptions::default();
+    let Some(search) = search else { return Ok(out) };
+    for (name, value) in search.iter() {
+        if value.is_none() {
+            continue;
+        }
+        let name: String = name.extract()?;
+        let wrong = |what: &str| {
+            let got = value.repr().map_or_else(|_| String::new(), |text| text.to_string());
+            error::option(py, &format!("--{} {got}: {what} is expected", name.replace('_', "-")))
+        };
+        let count = || value.extract::<u64>().map_err(|_| wrong("a number from 0 on"));
+        match &*name {
+            "beam" => out.beam = Some(count()? as usize),
+            "decoder" => {
+                let text: String = value.extract().map_err(|_| wrong("mean, min or median"))?;
+                out.decoder =
+                    Some(serde_json::from_value(Value::String(text)).map_err(|_| wrong("mean, min or median"))?);
+            }
+            "max_labels" => out.max_labels = Some(count()?),
+            "search_width" => out.scope = Some(Scope::width(value.extract().map_err(|_| wrong("a number above -1"))?)),
+            "cells" => match count()? {
+                0 => return Err(wrong("1 or more")),
+                cells => out.scope = Some(Scope::cells(cells as usize)),
+            },
+            "exact" => out.exact = value.extract().map_err(|_| wrong("True or False"))?,
+            _ => {
+                let known = "beam, decoder, max_labels, search_width, cells or exact";
+                return Err(PyTypeError::new_err(format!("{name}: no such option of a search; expected {known}")));
+            }
+        }
+    }
+    Ok(out)
+}
+
+impl Model {
+    fn of(inner: xc_train::Model) -> Self {
+        Self { inner, dictionary: OnceLock::new(), spare: Mutex::default() }
+    }
+
+    /// Ids of label names; read when it is first asked for.
+    pub(crate) fn dictionary(&self, py: Python<'_>) -> PyResult<Option<&LabelNames>> {
+        if self.dictionary.get().is_none() {
+            let read = self.inner.dictionary().map_err(|e| error::model(py, &e))?;
+            // Another thread may have been first: with the same names.
+            let _ = self.dictionary.set(read);
+        }
+        Ok(self.dictionary.get().and_then(Option::as_ref))
+    }
+
+    /// Does something with memory that is kept. In a forked process the lock may be one that nobody will give up.
+    fn with<T>(&self, work: impl FnOnce(&mut Spare) -> T) -> T {
+        let mut spare = self.spare.try_lock().ok().and_then(|mut all| all.pop()).unwrap_or_default();
+        let out = work(&mut spare);
+        if let Ok(mut all) = self.spare.try_lock() {
+            all.push(spare);
+        }
+        out
+    }
+
+    fn asked(
+        &self,
+        py: Python<'_>,
+        top_k: usize,
+        min_score: Option<f32>,
+        candidates: Option<&Bound<'_, PyAny>>,
+        exclude: Option<&Bound<'_, PyAny>>,
+        raw_scores: bool,
+        threshold: Option<&str>,
+        search: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Asked> {
+        let n_labels = self.inner.describe().n_labels;
+        let lists = |name: &str, object: Option<&Bound<'_, PyAny>>| -> PyResult<Option<Lists>> {
+            let Some(object) = object else { return Ok(None) };
+            Lists::of(py, name, object, self.dictionary(py)?, n_labels).map(Some)
+        };
+        let kinds = ThresholdKind::ALL;
+        let threshold = threshold.map(|name| {
+            let found = kinds.into_iter().find(|kind| kind.name() == name);
+            found.ok_or_else(|| {
+                error::option(
+                    py,
+                    &format!("--threshold {name:?}: micro, macro or label is expected; a number goes to --min-score"),
+                )
+            })
+        });
+        Ok(Asked {
+            top_k,
+            min_score,
+            candidates: lists("candidates", candidates)?,
+            exclude: lists("exclude", exclude)?,
+            scores: ScoreOptions { raw: raw_scores, threshold: threshold.transpose()? },
+            search: search_options(py, search)?,
+        })
+    }
+
+    /// What is wrong with query `row` of `name`.
+    fn refused(py: Python<'_>, name: &str, row: Option<usize>, source: &QueryError) -> PyErr {
+        let column = match source {
+            QueryError::Feature { feature, .. } => Some(*feature as usize),
+            _ => None,
+        };
+        match source {
+            QueryError::Option { option, kind } => {
+                error::option(py, &format!("--{option}: models of kind {kind:?} have no such option"))
+            }
+            QueryError::NoIndex { option } | QueryError::NoWidth { option } => {
+                error::option(py, &format!("--{option}: {source}"))
+            }
+            QueryError::Beam => error::option(py, "--beam 0: at least 1 is expected"),
+            QueryError::NoCells => error::option(py, &format!("--cells: {source}")),
+            QueryError::SearchWidth { width } => {
+                error::option(py, &format!("--search-width {width}: a number above -1 is expected"))
+            }
+            QueryError::NotCalibrated | QueryError::RawThreshold => {
+                error::option(py, &format!("--threshold: {source}"))
+            }
+            QueryError::MinScore => error::option(py, "--min-score nan: a number is expected"),
+            _ if source.is_of_query() => {
+                let at = row.map_or_else(String::new, |row| format!("row {row}: "));
+                error::data(py, &format!("{name}: {at}{}", chain(source)), row, column)
+            }
+            _ => error::data(py, &format!("{name}: {}", chain(source)), None, None),
+        }
+    }
+
+    fn labels_of<'py>(&self, py: Python<'py>, labels: &[Scored]) -> PyResult<Bound<'py, PyList>> {
+        let pairs = labels.iter().map(|s| {
+            let label = match self.inner.name_of(s.label).map_err(|e| error::model(py, &e))? {
+                Some(name) => PyString::new(py, name).into_any(),
+                None => s.label.into_pyobject(py)?.into_any(),
+            };
+            (label, s.score).into_pyobject(py)
+        });
+        PyList::new(py, pairs.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Answers one query, with memory that is kept.
+    fn one(&self, py: Python<'_>, query: &Bound<'_, PyAny>, asked: &Asked, spare: &mut Spare) -> PyResult<()> {
+        let Spare { scratch, answer, ids, values, order } = spare;
+        let options = asked.options(0);
+        let mut answer_to = |row: &Row<'_>| {
+            let answered = guarded(|| self.inner.predict(row, &options, scratch, answer));
+            let answered = answered.map_err(|panic| defect(py, &panic))?;
+            answered.map_err(|e| Self::refused(py, "query", None, &e))
+        };
+        if let Ok(text) = query.cast::<PyString>() {
+            return answer_to(&Row::Text(&text.to_cow()?));
+        }
+        take_row(py, query, ids, values, order)?;
+        match ids.is_empty() && !values.is_empty() {
+            true => answer_to(&Row::Dense(values)),
+            false => answer_to(&Row::Sparse(SparseRow::from_checked(ids, values))),
+        }
+    }
+}
+
+/// The query as a sparse row, or, where it has no ids, as a vector.
+fn take_row(
+    py: Python<'_>,
+    query: &Bound<'_, PyAny>,
+    ids: &mut Vec<u32>,
+    values: &mut Vec<f32>,
+    order: &mut Vec<(u32, f32)>,
+) -> PyResult<()> {
+    ids.clear();
+    values.clear();
+    let expected = "a str, {id: value}, (ids, values) or a vector is expected";
+    let wrong = |what: String| error::data(py, &format!("query: {what}"), None, None);
+    if let Ok(pair) = query.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {
+        take_ids(&pair.0, ids).map_err(|e| wrong(format!("ids: {e}")))?;
+        take_values(&pair.1, values).map_err(|e| wrong(format!("values: {e}")))?;
+        if ids.len() != values.len() {
+            return Err(wrong(format!("{} ids and {} values; as many are expected", ids.len(), values.len())));
+        }
+    } else if let Ok(entries) = query.cast::<PyDict>() {
+        for (id, value) in entries.iter() {
+            let id = id.extract().map_err(|_| wrong(format!("{id:?}: an id from 0 on is expected")))?;
+            ids.push(id);
+            values.push(value.extract().map_err(|_| wrong(format!("{value:?}: a number is expected")))?);
+        }
+    } else {
+        return take_values(query, values).map_err(|_| PyTypeError::new_err(format!("query: {expected}")));
+    }
+    sort_row(ids, values, order).map_err(|repeated| wrong(format!("id {} stands twice", repeated.id)))?;
+    if values.contains(&0.0) {
+        let mut kept = values.iter().map(|&value| value != 0.0);
+        ids.retain(|_| kept.next().unwrap_or(true));
+        values.retain(|&value| value != 0.0);
+    }
+    Ok(())
+}
+
+fn take_ids(object: &Bound<'_, PyAny>, out: &mut Vec<u32>) -> PyResult<()> {
+    let narrow =
+        |id: i64| u32::try_from(id).map_err(|_| PyTypeError::new_err(format!("{id}: an id from 0 on is expected")));
+    if let Ok(array) = object.cast::<PyArray1<i32>>() {
+        for &id in copied(array)?.iter() {
+            out.push(narrow(i64::from(id))?);
+        }
+        return Ok(());
+    }
+    for id in object.try_iter()? {
+        out.push(narrow(id?.extract()?)?);
+    }
+    Ok(())
+}
+
+fn take_values(object: &Bound<'_, PyAny>, out: &mut Vec<f32>) -> PyResult<()> {
+    if let Ok(array) = object.cast::<PyArray1<f32>>() {
+        out.extend_from_slice(&copied(array)?);
+        return Ok(());
+    }
+    for value in object.try_iter()? {
+        out.push(value?.extract::<f64>()? as f32);
+    }
+    Ok(())
+}
+
+fn copied<T: numpy::Element + Copy>(array: &Bound<'_, PyArray1<T>>) -> PyResult<Vec<T>> {
+    let array: PyReadonlyArray1<'_, T> = array.readonly();
+    Ok(match array.as_slice() {
+        Ok(values) => values.to_vec(),
+        Err(_) => array.as_array().iter().copied().collect(),
+    })
+}
+
+#[pymethods]
+impl Model {
+    /// Opens a folder.
+    #[staticmethod]
+    #[pyo3(signature = (path, in_memory=false, use_index=true, post_processor=None))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        in_memory: bool,
+        use_index: bool,
+        post_processor: Option<String>,
+    ) -> PyResult<(Self, Vec<String>)> {
+        let options = OpenOptions {
+            mode: if in_memory { OpenMode::Read } else { OpenMode::Map },
+            index: if use_index { UseIndex::Fresh } else { UseIndex::Never },
+            post_processor,
+            ..OpenOptions::default()
+        };
+        let opened = py.detach(|| guarded(|| xc_train::Model::open_with(&path, &options)));
+        let inner = opened.map_err(|panic| defect(py, &panic))?.map_err(|e| error::model(py, &e))?;
+        let warnings = inner.warnings().map(|warning| chain(warning)).collect();
+        Ok((Self::of(inner), warnings))
+    }
+
+    /// What is known of it.
+    fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let about = self.inner.describe();
+        let dictionary = json!({
+            "kind": about.kind, "takes": about.takes.to_string(), "n_labels": about.n_labels,
+            "n_features": about.n_features, "n_bytes": about.n_bytes, "calibrated": about.calibrated,
+            "folder": self.inner.folder().display().to_string(), "has_index": self.inner.index().is_some(),
+        });
+        to_python(py, &dictionary)
+    }
+
+    /// Whether another model stands in its folder now.
+    fn was_replaced(&self) -> bool {
+        self.inner.was_replaced()
+    }
+
+    /// Names of the labels, or none.
+    fn label_names(&self, py: Python<'_>) -> PyResult<Option<Vec<String>>> {
+        self.inner.label_names().map_err(|e| error::model(py, &e))
+    }
+
+    /// Ids of labels that are named.
+    fn label_ids(&self, py: Python<'_>, labels: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+        let n_labels = self.inner.describe().n_labels;
+        match Lists::of(py, "labels", labels, self.dictionary(py)?, n_labels)? {
+            Lists::Shared(ids) => Ok(ids),
+            Lists::Own(_) => Err(PyTypeError::new_err("labels: a list of labels is expected")),
+        }
+    }
+
+    /// Answers rows: arrays of ragged lists, and the number of known terms of each text.
+    #[pyo3(signature = (rows, top_k=5, min_score=None, candidates=None, exclude=None, raw_scores=false, threshold=None,
+        threads=None, search=None))]
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        rows: &Input,
+        top_k: usize,
+        min_score: Option<f32>,
+        candidates: Option<&Bound<'py, PyAny>>,
+        exclude: Option<&Bound<'py, PyAny>>,
+        raw_scores: bool,
+        threshold: Option<&str>,
+        threads: Option<usize>,
+        search: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<(Arrays<'py>, Option<Bound<'py, PyArray1<i64>>>)> {
+        let asked = self.asked(py, top_k, min_score, candidates, exclude, raw_scores, threshold, search)?;
+        let threads = threads.unwrap_or_else(default_threads);
+        if threads == 0 || threads > 4096 {
+            return Err(error::option(py, &format!("--threads {threads}: between 1 and 4096 are expected")));
+        }
+        let (n, name) = (rows.rows(), rows.name());
+        for (what, lists) in [("candidates", &asked.candidates), ("exclude", &asked.exclude)] {
+            if let Some(Lists::Own(lists)) = lists
+                && lists.len() != n
+            {
+                let got = lists.len();
+                return Err(error::data(
+                    py,
+                    &format!("{what}: {got} lists for {n} rows; as many are expected"),
+                    None,
+                    None,
+                ));
+            }
+        }
+        let pool = match n > FEW {
+            true => Some(pool(threads).map_err(|e| error::option(py, &format!("--threads {threads}: {e}")))?),
+            false => None,
+        };
+        let entries = MOST_ENTRIES / rows.width_hint().max(1);
+        let most = MOST_ROWS.min(entries.max(1));
+        let (mut at, mut size, mut parts, mut known) = (0, most.min(FEW.max(64)), Vec::new(), Vec::new());
+        while at < n {
+            let end = n.min(at + size);
+            let begin = Instant::now();
+            let work = || {
+                let block = rows.block(at..end).map_err(Ok)?;
+                let options = asked.options(at);
+                let answered = match &pool {
+                    Some(pool) => pool.install(|| self.inner.predict_batch(block.view(), &options)),
+                    None => self.with(|spare| self.inner.predict_each(block.view(), &options, &mut spare.scratch)),
+                };
+                answered.map(|answers| (answers.ranked, answers.known_terms)).map_err(Err)
+            };
+            let outcome = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
+            let (ranked, terms) = outcome.map_err(|wrong| match wrong {
+                Ok(fault) => fault.raised(py, name),
+                Err(error) => Self::refused(py, name, Some(at + error.query), &error.source),
+            })?;
+            parts.push(ranked);
+            known.extend(terms.into_iter().map(|terms| terms as i64));
+            py.check_signals()?;
+            match begin.elapsed() {
+                took if took < SLICE / 2 => size = (size * 2).min(most),
+                took if took > SLICE * 2 => size = (size / 2).max(1),
+                _ => {}
+            }
+            at = end;
+        }
+        let known = (!known.is_empty() && known.len() == n).then(|| known.into_pyarray(py));
+        Ok((arrays(py, &parts), known))
+    }
+
+    /// Answers one query: pairs of a name, or an id where labels have no names, and a score.
+    #[pyo3(signature = (query, top_k=5, min_score=None, candidates=None, exclude=None, raw_scores=false, threshold=None,
+        search=None))]
+    fn predict_one<'py>(
+        &self,
+        py: Python<'py>,
+        query: &Bound<'py, PyAny>,
+        top_k: usize,
+        min_score: Option<f32>,
+        candidates: Option<&Bound<'py, PyAny>>,
+        exclude: Option<&Bound<'py, PyAny>>,
+        raw_scores: bool,
+        threshold: Option<&str>,
+        search: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let asked = self.asked(py, top_k, min_score, candidates, exclude, raw_scores, threshold, search)?;
+        self.with(|spare| {
+            self.one(py, query, &asked, spare)?;
+            self.labels_of(py, &spare.answer.labels)
+        })
+    }
+
+    /// Why a label has its score.
+    #[pyo3(signature = (rows, label, n_features, raw_scores))]
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        rows: &Input,
+        label: u32,
+        n_features: usize,
+        raw_scores: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if rows.rows() != 1 {
+            let what = format!("{}: {} rows; one is expected", rows.name(), rows.rows());
+            return Err(error::data(py, &what, None, None));
+        }
+        let options = ExplainOptions { made: false, n_features, raw: raw_scores };
+        let work = || {
+            let block = rows.block(0..1).map_err(Ok)?;
+            self.inner.explain(&block.view().row(0), label, &options).map_err(Err)
+        };
+        let outcome = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
+        let found = outcome.map_err(|wrong| match wrong {
+            Ok(fault) => fault.raised(py, rows.name()),
+            Err(source) => Self::refused(py, rows.name(), Some(0), &source),
+        })?;
+        to_python(py, &explained(&found))
+    }
+
+    /// Saves a copy in another folder.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let saved = py.detach(|| {
+            guarded(|| {
+                ContainerWriter::check(&path).map_err(|e| chain(&e))?;
+                self.inner.save_copy(&path).map_err(|e| chain(&e))
+            })
+        });
+        saved.map_err(|panic| defect(py, &panic))?.map_err(|line| error::model_line(py, &line))
+    }
+}
+
+/// An explanation as `xc explain --json` writes it.
+fn explained(found: &Explanation) -> Value {
+    let Explanation { label, score, logit, wide, effects, others, paths } = found;
+    let with = |mut entry: Value, effect: f32, logit: Option<f32>| {
+        entry["effect"] = json!(effect);
+        logit.into_iter().for_each(|logit| entry["logit"] = json!(logit));
+        entry
+    };
+    let of_feature = |feature: &Feature| {
+        let Feature { number, term, hashed, value } = feature;
+        json!({ "feature": number, "term": term, "hashed": hashed, "value": value })
+    };
+    let parts = |parts: &[(u32, f32)]| {
+        parts.iter().map(|(feature, part)| json!({ "feature": feature, "part": part })).collect::<Vec<_>>()
+    };
+    let effects = effects.iter().map(|effect| with(of_feature(&effect.feature), effect.score, effect.logit));
+    let mut out = json!({ "label": label, "score": score, "effects": effects.collect::<Vec<_>>() });
+    logit.iter().for_each(|logit| out["logit"] = json!(logit));
+    if let Some(others) = others {
+        out["others"] = with(json!({ "features": others.n }), others.score, others.logit);
+    }
+    if let Some(of) = wide {
+        let (network, bias) = (of.network, of.bias);
+        out["wide"] = json!({ "logit": of.logit(), "network": network, "bias": bias, "parts": parts(&of.parts) });
+    }
+    if !paths.is_empty() {
+        let node = |node: &PathNode| {
+            let PathNode { node, margin, bias, parts: of_node, score } = node;
+            json!({ "node": node, "margin": margin, "score": score, "bias": bias, "parts": parts(of_node) })
+        };
+        out["trees"] = paths.iter().map(|path| path.iter().map(node).collect::<Vec<_>>()).collect();
+    }
+    out
+}
+
+/// A copy of a model with other names or weights, saved in a folder.
+pub(crate) fn changed(model: &xc_train::Model, changes: &Changes, path: &PathBuf) -> Result<Vec<String>, String> {
+    ContainerWriter::check(path).map_err(|e| chain(&e))?;
+    let changed = model.change(changes).map_err(|e| chain(&e))?;
+    let mut notes = Vec::new();
+    if changed.drops_index() {
+        notes.push("the index of its labels is of other weights and is left out".to_owned());
+    }
+    if changed.drops_calibration() {
+        notes.push("its calibration is of other scores and is left out".to_owned());
+    }
+    changed.save(path).map_err(|e| chain(&e))?;
+    Ok(notes)
+}

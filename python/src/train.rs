@@ -1,0 +1,305 @@
+//! Training and tuning.
+
+use crate::error::{self, of_fit};
+use crate::input::Input;
+use crate::json::to_python;
+use crate::labels::Labels;
+use crate::pools::default_threads;
+use crate::work::{Curve, Watch, run};
+use pyo3::prelude::*;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::time::Instant;
+use xc_metrics::Metric;
+use xc_sparse::LabelRows;
+use xc_train::fit::plan::Plan;
+use xc_train::fit::tune::{Found, Tuning, parse_time};
+use xc_train::fit::{Arrays, Context, KINDS, Labelled, Place, Report, Training, tables};
+use xc_train::settings::{Setting, Values};
+
+/// What a run is given beside its data and settings.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Run {
+    pub(crate) seed: u64,
+    pub(crate) threads: Option<usize>,
+    pub(crate) max_memory: Option<u64>,
+    pub(crate) callback: Option<Py<PyAny>>,
+}
+
+impl Run {
+    pub(crate) fn context<'w>(&self, py: Python<'_>, watch: &'w Watch) -> PyResult<Context<'w>> {
+        let threads = self.threads.unwrap_or_else(default_threads);
+        if threads == 0 || threads > 4096 {
+            return Err(error::option(py, &format!("--threads {threads}: between 1 and 4096 are expected")));
+        }
+        let context = Context::new(watch).with_seed(self.seed).with_threads(threads);
+        Ok(match self.max_memory {
+            Some(bytes) => context.with_max_memory(bytes),
+            None => context,
+        })
+    }
+
+    pub(crate) fn callback<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.callback.as_ref().map(|callback| callback.bind(py).clone())
+    }
+}
+
+/// Instances with labels, as arguments.
+type Pair<'py> = (Bound<'py, Input>, Bound<'py, Labels>);
+
+/// What is learned from, as arguments.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Data<'py> {
+    x: Bound<'py, Input>,
+    y: Option<Bound<'py, Labels>>,
+    label_names: Option<Vec<String>>,
+    validation: Option<Pair<'py>>,
+    label_features: Option<Bound<'py, Input>>,
+    instance_weights: Option<Vec<f32>>,
+    label_costs: Option<Vec<f32>>,
+}
+
+/// Where a model goes, as arguments.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Folders {
+    model: PathBuf,
+    checkpoint: Option<PathBuf>,
+    vectors: Option<PathBuf>,
+    refit: Option<PathBuf>,
+    resume: bool,
+    restart: bool,
+}
+
+/// Rows with their labels, of which there are as many.
+pub(crate) fn labelled(py: Python<'_>, x: &Input, y: Option<&Labels>) -> PyResult<Labelled> {
+    let labels = match y {
+        Some(y) => y.rows.clone(),
+        // Words have no labels.
+        None => LabelRows::from_lists(vec![Vec::<u32>::new(); x.rows()], 0).unwrap_or_else(|e| panic!("{e}")),
+    };
+    if labels.len() != x.rows() {
+        let (got, expected, name) = (labels.len(), x.rows(), x.name());
+        let line = format!("{name}: {expected} rows, and {got} rows of labels; as many are expected");
+        return Err(error::data(py, &line, None, None));
+    }
+    Ok(Labelled { rows: x.taken(py)?, labels })
+}
+
+impl Data<'_> {
+    fn arrays(&self, py: Python<'_>) -> PyResult<Arrays> {
+        let y = self.y.as_ref().map(|y| y.get());
+        let train = labelled(py, self.x.get(), y)?;
+        let validation = self.validation.as_ref();
+        let validation = validation.map(|(x, y)| labelled(py, x.get(), Some(y.get()))).transpose()?;
+        let label_features = self.label_features.as_ref().map(|rows| rows.get().taken(py)).transpose()?;
+        let names = self.label_names.clone().or_else(|| y.and_then(|y| y.names.clone()));
+        let (instance_weights, label_costs) = (self.instance_weights.clone(), self.label_costs.clone());
+        Ok(Arrays { train, validation, names, label_features, instance_weights, label_costs })
+    }
+}
+
+fn training(
+    py: Python<'_>,
+    kind: &str,
+    data: &Data<'_>,
+    options: &[(String, String)],
+    folders: &Folders,
+) -> PyResult<Training> {
+    let mut training = Training::new(kind, data.arrays(py)?, &folders.model).map_err(|e| of_fit(py, &e))?;
+    for (name, value) in options {
+        training.set(name, value).map_err(|e| of_fit(py, &e))?;
+    }
+    let Folders { model, checkpoint, vectors, refit, resume, restart } = folders;
+    training.place = Place {
+        model: model.clone(),
+        checkpoint: checkpoint.clone(),
+        vectors: vectors.clone(),
+        resume: *resume,
+        restart: *restart,
+    };
+    training.refit = refit.clone();
+    Ok(training)
+}
+
+/// Trains a model and saves it.
+#[pyfunction]
+pub(crate) fn train<'py>(
+    py: Python<'py>,
+    kind: &str,
+    data: Data<'py>,
+    options: Vec<(String, String)>,
+    folders: Folders,
+    with: Run,
+) -> PyResult<Bound<'py, PyAny>> {
+    let training = training(py, kind, &data, &options, &folders)?;
+    let (watch, begin) = (Watch::default(), Instant::now());
+    let context = with.context(py, &watch)?;
+    let report = run(py, &watch, with.callback(py).as_ref(), || training.run(&context))?;
+    let report = report.map_err(|e| of_fit(py, &e))?;
+    to_python(py, &reported(&report, begin.elapsed().as_secs_f64(), &watch.curve()))
+}
+
+/// Says what would be done.
+#[pyfunction]
+pub(crate) fn explain<'py>(
+    py: Python<'py>,
+    kind: &str,
+    data: Data<'py>,
+    options: Vec<(String, String)>,
+    folders: Folders,
+    with: Run,
+) -> PyResult<Bound<'py, PyAny>> {
+    let training = training(py, kind, &data, &options, &folders)?;
+    let watch = Watch::default();
+    let context = with.context(py, &watch)?;
+    let plan = run(py, &watch, with.callback(py).as_ref(), || training.explain(&context))?;
+    to_python(py, &planned(&plan.map_err(|e| of_fit(py, &e))?))
+}
+
+fn planned(plan: &Plan) -> Value {
+    let rows = tables(&plan.kind).into_iter().flat_map(|table| table.rows.iter());
+    let options = rows.filter_map(|row| {
+        let (value, origin) = plan.resolved.get(row.name)?;
+        Some(json!({ "option": row.name, "value": value, "from": origin.to_string() }))
+    });
+    let lines = plan.lines.iter().map(|(what, text)| json!({ "about": what, "says": text }));
+    json!({
+        "kind": plan.kind, "memory_bytes": plan.memory, "data": plan.data, "options": options.collect::<Vec<_>>(),
+        "plan": lines.collect::<Vec<_>>(),
+    })
+}
+
+/// The report of a run.
+fn reported(report: &Report, wall_s: f64, curve: &Curve) -> Value {
+    let mut map = Map::new();
+    let mut put = |name: &str, value: Value| map.insert(name.to_owned(), value);
+    put("kind", json!(report.kind));
+    put("model", json!(report.model.display().to_string()));
+    put("what", json!(report.what));
+    put("wall_s", json!(wall_s));
+    put("read_s", json!(report.read_s));
+    put("train_s", json!(report.train_s));
+    put("save_s", json!(report.save_s));
+    put("further", Value::Object(report.further.clone()));
+    put("metrics", json!(report.metrics));
+    put("table", json!(report.metrics.as_ref().map(|metrics| metrics.table().to_string())));
+    put("settings", Value::Object(report.logged.clone()));
+    put("data", json!(report.data.map(|data| format!("{data:016x}"))));
+    put("charts", json!(charts(report, curve)));
+    Value::Object(map)
+}
+
+/// What the picture of a run shows: for each chart, the name of its axis and its lines; over steps, or over trees.
+fn charts(report: &Report, curve: &Curve) -> Value {
+    if report.curve.is_empty() {
+        let losses = json!([["training loss", curve.training], ["validation loss", curve.validation]]);
+        let metric = json!([[format!("validation {}", curve.metric), curve.metrics]]);
+        return json!({ "title": "Training", "x": "step", "charts": [["loss", losses], [curve.metric, metric]] });
+    }
+    let lines = |metric: fn(usize) -> Metric| -> Value {
+        let line = |k: usize| {
+            let points = report.curve.iter();
+            let points = points.filter_map(|(n, metrics)| Some((*n as f64, metrics.value(metric(k))?)));
+            json!([metric(k).to_string(), points.collect::<Vec<_>>()])
+        };
+        [1, 3, 5].map(line).to_vec().into()
+    };
+    let charts = json!([["P@k", lines(Metric::Precision)], ["PSP@k", lines(Metric::Psp)]]);
+    json!({ "title": "Validation metrics", "x": "trees", "charts": charts })
+}
+
+/// A search.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Search {
+    budget: Option<String>,
+    trials: Option<usize>,
+    metric: String,
+    train_model: bool,
+}
+
+/// Searches for good settings, and trains a model with them.
+#[pyfunction]
+pub(crate) fn tune<'py>(
+    py: Python<'py>,
+    kind: &str,
+    data: Data<'py>,
+    options: Vec<(String, String)>,
+    folders: Folders,
+    with: Run,
+    search: Search,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut tuning = Tuning::new(training(py, kind, &data, &options, &folders)?);
+    let wrong = |name: &str, what: String| error::option(py, &format!("--{name}: {what}"));
+    let budget = search.budget.as_deref().map(parse_time).transpose();
+    tuning.budget = budget.map_err(|what| wrong("budget", what))?;
+    tuning.metric = search.metric.parse().map_err(|e| wrong("metric", format!("{e}")))?;
+    (tuning.trials, tuning.train_model) = (search.trials, search.train_model);
+    let watch = Watch::default();
+    let context = with.context(py, &watch)?;
+    let callback = with.callback(py);
+    let done = run(py, &watch, callback.as_ref(), || {
+        let found = tuning.run(&context)?;
+        let begin = Instant::now();
+        let report = match tuning.train_model {
+            true => Some(tuning.best(&found)?.train(&context)?),
+            false => None,
+        };
+        Ok((found, report.map(|report| reported(&report, begin.elapsed().as_secs_f64(), &watch.curve()))))
+    })?;
+    let (found, report) = done.map_err(|e| of_fit(py, &e))?;
+    let found = found_of(&found);
+    to_python(py, &json!({ "found": found, "report": report }))
+}
+
+fn found_of(found: &Found) -> Value {
+    let pairs = |options: &[(String, String)]| -> Map<String, Value> {
+        options.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
+    };
+    let row = |row: &xc_train::fit::tune::Row| {
+        json!({
+            "trial": row.trial, "rung": row.rung, "judged_by": row.name, "options": pairs(&row.options),
+            "value": row.value.as_ref().ok(), "failed": row.value.as_ref().err(),
+            "difference": row.against.map(|paired| paired.difference),
+            "standard_error": row.against.map(|paired| paired.standard_error),
+            "wall_s": row.wall_s, "instances": row.instances,
+        })
+    };
+    json!({
+        "kind": found.kind, "metric": found.metric.to_string(), "options": pairs(&found.changes),
+        "value": found.values[0], "default": found.values[1], "judged_by": found.decided_by,
+        "trials": found.n_trials, "wall_s": found.spent, "verdict": found.verdict(), "text": found.text(),
+        "runs": found.rows.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+/// Kinds of models.
+#[pyfunction]
+pub(crate) fn kinds() -> Vec<&'static str> {
+    KINDS.to_vec()
+}
+
+/// The settings of a kind: each row of its tables.
+#[pyfunction]
+pub(crate) fn settings<'py>(py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
+    let row = |row: &Setting| {
+        let (values, names) = match row.values {
+            Values::Size => ("int", None),
+            Values::Sizes => ("ints", None),
+            Values::F32 | Values::F64 => ("float", None),
+            Values::Bool => ("bool", None),
+            Values::Switch => ("switch", None),
+            Values::Names(_) | Values::Forms(_) => ("name", row.names()),
+            Values::Text(_) => ("text", None),
+        };
+        json!({
+            "name": row.name, "type": values, "names": names, "unit": row.unit, "help": row.help,
+            "alias": row.alias, "in_search": row.in_search,
+        })
+    };
+    let tables = tables(kind);
+    to_python(py, &tables.iter().flat_map(|table| table.rows.iter().map(row)).collect())
+}

@@ -1,0 +1,21 @@
+"""Extreme multi-label classification: train, ask and judge models with up to a hundred million labels.
+
+>>> import xc
+>>> t = xc.train("tree", texts, labels)
+>>> t.model.predict(["a new text"]).names()
+"""
+
+from ._change import convert, evaluate, inspect, load_index, merge
+from ._errors import DataError, DefectError, MemoryLimitError, ModelError, OptionError, XcError, XcWarning
+from ._index import Index, index
+from ._model import Model, load
+from ._native import __version__
+from ._ranked import Ranked
+from ._report import Evaluation, Report, Trained, TrainingReport, Tuned
+from ._train import Fitted, blend, calibrate, plan, settings, train, tune
+
+__all__ = [
+    "DataError", "DefectError", "Evaluation", "Fitted", "Index", "MemoryLimitError", "Model", "ModelError", "OptionError",
+    "Ranked", "Report", "Trained", "TrainingReport", "Tuned", "XcError", "XcWarning", "__version__", "blend", "calibrate",
+    "convert", "evaluate", "index", "inspect", "load", "load_index", "merge", "plan", "settings", "train", "tune",
+]

@@ -1,0 +1,132 @@
+"""Models changed without training, merged, looked at, judged."""
+
+import os
+
+import numpy as np
+
+from . import _native
+from ._errors import OptionError
+from ._index import load_index
+from ._model import Model, _opened, load, running
+from ._ranked import Ranked
+from ._report import Evaluation
+from ._rows import labels
+from ._train import Watch
+
+__all__ = ["convert", "evaluate", "inspect", "load_index", "merge"]
+
+
+def convert(
+    model, output, *, precision=None, prune_below=None, trees=None, keep_labels=None, post_processor=None, wide=None,
+    label_names=None, source_format=None, n_labels=None,
+):
+    """Saves a copy of a model with changes: weights of another ``precision`` ("f32", "f16", "bf16") or without those
+    ``prune_below`` a magnitude, the first ``trees``, some labels alone, other names, without its ``wide`` term (False).
+    With ``source_format`` "pecos" or "omikuji", ``model`` is a folder of that system. Returns the new model."""
+    output = os.fspath(output)
+    if source_format is not None:
+        _native.import_model(source_format, os.fspath(model), n_labels, precision, output)
+        return load(output)
+    model = model if isinstance(model, Model) else load(model, use_index=False)
+    change = {
+        "precision": precision, "prune_below": prune_below, "trees": trees,
+        "keep_labels": None if keep_labels is None else model._native.label_ids(list(keep_labels)),
+        "post_processor": post_processor, "wide": wide,
+        "label_names": None if label_names is None else [str(name) for name in label_names],
+    }
+    for line in _native.convert(model._native, change, output):
+        import warnings
+
+        from ._errors import XcWarning
+
+        warnings.warn(line, XcWarning, stacklevel=2)
+    return Model(_opened(output))
+
+
+def merge(parts, output, *, n_labels=None, label_names=None):
+    """Merges repetitions of a MACH model that were trained apart, each a folder or a model; returns the new model."""
+    folders = [part.folder if isinstance(part, Model) else os.fspath(part) for part in parts]
+    watch = Watch(False, (), "xc merge")
+    _native.merge(folders, os.fspath(output), n_labels, label_names, running(callback=watch))
+    return load(output)
+
+
+def inspect(path, verify=False):
+    """What the folder of a model or an index holds: kind, parameters, arrays and their sizes. ``verify`` compares every
+    byte with the hashes of when it was saved (``damaged`` is then a list)."""
+    path = path.folder if isinstance(path, Model) else os.fspath(path)
+    return _native.inspect(path, verify)
+
+
+def evaluate(
+    Y, ranked, k=(1, 3, 5), propensity_from=None, compare=None, intervals=False, threshold=None, weights=None,
+    per_label=False, label_names=None, resamples=None, level=None, seed=0, propensity_a=0.55, propensity_b=1.5,
+):
+    """Metrics of ranked lists against true labels: P, nDCG, recall, MAP, F1 at each k and more.
+
+    ``ranked`` is what a model predicts (:class:`xc.Ranked`), or a matrix of scores (scipy, or one of floats), or a pair
+    ``(ids, scores)`` of matrices of a column a rank. ``propensity_from``, the labels of the training, adds PSP and PSnDCG;
+    ``compare``, other predictions of the same rows, the difference of each metric with its bootstrap interval;
+    ``threshold``, a number or "best", precision, recall and F1 of the labels that reach it.
+    """
+    found = as_ranked(ranked)
+    names = label_names if label_names is not None else found.label_names
+    n_labels = found.n_labels or None
+    truth = labels(Y, "Y", names, n_labels, append=True)
+    other = None if compare is None else as_ranked(compare)
+    training = None
+    if propensity_from is not None:
+        training = labels(propensity_from, "propensity_from", names, n_labels, append=True)
+    if isinstance(threshold, str) and threshold != "best":
+        raise OptionError(f"threshold {threshold!r}: a number or 'best' is expected")
+    if threshold == "best" and weights is not None:
+        raise OptionError("threshold 'best': with weights a number is expected")
+    if (resamples is not None or level is not None) and not intervals and compare is None:
+        raise OptionError("resamples: changes nothing here; intervals or compare is expected with it")
+    wanted = {
+        "ks": [int(one) for one in np.atleast_1d(k)], "n_labels": n_labels,
+        "threshold": None if threshold is None or threshold == "best" else float(threshold),
+        "best_threshold": threshold == "best", "intervals": bool(intervals), "resamples": resamples, "level": level,
+        "seed": seed, "weights": None if weights is None else [float(one) for one in weights],
+        "per_label": bool(per_label), "propensity_a": propensity_a, "propensity_b": propensity_b,
+    }
+    judged = _native.evaluate(truth, arrays(found), None if other is None else arrays(other), training, wanted)
+    return Evaluation(judged, truth.names if truth.names is not None else names)
+
+
+def arrays(ranked):
+    """Arrays of ragged lists."""
+    return (
+        np.ascontiguousarray(ranked.indptr, np.int64),
+        np.ascontiguousarray(ranked.ids, np.uint32),
+        np.ascontiguousarray(ranked.scores, np.float32),
+    )
+
+
+def as_ranked(ranked):
+    """Predictions of any form as ranked lists."""
+    if isinstance(ranked, Ranked):
+        return ranked
+    if isinstance(ranked, tuple) and len(ranked) == 2:
+        ids, scores = np.asarray(ranked[0]), np.asarray(ranked[1], np.float32)
+        if ids.ndim != 2 or ids.shape != scores.shape:
+            raise OptionError(f"ranked: ids of shape {ids.shape} and scores of shape {scores.shape}; one matrix each is expected")
+        kept = (ids >= 0) & ~np.isnan(scores)
+        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+        return in_order(indptr, ids[kept], scores[kept], 0)
+    if isinstance(ranked, np.ndarray) and ranked.ndim == 2:
+        n, width = ranked.shape
+        indptr = np.arange(n + 1) * width
+        return in_order(indptr, np.tile(np.arange(width), n), ranked.ravel(), width)
+    if hasattr(ranked, "tocsr") or hasattr(ranked, "indptr"):
+        matrix = ranked.tocsr() if hasattr(ranked, "tocsr") else ranked
+        return in_order(np.asarray(matrix.indptr), np.asarray(matrix.indices), np.asarray(matrix.data), matrix.shape[1])
+    raise TypeError(f"ranked: {type(ranked).__name__}; what a model predicts, or a matrix of scores, is expected")
+
+
+def in_order(indptr, ids, scores, n_labels):
+    """Lists sorted by score, equal scores by label."""
+    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    order = np.lexsort((ids, -scores.astype(np.float64), row))
+    n_labels = n_labels or (int(ids.max()) + 1 if len(ids) else 0)
+    return Ranked(indptr.astype(np.int64), ids[order].astype(np.uint32), scores[order].astype(np.float32), n_labels)

@@ -1,0 +1,109 @@
+"""Nearest neighbours among vectors."""
+
+import os
+
+import numpy as np
+
+from . import _native
+from ._errors import OptionError
+from ._model import running
+from ._ranked import Ranked
+from ._rows import rows
+
+
+def index(
+    vectors, metric, folder=None, *, fit_queries=None, degree=None, keep=None, passes=None, factor=None, cells=None,
+    top_k=None, target_recall=None, min_recall=None, seed=0, threads=None, callback=None,
+):
+    """Builds an index over vectors, for ``metric`` "l2", "cosine" or "ip", and saves it in ``folder`` if there is one.
+
+    The search is fitted so that ``target_recall`` of the ``top_k`` nearest are found: of ``fit_queries``, else of vectors
+    made from neighbours. ``report`` of the index says what it reached.
+    """
+    options = {
+        "degree": degree, "keep": keep, "passes": passes, "factor": factor, "cells": cells, "top_k": top_k,
+        "target_recall": target_recall, "min_recall": min_recall,
+    }
+    asked = None if fit_queries is None else rows(fit_queries, "fit_queries")
+    native, report = _native.Index.build(
+        rows(vectors, "vectors"), metric, asked, options, running(seed, threads, None, callback)
+    )
+    made = Index(native, report)
+    if folder is not None:
+        made.save(folder)
+    return made
+
+
+def load_index(folder, in_memory=False):
+    """Opens an index in a folder."""
+    return Index(_native.Index.open(os.fspath(folder), in_memory))
+
+
+class Index:
+    """An index over vectors. May be searched by several threads at a time; a change waits for them."""
+
+    __slots__ = ("_native", "report")
+
+    def __init__(self, native, report=None):
+        self._native, self.report = native, report
+
+    def __len__(self):
+        return self._native.shape[0]
+
+    @property
+    def width(self):
+        """Values of a vector."""
+        return self._native.shape[1]
+
+    @property
+    def metric(self):
+        """"l2", "cosine" or "ip"."""
+        return self._native.metric
+
+    def search(self, q, top_k=10, filter=None, search_width=None, cells=None, exact=False, threads=None):
+        """The nearest vectors of each query, as :class:`xc.Ranked`: ``ids`` are row numbers. ``filter``: rows that may be
+        answers, a list of numbers or an array of bool. ``exact`` compares all vectors."""
+        if search_width is not None and cells is not None:
+            raise OptionError("search_width: cannot be used with cells")
+        if exact and (search_width is not None or cells is not None):
+            raise OptionError("exact: cannot be used with search_width or cells")
+        single = isinstance(q, np.ndarray) and q.ndim == 1 and q.dtype.kind == "f"
+        queries = rows(q.reshape(1, -1) if single else q, "q")
+        arrays = self._native.search(
+            queries, top_k, row_numbers(filter, len(self)), search_width, cells, exact, threads
+        )
+        return Ranked(*arrays, len(self))
+
+    def insert(self, vectors, threads=None, callback=None):
+        """Adds vectors: their row numbers follow those that are there."""
+        first = len(self)
+        self._native.insert(rows(vectors, "vectors"), running(0, threads, None, callback))
+        return np.arange(first, len(self))
+
+    def delete(self, rows):
+        """Takes rows out of the answers; how many of them were there. Others keep their numbers."""
+        return self._native.delete([int(row) for row in np.asarray(rows).ravel()])
+
+    def refresh(self, vectors, fit_queries=None, policy=None, threads=None, callback=None):
+        """Brings the index up to vectors that changed a little: as many, in the same order."""
+        asked = None if fit_queries is None else rows(fit_queries, "fit_queries")
+        return self._native.refresh(rows(vectors, "vectors"), asked, policy, running(0, threads, None, callback))
+
+    def save(self, folder):
+        """Saves it in a folder."""
+        self._native.save(os.fspath(folder))
+
+    def __repr__(self):
+        return f"<xc.Index {len(self)} vectors of {self.width} values, {self.metric}>"
+
+
+def row_numbers(filter, n):
+    """Numbers of the rows that may be answers."""
+    if filter is None:
+        return None
+    filter = np.asarray(filter)
+    if filter.dtype == bool:
+        if filter.shape != (n,):
+            raise OptionError(f"filter: {filter.shape} values; one for each of the {n} rows is expected")
+        return np.flatnonzero(filter).astype(np.int64)
+    return np.ascontiguousarray(filter, dtype=np.int64)

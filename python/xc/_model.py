@@ -1,0 +1,205 @@
+"""Trained models."""
+
+import os
+import warnings
+
+from . import _native
+from ._errors import ModelError, XcWarning
+from ._folders import fingerprint, packed, unpacked
+from ._ranked import Ranked
+from ._rows import labels, lists, rows
+
+TEMPORARY = "model"
+
+
+def load(path, in_memory=False, use_index=True, post_processor=None):
+    """Opens the model in a folder.
+
+    ``in_memory`` reads its files instead of mapping them: opening is slower, answers are faster. ``use_index=False``
+    scores all labels, even if the folder has an index of them. ``post_processor`` names another map of margins to scores.
+    """
+    return Model(_opened(path, in_memory, use_index, post_processor), (in_memory, use_index, post_processor))
+
+
+def _opened(path, in_memory=False, use_index=True, post_processor=None):
+    native, said = _native.Model.open(os.fspath(path), in_memory, use_index, post_processor)
+    for line in said:
+        warnings.warn(line, XcWarning, stacklevel=3)
+    return native
+
+
+class Model:
+    """A trained model of any kind. May be used by several threads at a time."""
+
+    __slots__ = ("_native", "_about", "_options", "_owner", "_names", "__weakref__")
+
+    def __init__(self, native, options=(False, True, None), owner=None):
+        self._native, self._options, self._owner = native, options, owner
+        self._about, self._names = native.describe(), False
+
+    @property
+    def kind(self):
+        """The kind: "tree", "mach", "dense", "uniform", "lns", "astra", "skipgram" or "blend"."""
+        return self._about["kind"]
+
+    @property
+    def takes(self):
+        """What a query is: a text, a sparse row, a vector."""
+        return self._about["takes"]
+
+    @property
+    def n_labels(self):
+        """Number of labels."""
+        return self._about["n_labels"]
+
+    @property
+    def n_features(self):
+        """Number of features of a row, or values of a vector."""
+        return self._about["n_features"]
+
+    @property
+    def calibrated(self):
+        """Whether scores are probabilities."""
+        return self._about["calibrated"]
+
+    @property
+    def has_index(self):
+        """Whether an index of the labels answers."""
+        return self._about["has_index"]
+
+    @property
+    def n_bytes(self):
+        """Bytes of its files."""
+        return self._about["n_bytes"]
+
+    @property
+    def folder(self):
+        """Its folder."""
+        return self._about["folder"]
+
+    @property
+    def labels(self):
+        """Names of the labels, or None where labels are ids. Read when it is first asked for."""
+        if self._names is False:
+            self._names = self._native.label_names()
+        return self._names
+
+    def predict(
+        self, X, top_k=5, min_score=None, candidates=None, exclude=None, raw_scores=False, threshold=None, threads=None,
+        text_fields=None, **search,
+    ):
+        """Ranks labels for each row of ``X``.
+
+        ``candidates`` and ``exclude`` are lists of labels for all rows, or a list a row. ``threshold`` ("micro", "macro",
+        "label") keeps the labels that reach a threshold of the calibration. ``search``: beam (trees), decoder, max_labels
+        (MACH), search_width, cells, exact (an index of the labels).
+        """
+        queries = rows(X, "X", text_fields)
+        names = self.labels if candidates is not None or exclude is not None else None
+        candidates = lists(candidates, "candidates", self.n_labels, names)
+        exclude = lists(exclude, "exclude", self.n_labels, names)
+        (indptr, ids, scores), known = self._native.predict(
+            queries, top_k, min_score, candidates, exclude, raw_scores, threshold, threads, search or None
+        )
+        return Ranked(indptr, ids, scores, self.n_labels, lambda: self.labels, known)
+
+    def predict_one(
+        self, query, top_k=5, min_score=None, candidates=None, exclude=None, raw_scores=False, threshold=None, **search
+    ):
+        """Ranks labels for one query, without arrays: pairs of a name, or an id where labels have no names, and a score.
+
+        The query is a text, ``{id: value}``, ``(ids, values)`` or a vector.
+        """
+        return self._native.predict_one(
+            query, top_k, min_score, candidates, exclude, raw_scores, threshold, search or None
+        )
+
+    def explain(self, x, label, n_features=200, raw_scores=False):
+        """Why a label has its score for a query: what each feature does to it, for trees the margins on the path, for
+        networks the logit. A dict, as ``xc explain --json`` prints it."""
+        [label] = self._native.label_ids([label])
+        return self._native.explain(one_row(x, self.n_features), label, n_features, raw_scores)
+
+    def save(self, path):
+        """Saves a copy in a folder. A model without a folder of its own then has this one."""
+        path = os.fspath(path)
+        self._native.save(path)
+        if self._owner is not None:
+            self._native, self._owner = _opened(path, *self._options), None
+            self._about = self._native.describe()
+
+    def build_index(
+        self, X=None, Y=None, *, degree=None, keep=None, passes=None, factor=None, cells=None, top_k=None,
+        target_recall=None, min_recall=None, max_loss=None, output=None, seed=0, threads=None, text_fields=None,
+    ):
+        """Builds an index of the labels and saves it in the model's folder: from then on it answers. ``X`` are queries
+        that it is fitted to, with their labels ``Y`` to the metrics that it may lose (``max_loss`` points)."""
+        queries = None if X is None else rows(X, "X", text_fields)
+        truth = None if Y is None else labels(Y, "Y", self.labels, self.n_labels, append=True)
+        options = {
+            "degree": degree, "keep": keep, "passes": passes, "factor": factor, "cells": cells, "top_k": top_k,
+            "target_recall": target_recall, "min_recall": min_recall,
+        }
+        output = None if output is None else os.fspath(output)
+        report = _native.build_index(self._native, queries, truth, options, max_loss, output, running(seed, threads))
+        if output is None:
+            self._native = _opened(self.folder, self._options[0], True, self._options[2])
+            self._about = self._native.describe()
+        return report
+
+    def __reduce__(self):
+        if self._owner is None:
+            return (_load_again, (self.folder, fingerprint(self.folder), self._options))
+        return (_from_bytes, (packed(self.folder), self._options))
+
+    def __repr__(self):
+        place = "temporary" if self._owner is not None else repr(self.folder)
+        return f"<xc.Model {self.kind}: {self.n_labels} labels, takes {self.takes}, {place}>"
+
+
+def running(seed=0, threads=None, max_memory=None, callback=None):
+    """What long work is given beside its data."""
+    return {"seed": seed, "threads": threads, "max_memory": n_bytes(max_memory), "callback": callback}
+
+
+def n_bytes(limit):
+    """Bytes of ``8 << 30`` or ``"8GiB"``."""
+    if limit is None or isinstance(limit, int):
+        return limit
+    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "": 1}
+    text = str(limit).strip().lower()
+    number = text.rstrip("kmgtib ")
+    unit = text[len(number):].strip().replace("ib", "").replace("b", "")
+    try:
+        return int(float(number) * units[unit])
+    except (KeyError, ValueError):
+        from ._errors import OptionError
+
+        raise OptionError(f"max_memory {limit!r}: bytes, or a text such as '8GiB', are expected") from None
+
+
+def one_row(x, n_features):
+    """One query as rows."""
+    import numpy as np
+
+    if isinstance(x, str):
+        return rows([x], "query")
+    if isinstance(x, dict):
+        x = (list(x), list(x.values()))
+    if isinstance(x, tuple) and len(x) == 2:
+        ids, values = np.asarray(x[0], np.int64), np.asarray(x[1], np.float32)
+        return _native.Input.sparse("query", np.array([0, len(ids)], np.int64), ids, values, n_features)
+    if hasattr(x, "indptr"):
+        return rows(x, "query")
+    return rows(np.asarray(x, np.float32).reshape(1, -1), "query")
+
+
+def _load_again(path, wanted, options):
+    if fingerprint(path) != wanted:
+        raise ModelError(f"{path}: another model than the one that was pickled")
+    return load(path, *options)
+
+
+def _from_bytes(data, options):
+    folder = unpacked(data, TEMPORARY)
+    return Model(_opened(folder.inside(TEMPORARY), *options), options, folder)

@@ -1,0 +1,194 @@
+"""Instances and labels of any form, as the extension module takes them."""
+
+import logging
+
+import numpy as np
+
+from ._errors import DataError
+from ._native import Input, Labels
+
+log = logging.getLogger("xc")
+
+ANNOUNCED = 64 << 20
+"""Bytes of a copy that is announced."""
+
+
+def is_sparse(x):
+    """Whether ``x`` is a sparse matrix of compressed rows (scipy is not needed to tell)."""
+    return all(hasattr(x, name) for name in ("indptr", "indices", "data", "shape"))
+
+
+def rows(x, name="X", text_fields=None):
+    """The rows of ``x``: a sparse matrix, a matrix of floats, texts, or a data frame with ``text_fields``."""
+    if isinstance(x, Input):
+        return x
+    if isinstance(x, (str, bytes)):
+        raise TypeError(f"{name}: a str; a list of texts is expected")
+    if hasattr(x, "columns") and hasattr(x, "iloc"):
+        return Input.texts(name, frame_texts(x, name, text_fields))
+    if text_fields is not None:
+        raise TypeError(f"text_fields: a DataFrame is expected with it; {name} is a {type(x).__name__}")
+    if is_sparse(x):
+        return sparse_rows(x, name)
+    if hasattr(x, "tocsr"):
+        announce(name, "a sparse matrix of another form", "a CSR matrix", x.nnz * 8)
+        return sparse_rows(x.tocsr(), name)
+    if is_arrow(x):
+        return Input.texts(name, texts(x.to_pylist(), name))
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
+        return dense_rows(x, name)
+    if hasattr(x, "__array__") and not isinstance(x, np.ndarray):
+        x = np.asarray(x)
+        if x.dtype.kind in "biuf":
+            return dense_rows(x, name)
+    if isinstance(x, np.ndarray) and x.ndim != 1:
+        raise TypeError(f"{name}: an array of {x.dtype} with {x.ndim} dimensions; numbers, or a list of texts, are expected")
+    if hasattr(x, "__iter__"):
+        values = list(x)
+        if values and not isinstance(values[0], str) and hasattr(values[0], "__len__"):
+            try:
+                array = np.asarray(values)
+            except ValueError:
+                raise DataError(f"{name}: rows of different lengths; texts, or rows of one length, are expected") from None
+            if array.dtype.kind in "biuf":
+                return dense_rows(array, name)
+        return Input.texts(name, texts(values, name))
+    expected = "a sparse matrix, a 2-D array of floats, a list of str or a DataFrame"
+    raise TypeError(f"{name}: {type(x).__name__}; {expected} is expected")
+
+
+def is_arrow(x):
+    """Whether ``x`` is an array of pyarrow."""
+    return type(x).__module__.partition(".")[0] == "pyarrow" and hasattr(x, "to_pylist")
+
+
+def texts(values, name):
+    """A list of ``str``; missing values are refused with their row."""
+    for row, value in enumerate(values):
+        if not isinstance(value, str):
+            shown = "a missing value" if value is None or value != value else f"a value of type {type(value).__name__}"
+            raise DataError(f"{name}: row {row}: {shown}; a str is expected", row)
+    return values
+
+
+def frame_texts(frame, name, text_fields):
+    """The texts of a data frame: its columns ``text_fields``, joined by spaces."""
+    if text_fields is None:
+        if len(frame.columns) == 1:
+            text_fields = list(frame.columns)
+        elif all(dtype.kind in "biuf" for dtype in frame.dtypes):
+            raise TypeError(f"{name}: a DataFrame of numbers; {name}.to_numpy() is expected")
+        else:
+            columns = ", ".join(map(str, frame.columns))
+            raise TypeError(f"text_fields: expected with a DataFrame: some of {columns}")
+    fields = [text_fields] if isinstance(text_fields, str) else list(text_fields)
+    for field in fields:
+        if field not in frame.columns:
+            columns = ", ".join(map(str, frame.columns))
+            raise DataError(f"{name}: no column {field!r}; the columns are {columns}")
+    parts = [texts(list(frame[field]), f"{name}[{field!r}]") for field in fields]
+    return [" ".join(row) for row in zip(*parts)] if len(parts) > 1 else parts[0]
+
+
+def announce(name, what, into, n_bytes):
+    """Says that ``n_bytes`` are copied, where that is much."""
+    if n_bytes > ANNOUNCED:
+        log.info("%s: %s is copied into %s (%.0f MiB)", name, what, into, n_bytes / (1 << 20))
+
+
+def contiguous(array, dtype, name):
+    """A contiguous array of a type in this machine's byte order; the same one where it is that already."""
+    if array.dtype == dtype and array.flags.c_contiguous and array.flags.aligned:
+        return array
+    announce(name, f"an array of {array.dtype}", f"one of {np.dtype(dtype)}", array.size * np.dtype(dtype).itemsize)
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(array, dtype=dtype)
+
+
+def whole_numbers(array, name):
+    """Row pointers or column numbers as int32 or int64."""
+    array = np.asarray(array)
+    if array.dtype.kind not in "iu":
+        raise DataError(f"{name}: an array of {array.dtype}; integers are expected")
+    return contiguous(array, np.int32 if array.dtype.itemsize <= 4 and array.dtype.kind == "i" else np.int64, name)
+
+
+def sparse_rows(x, name):
+    """Rows of a sparse matrix in compressed rows."""
+    if getattr(x, "format", "csr") != "csr":
+        announce(name, f"a {x.format.upper()} matrix", "a CSR matrix", len(x.data) * 8)
+        x = x.tocsr()
+    data = np.asarray(x.data)
+    if data.dtype.kind not in "biuf":
+        raise DataError(f"{name}: values of type {data.dtype}; numbers are expected")
+    if len(x.shape) != 2:
+        raise DataError(f"{name}: {len(x.shape)} dimensions; 2 are expected")
+    return Input.sparse(
+        name,
+        whole_numbers(x.indptr, f"{name}.indptr"),
+        whole_numbers(x.indices, f"{name}.indices"),
+        contiguous(data, np.float32, f"{name}.data"),
+        int(x.shape[1]),
+    )
+
+
+def dense_rows(x, name):
+    """Rows of a matrix of numbers."""
+    if x.ndim != 2:
+        raise DataError(f"{name}: an array of {x.ndim} dimensions; 2 are expected")
+    return Input.dense(name, contiguous(x, np.float32, name))
+
+
+def labels(y, name="Y", names=None, n_labels=None, append=False):
+    """Label rows of ``y``: a sparse matrix, a matrix of 0 and 1, or lists of ids or names."""
+    if isinstance(y, Labels):
+        return y
+    if hasattr(y, "tocsr") and not (is_sparse(y) and getattr(y, "format", "csr") == "csr"):
+        y = y.tocsr()
+    if is_sparse(y):
+        data = np.asarray(y.data)
+        values = data if data.dtype == np.float32 else (data != 0).astype(np.float32)
+        check_columns(int(y.shape[1]), n_labels, append, name)
+        return Labels.sparse(
+            name,
+            whole_numbers(y.indptr, f"{name}.indptr"),
+            whole_numbers(y.indices, f"{name}.indices"),
+            contiguous(values, np.float32, f"{name}.data"),
+            max(int(y.shape[1]), n_labels or 0),
+        )
+    if isinstance(y, np.ndarray) and y.dtype.kind in "biuf":
+        if y.ndim != 2:
+            raise DataError(f"{name}: an array of {y.ndim} dimensions; a matrix of 0 and 1, or lists of labels, are expected")
+        check_columns(y.shape[1], n_labels, append, name)
+        wrong = (y != 0) & (y != 1)
+        if wrong.any():
+            row, column = map(int, np.argwhere(wrong)[0])
+            raise DataError(f"{name}: row {row}: {y[row, column]} in column {column}; 0 or 1 is expected", row, column)
+        at = np.nonzero(y)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(at[0], minlength=y.shape[0]))]).astype(np.int64)
+        return Labels.sparse(name, indptr, at[1].astype(np.int64), None, max(y.shape[1], n_labels or 0))
+    if hasattr(y, "columns") and hasattr(y, "iloc"):
+        return labels(y.to_numpy(), name, names, n_labels, append)
+    if is_arrow(y):
+        y = y.to_pylist()
+    return Labels.lists(name, y, names, n_labels, append)
+
+
+def check_columns(got, n_labels, append, name):
+    """Refuses a matrix of more labels than there are."""
+    if n_labels is not None and got > n_labels and not append:
+        raise DataError(f"{name}: {got} columns; the model has {n_labels} labels, and a column for each is expected")
+
+
+def lists(labels_of, name, n, names):
+    """Candidates or excluded labels: a flat list as it is, lists of lists as label rows."""
+    if labels_of is None or isinstance(labels_of, Labels):
+        return labels_of
+    if is_sparse(labels_of) or (isinstance(labels_of, np.ndarray) and labels_of.ndim == 2):
+        return labels(labels_of, name, names, n)
+    if isinstance(labels_of, (str, bytes)):
+        raise TypeError(f"{name}: a str; a list of labels is expected")
+    values = labels_of if isinstance(labels_of, (list, tuple)) else list(labels_of)
+    if len(values) and not isinstance(values[0], str) and hasattr(values[0], "__iter__"):
+        return labels(values, name, names, n)
+    return values
