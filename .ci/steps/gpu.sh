@@ -1,17 +1,16 @@
 # Steps about kernels: their tests on the driver that runs them on a CPU, and their PTX made anew.
 
 # Crates with kernels; a test of theirs that needs a device is built with feature `emulated`. Tests of the other parts run
-# without it, in step `tests`.
-gpu_crates=(xc-kernels xc-tree xc-mach xc-ann xc-lsh xc-nn xc-train xc-cli)
+# without it, in step `tests`. The rest of the workspace is named too: what has no such feature is then compiled as there,
+# once.
+with_kernels=xc-kernels/emulated,xc-tree/emulated,xc-mach/emulated,xc-ann/emulated,xc-lsh/emulated,xc-nn/emulated
+with_kernels+=,xc-train/emulated,xc-cli/emulated
 
 kernels() {
-  local crate options=()
-  for crate in "${gpu_crates[@]}"; do
-    options+=(-p "$crate" --features "$crate/emulated")
-  done
-  cargo clippy --locked --lib --tests "${options[@]}" -- -D warnings &&
-    cargo test --locked "${options[@]}" --test kernels --test cuda --test device &&
-    cargo test --locked -p xc-ann -p xc-lsh -p xc-tree --features xc-ann/emulated,xc-lsh/emulated,xc-tree/emulated --lib cuda
+  local of_libs=(-p xc-sparse -p xc-hash -p xc-metrics -p xc-ann -p xc-lsh -p xc-tree)
+  cargo clippy --locked --workspace --lib --tests --features "$with_kernels" -- -D warnings &&
+    cargo test --locked --workspace --features "$with_kernels" --test kernels --test cuda --test device &&
+    cargo test --locked "${of_libs[@]}" --features xc-ann/emulated,xc-lsh/emulated,xc-tree/emulated --lib cuda
 }
 
 emulator() {
