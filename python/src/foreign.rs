@@ -27,6 +27,7 @@ pub(crate) trait Number: Copy + Element + 'static {}
 
 impl Number for i32 {}
 impl Number for i64 {}
+impl Number for u32 {}
 impl Number for f32 {}
 
 impl<T: Number> Foreign<T> {
@@ -62,14 +63,32 @@ impl<T: Number> Foreign<T> {
     /// # Panics
     /// If `range` is not inside of the array.
     pub(crate) fn copy_to(&self, range: Range<usize>, out: &mut Vec<T>) {
+        self.copy_bits(range, out);
+    }
+
+    /// The same, as numbers of another type with the same bits.
+    fn copy_bits<U: Number>(&self, range: Range<usize>, out: &mut Vec<U>) {
+        const { assert!(size_of::<T>() == size_of::<U>() && align_of::<T>() == align_of::<U>()) };
         assert!(range.start <= range.end && range.end <= self.len, "values {range:?} of {}", self.len);
         let n = range.len();
         out.reserve(n);
-        // SAFETY: `range` is inside of the array, room for it was reserved, and the two do not overlap: one is a `Vec` of
-        // ours. Bytes that are being written meanwhile are copied as they are: every bit pattern is a value.
+        // SAFETY: `range` is inside of the array, room for it was reserved, both types have the same size and alignment,
+        // and the two do not overlap: one is a `Vec` of ours. Bytes that are being written meanwhile are copied as they
+        // are: every bit pattern is a value of `U`.
         unsafe {
-            std::ptr::copy_nonoverlapping(self.start.add(range.start), out.as_mut_ptr().add(out.len()), n);
+            let start = self.start.add(range.start).cast::<U>();
+            std::ptr::copy_nonoverlapping(start, out.as_mut_ptr().add(out.len()), n);
             out.set_len(out.len() + n);
         }
+    }
+}
+
+impl Foreign<i32> {
+    /// Appends a copy of some values without their sign: what is below 0 is then 2^31 or more.
+    ///
+    /// # Panics
+    /// If `range` is not inside of the array.
+    pub(crate) fn copy_unsigned_to(&self, range: Range<usize>, out: &mut Vec<u32>) {
+        self.copy_bits(range, out);
     }
 }

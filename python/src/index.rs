@@ -188,7 +188,7 @@ impl Index {
             })
         };
         let found = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
-        Ok(arrays(py, &[found.map_err(|e| error::data(py, &chain(&e), None, None))?]))
+        Ok(arrays(py, &found.map_err(|e| error::data(py, &chain(&e), None, None))?))
     }
 
     /// Adds vectors behind the others.

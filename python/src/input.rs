@@ -45,10 +45,8 @@ impl Ints {
         let from = out.len();
         match self {
             Self::Narrow(ints) => {
-                let mut copied = Vec::new();
-                ints.copy_to(range, &mut copied);
-                out.extend(copied.iter().map(|&id| id.cast_unsigned()));
-                copied.iter().all(|&id| id >= 0)
+                ints.copy_unsigned_to(range, out);
+                out[from..].iter().all(|&id| id <= i32::MAX.cast_unsigned())
             }
             Self::Wide(ints) => {
                 out.extend(range.map(|at| u32::try_from(ints.get(at)).unwrap_or(u32::MAX)));

@@ -5,7 +5,7 @@ use crate::input::Input;
 use crate::json::to_python;
 use crate::labels::Lists;
 use crate::pools::{default_threads, pool};
-use crate::ranked::{Arrays, arrays};
+use crate::ranked::{Arrays, Found};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -35,7 +35,7 @@ const FEW: usize = 8;
 const SLICE: Duration = Duration::from_millis(20);
 /// Blocks are at most so large, so that little of the rows is copied at a time.
 const MOST_ROWS: usize = 1 << 14;
-const MOST_ENTRIES: usize = 1 << 21;
+const MOST_ENTRIES: usize = 1 << 20;
 
 /// A trained model in a folder.
 #[pyclass(frozen, module = "xc._native")]
@@ -406,7 +406,8 @@ impl Model {
         };
         let entries = MOST_ENTRIES / rows.width_hint().max(1);
         let most = MOST_ROWS.min(entries.max(1));
-        let (mut at, mut size, mut parts, mut known) = (0, most.min(FEW.max(64)), Vec::new(), Vec::new());
+        let mut found = Found::new(n, top_k.min(self.inner.describe().n_labels));
+        let (mut at, mut size, mut known) = (0, most.min(FEW.max(64)), Vec::new());
         while at < n {
             let end = n.min(at + size);
             let begin = Instant::now();
@@ -424,7 +425,7 @@ impl Model {
                 Ok(fault) => fault.raised(py, name),
                 Err(error) => Self::refused(py, name, Some(at + error.query), &error.source),
             })?;
-            parts.push(ranked);
+            found.add(&ranked);
             known.extend(terms.into_iter().map(|terms| terms as i64));
             py.check_signals()?;
             match begin.elapsed() {
@@ -435,7 +436,7 @@ impl Model {
             at = end;
         }
         let known = (!known.is_empty() && known.len() == n).then(|| known.into_pyarray(py));
-        Ok((arrays(py, &parts), known))
+        Ok((found.into_arrays(py), known))
     }
 
     /// Answers one query: pairs of a name, or an id where labels have no names, and a score.
