@@ -171,7 +171,10 @@ def labels(y, name="Y", names=None, n_labels=None, append=False):
         return labels(y.to_numpy(), name, names, n_labels, append)
     if is_arrow(y):
         y = y.to_pylist()
-    return Labels.lists(name, y, names, n_labels, append)
+    made = Labels.lists(name, y, names, n_labels, append)
+    if append and names is None and made.names is not None:
+        raise DataError(f"{name}: labels are names, those of the model or the training are ids; ids are expected")
+    return made
 
 
 def check_columns(got, n_labels, append, name):

@@ -102,8 +102,8 @@ class Watch:
 
 
 def wants_progress(progress):
-    """Whether progress is shown: where it was not said, on a terminal."""
-    return sys.stderr.isatty() if progress is None else bool(progress)
+    """Whether progress is shown: where it was not said, on a terminal and in a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules if progress is None else bool(progress)
 
 
 class Progress:
