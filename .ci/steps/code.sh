@@ -104,7 +104,8 @@ END
 
 step_tests() { check tests suite; }
 step_format() { check format cargo fmt --all --check; }
-step_lints() { check lints cargo clippy --workspace --all-targets --locked -- -D warnings; }
+# With kernels: what is there without them alone is checked in step `alone`, which takes no warning either.
+step_lints() { check lints cargo clippy --workspace --all-targets --features "$with_kernels" --locked -- -D warnings; }
 step_docs() { check docs documentation; }
 step_alone() { check alone alone; }
 

@@ -8,8 +8,7 @@ with_kernels+=,xc-train/emulated,xc-cli/emulated
 
 kernels() {
   local of_libs=(-p xc-sparse -p xc-hash -p xc-metrics -p xc-ann -p xc-lsh -p xc-tree)
-  cargo clippy --locked --workspace --lib --tests --features "$with_kernels" -- -D warnings &&
-    cargo test --locked --workspace --features "$with_kernels" --test kernels --test cuda --test device &&
+  cargo test --locked --workspace --features "$with_kernels" --test kernels --test cuda --test device &&
     cargo test --locked "${of_libs[@]}" --features xc-ann/emulated,xc-lsh/emulated,xc-tree/emulated --lib cuda
 }
 
