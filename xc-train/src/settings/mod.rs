@@ -116,6 +116,9 @@ pub struct Searched {
     pub why: &'static str,
 }
 
+/// What a number of things is.
+const WHOLE: &str = "expected a number from 0 on, without a fraction";
+
 /// How the default of a setting is called in a search if its value depends on others.
 pub const USUAL: &str = "usual";
 
@@ -259,21 +262,20 @@ impl Setting {
     /// What was expected in its place.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         match self.values {
-            Values::Size => text.parse::<u64>().map(Value::from).map_err(|e| e.to_string()),
+            Values::Size => text.parse::<u64>().map(Value::from).map_err(|_| WHOLE.to_owned()),
             Values::Sizes => {
                 let sizes: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse::<u64>()).collect();
-                sizes.map(Value::from).map_err(|e| e.to_string())
+                sizes.map(Value::from).map_err(|_| format!("{WHOLE}, or several with commas between them"))
             }
-            Values::F64 => match text.parse::<f64>() {
-                Ok(value) => number(value).ok_or_else(|| "expected a finite number".to_owned()),
-                Err(e) => Err(e.to_string()),
-            },
+            Values::F64 => text.parse().ok().and_then(number).ok_or_else(|| "expected a finite number".to_owned()),
             // Two numbers that are one in single precision are one value.
-            Values::F32 => match text.parse::<f32>() {
-                Ok(value) => number(f64::from(value)).ok_or_else(|| "expected a finite number".to_owned()),
-                Err(e) => Err(e.to_string()),
-            },
-            Values::Bool | Values::Switch => text.parse::<bool>().map(Value::from).map_err(|e| e.to_string()),
+            Values::F32 => {
+                let value = text.parse::<f32>().ok().map(f64::from);
+                value.and_then(number).ok_or_else(|| "expected a finite number".to_owned())
+            }
+            Values::Bool | Values::Switch => {
+                text.parse::<bool>().map(Value::from).map_err(|_| "expected true or false".to_owned())
+            }
             Values::Names(names) if names.contains(&text) => Ok(Value::from(text)),
             Values::Names(names) => Err(format!("expected {}", names.join(", "))),
             Values::Forms(forms) => match forms.iter().find(|(name, _)| *name == text) {
