@@ -5,7 +5,8 @@
 //!   src/input.rs   arrays ──> rows, checked while they are copied      foreign.rs: memory that others may write
 //!   src/labels.rs  lists, names, arrays ──> label rows
 //!   src/work.rs    long work on a thread of its own; Ctrl-C, callbacks pools.rs: threads of predictions
-//!   src/model.rs, train.rs, fitting.rs, metrics.rs, index.rs, change.rs: calls of xc-train, xc-metrics, xc-ann
+//!   src/model.rs, vectorizer.rs, train.rs, fitting.rs, metrics.rs, index.rs, change.rs: calls of xc-train, xc-metrics,
+//!                  xc-ann
 //! ```
 //!
 //! Nothing about training or options is decided here.
@@ -25,6 +26,7 @@ mod model;
 mod pools;
 mod ranked;
 mod train;
+mod vectorizer;
 mod work;
 
 use pyo3::prelude::*;
@@ -36,6 +38,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<input::Input>()?;
     m.add_class::<labels::Labels>()?;
     m.add_class::<index::Index>()?;
+    m.add_class::<vectorizer::Vectorizer>()?;
     for function in [
         wrap_pyfunction!(train::train, m)?,
         wrap_pyfunction!(train::tune, m)?,

@@ -1,0 +1,572 @@
+"""Estimators of scikit-learn over the kinds of models, and the text pipeline as a transformer.
+
+They go into ``Pipeline``, ``clone``, ``cross_val_score`` and ``GridSearchCV`` as any classifier does. ``X`` is a sparse or
+dense matrix, or a list of texts; ``y`` is a sparse or dense matrix of 0 and 1, one class a row, or a list of label names a
+row. Parameters are those of :func:`xc.train`: the most common ones by keyword, all others in ``options``; None leaves the
+program's value.
+"""
+
+import numbers
+import os
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+from . import _native
+from ._errors import DataError, OptionError
+from ._folders import Folder, packed, unpacked
+from ._model import running
+from ._ranked import Ranked
+from ._rows import rows
+from ._train import calibrate, train, typed
+
+__all__ = [
+    "AstraClassifier", "DenseClassifier", "LnsClassifier", "MachClassifier", "TextVectorizer", "TreeClassifier",
+    "UniformClassifier",
+]
+
+FEW_LABELS = 1000
+"""Below so many labels scores of dense ``y`` are a dense matrix, and all labels are scored where ``top_k`` is None."""
+
+USUAL_TOP_K = 100
+"""Labels of a row that are scored where there are more."""
+
+OF_ESTIMATOR = ("top_k", "threshold", "calibration", "text_fields", "seed", "threads", "max_memory", "options")
+"""Parameters that are no settings of a kind."""
+
+
+class _Classifier(ClassifierMixin, BaseEstimator):
+    """A model of one kind as a classifier.
+
+    Parameters
+    ----------
+    top_k : labels of a row that are scored. None: all of fewer than 1,000 labels, else 100.
+    threshold : a label is predicted where its score is above this. For one class a row it has no effect.
+    calibration : "isotonic" or "platt": scores become probabilities, fitted to the rows that ``validation_fraction``
+        holds out. There is ``predict_proba`` then.
+    text_fields : columns of a DataFrame that make the text.
+    seed, threads, max_memory : as in :func:`xc.train`.
+    options : other settings of the kind by name, ``{"cluster.slack": 0.1}``; :func:`xc.settings` lists them.
+
+    Attributes
+    ----------
+    classes_ : the classes or label names, or the numbers of the columns of ``y``.
+    model_ : the :class:`xc.Model`.
+    report_ : figures of the training.
+    calibration_report_ : figures of the calibration, where there was one.
+    """
+
+    _kind = None
+    _least_labels = 1
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def fit(self, X, y, *, validation=None, instance_weights=None, label_features=None):
+        """Trains a model. ``validation``: ``(X, y)`` that judge; ``instance_weights``: a weight a row; ``label_features``:
+        rows or texts that describe the labels."""
+        X, y = self._instances(X, y)
+        truth = self._learned(y)
+        if self.calibration is not None and self.validation_fraction is None:
+            raise OptionError("calibration: validation_fraction is expected with it: the share of rows that it is fitted to")
+        given = {name: value for name, value in self.get_params(deep=False).items() if name not in OF_ESTIMATOR}
+        named = self._form == "names" or (
+            self._form == "classes" and self.classes_.dtype.kind in "UO" and truth.shape[1] == len(self.classes_)
+        )
+        judged = None
+        if validation is not None:
+            X_v, y_v = validation
+            judged = (self._instances(X_v, reset=False), self._known(y_v))
+        trained = train(
+            self._kind, X, truth, validation=judged, label_names=list(self.classes_) if named else None,
+            label_features=label_features, instance_weights=instance_weights, seed=self.seed, threads=self.threads,
+            max_memory=self.max_memory, progress=False, options=self.options, **given,
+        )
+        self.model_, self.report_ = trained.model, trained.report
+        if self.calibration is not None:
+            self._calibrate(X, truth, self.calibration, True)
+        return self
+
+    def calibrate(self, X, y, method="isotonic"):
+        """Fits probabilities of the scores to rows that the model was not trained on: from then on there is
+        ``predict_proba``. Returns the estimator."""
+        check_is_fitted(self, "model_")
+        self._calibrate(self._instances(X, reset=False), self._known(y), method, False)
+        return self
+
+    def _calibrate(self, X, truth, method, held_out):
+        fitted = calibrate(
+            self.model_, self._as_taken(X), truth, method=method, held_out=held_out, seed=self.seed,
+            threads=self.threads, max_memory=self.max_memory, progress=False,
+        )
+        self.model_, self.calibration_report_ = fitted.model, fitted.report
+
+    def predict_ranked(self, X, top_k=5, **asked):
+        """Ranked lists of labels (:class:`xc.Ranked`), with scores as they are; ``asked`` as in ``Model.predict``."""
+        check_is_fitted(self, "model_")
+        n = len(self.classes_)
+        if self.model_.n_labels > n and self._form != "names":
+            asked["exclude"] = list(range(n, self.model_.n_labels))
+        found = self.model_.predict(
+            self._as_taken(self._instances(X, reset=False)), top_k=top_k, threads=self.threads, **asked
+        )
+        if self._form == "classes":
+            found = Ranked(found.indptr, found.ids, found.scores, n, self.classes_.tolist(), found.known_terms)
+        return found
+
+    def decision_function(self, X):
+        """Scores above the threshold: a label is predicted where this is above 0.
+
+        One class a row: scores of the classes, without a threshold; of two classes, how much higher the second one's is.
+        For dense ``y`` of fewer than 1,000 labels an array of (rows, labels), else a CSR matrix of the ``top_k`` best, in
+        which labels that are not scored have no entry.
+        """
+        threshold = self.threshold
+        if isinstance(threshold, bool) or not isinstance(threshold, numbers.Real):
+            raise OptionError(f"threshold {threshold!r}: a number is expected")
+        found = self._scored(X)
+        if self._form == "classes":
+            scores = self._matrix(found, 0.0)
+            return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        return self._matrix(found, float(threshold))
+
+    def predict(self, X):
+        """Labels whose score is above the threshold: a matrix of 0 and 1, sparse unless ``y`` was dense. For one class a
+        row: the class with the highest score."""
+        check_is_fitted(self, "model_")
+        if self._form == "classes":
+            best = self._scored(X, 1)
+            ids, _ = best.padded(1, 0)
+            return self.classes_[ids[:, 0]]
+        above = self.decision_function(X) > 0
+        if not sp.issparse(above):
+            return above.astype(np.int64)
+        above = sp.csr_matrix(above, dtype=np.int64)
+        return above.toarray() if self._form == "dense" else above
+
+    def _has_probabilities(self):
+        if hasattr(self, "model_"):
+            return self.model_.calibrated
+        return self.calibration is not None
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X):
+        """Probabilities of labels, in the forms of ``decision_function``; there only after a calibration. For one class a
+        row they are divided by their sum."""
+        found = self._scored(X)
+        scores = self._matrix(found, 0.0)
+        if self._form != "classes" or sp.issparse(scores):
+            return scores
+        total = scores.sum(axis=1, keepdims=True)
+        return np.where(total > 0, scores / np.where(total > 0, total, 1), 1 / scores.shape[1])
+
+    def _scored(self, X, top_k=None):
+        """Scores of the labels that are asked for."""
+        check_is_fitted(self, "model_")
+        top_k = self.top_k if top_k is None else top_k
+        if top_k is None:
+            n = len(self.classes_)
+            top_k = n if n < FEW_LABELS else USUAL_TOP_K
+        return self.predict_ranked(X, top_k)
+
+    def _matrix(self, found, threshold):
+        """Scores less the threshold; in a dense matrix labels that are not scored are as the worst that is."""
+        n, n_labels = len(found), len(self.classes_)
+        lengths = np.diff(found.indptr)
+        scores = found.scores.astype(np.float64) - threshold
+        if self._form not in ("dense", "classes") or n_labels >= FEW_LABELS:
+            matrix = sp.csr_matrix((scores, found.ids.astype(np.int64), found.indptr.copy()), shape=(n, n_labels))
+            matrix.sort_indices()
+            return matrix
+        worst = np.zeros(n)
+        scored = lengths > 0
+        worst[scored] = np.minimum(0, found.scores[found.indptr[1:][scored] - 1])
+        matrix = np.repeat((worst - threshold)[:, None], n_labels, axis=1)
+        matrix[np.repeat(np.arange(n), lengths), found.ids] = scores
+        return matrix
+
+    def _instances(self, X, y="no", reset=True):
+        """``X`` that was checked, as :func:`xc.train` takes it; with ``y`` both."""
+        of_texts = is_texts(X) or (self.text_fields is not None and hasattr(X, "columns"))
+        with_y = not (isinstance(y, str) and y == "no")
+        if of_texts:
+            if hasattr(X, "columns"):
+                X = rows(X, "X", self.text_fields)
+            elif not isinstance(X, _native.Input):
+                X = list(X)
+            if not with_y:
+                return X
+            if y is None:
+                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+            if not is_names(y):
+                y = check_array(y, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y")
+            if len(X) != number_of(y):
+                raise ValueError(f"X has {len(X)} texts and y {number_of(y)} rows; as many are expected")
+            return X, y
+        how = {"accept_sparse": "csr", "dtype": [np.float32, np.float64], "reset": reset}
+        if with_y and not is_names(y):
+            X, y = validate_data(self, X, y, multi_output=True, **how)
+        else:
+            X = validate_data(self, X, **how)
+        if with_y:
+            check_consistent_length(X, y)
+        if sp.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return (X, y) if with_y else X
+
+    def _as_taken(self, X):
+        """Rows in the form that the model takes."""
+        if self.model_.takes == "sparse features" and isinstance(X, np.ndarray):
+            return sp.csr_matrix(X)
+        if self.model_.takes == "a vector" and sp.issparse(X):
+            return X.toarray()
+        return X
+
+    def _learned(self, y):
+        """Label rows of training, and what its form and classes are."""
+        if is_names(y):
+            self._form = "names"
+            self.classes_ = np.unique([name for row in y for name in row])
+        elif sp.issparse(y):
+            self._form, self.classes_ = "sparse", np.arange(y.shape[1])
+        elif y.ndim == 2 and y.shape[1] > 1:
+            check_classification_targets(y)
+            self._form, self.classes_ = "dense", np.arange(y.shape[1])
+        else:
+            y = column_or_1d(y, warn=True)
+            check_classification_targets(y)
+            self._form, self.classes_ = "classes", np.unique(y)
+            if len(self.classes_) < 2:
+                raise ValueError(f"y has one class, {self.classes_[0]!r}; a classifier needs two or more")
+        return self._coded(y)
+
+    def _known(self, y):
+        """Label rows of further instances, in the form of those of training."""
+        if self._form == "names":
+            return list(y)
+        if self._form == "classes":
+            return self._coded(column_or_1d(y))
+        y = check_array(y, accept_sparse="csr", dtype=None, input_name="y")
+        if y.shape[1] != len(self.classes_):
+            raise DataError(f"y: {y.shape[1]} columns; {len(self.classes_)} are expected")
+        return self._wide_enough(y)
+
+    def _coded(self, y):
+        """Classes as rows of one label; other forms as they are."""
+        if self._form == "names":
+            return list(y)
+        if self._form != "classes":
+            return self._wide_enough(y)
+        y = np.asarray(y)
+        at = np.searchsorted(self.classes_, y)
+        unknown = (at == len(self.classes_)) | (self.classes_[np.minimum(at, len(self.classes_) - 1)] != y)
+        if unknown.any():
+            row = int(np.flatnonzero(unknown)[0])
+            raise DataError(f"y: row {row}: class {y[row]!r} was not in the training", row)
+        shape = (len(y), len(self.classes_))
+        return self._wide_enough(sp.csr_matrix((np.ones(len(y), np.float32), (np.arange(len(y)), at)), shape=shape))
+
+    def _wide_enough(self, y):
+        """Label rows, with columns that no row has where a kind cannot learn so few labels."""
+        more = self._least_labels - y.shape[1]
+        if more <= 0:
+            return y
+        return sp.hstack([sp.csr_matrix(y), sp.csr_matrix((y.shape[0], more))], format="csr")
+
+
+def number_of(y):
+    """Rows of labels."""
+    return y.shape[0] if hasattr(y, "shape") else len(y)
+
+
+def is_texts(X):
+    """Whether ``X`` is a list, series or array of texts."""
+    if isinstance(X, (str, bytes)) or hasattr(X, "columns") or sp.issparse(X) or not hasattr(X, "__len__"):
+        return isinstance(X, _native.Input)
+    if getattr(X, "ndim", 1) != 1:
+        return False
+    return len(X) > 0 and isinstance(next(iter(X)), str)
+
+
+def is_names(y):
+    """Whether ``y`` has a list of label names a row."""
+    if isinstance(y, (str, bytes)) or hasattr(y, "columns") or sp.issparse(y) or not hasattr(y, "__len__"):
+        return False
+    if getattr(y, "ndim", 1) != 1:
+        return False
+    first = next((row for row in y if not hasattr(row, "__len__") or len(row)), None)
+    return isinstance(first, (list, tuple, set, frozenset)) and isinstance(next(iter(first)), str)
+
+
+class TreeClassifier(_Classifier):
+    __doc__ = "Trees of clusters of labels with linear rankers (kind \"tree\")." + _Classifier.__doc__.partition(".")[2]
+
+    _kind = "tree"
+
+    def __init__(
+        self, *, preset=None, trees=None, tree_branching=None, cluster_max_leaf=None, linear_loss=None, linear_cost=None,
+        negatives=None, beam=None, tfidf=None, normalise=None, validation_fraction=None, top_k=None, threshold=0.5,
+        calibration=None, text_fields=None, seed=0, threads=None, max_memory=None, options=None,
+    ):
+        self.preset = preset
+        self.trees = trees
+        self.tree_branching = tree_branching
+        self.cluster_max_leaf = cluster_max_leaf
+        self.linear_loss = linear_loss
+        self.linear_cost = linear_cost
+        self.negatives = negatives
+        self.beam = beam
+        self.tfidf = tfidf
+        self.normalise = normalise
+        self.validation_fraction = validation_fraction
+        self.top_k = top_k
+        self.threshold = threshold
+        self.calibration = calibration
+        self.text_fields = text_fields
+        self.seed = seed
+        self.threads = threads
+        self.max_memory = max_memory
+        self.options = options
+
+
+class _Network(_Classifier):
+    """What classifiers of networks have in common."""
+
+    def _common(
+        self, network_widths, network_dropout, loss, epochs, batch_size, optimizer_rate, patience, tfidf, normalise,
+        validation_fraction, top_k, threshold, calibration, text_fields, seed, threads, max_memory, options,
+    ):
+        self.network_widths = network_widths
+        self.network_dropout = network_dropout
+        self.loss = loss
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.optimizer_rate = optimizer_rate
+        self.patience = patience
+        self.tfidf = tfidf
+        self.normalise = normalise
+        self.validation_fraction = validation_fraction
+        self.top_k = top_k
+        self.threshold = threshold
+        self.calibration = calibration
+        self.text_fields = text_fields
+        self.seed = seed
+        self.threads = threads
+        self.max_memory = max_memory
+        self.options = options
+
+
+class MachClassifier(_Network):
+    __doc__ = "Networks over buckets that labels are hashed to (kind \"mach\")." + _Classifier.__doc__.partition(".")[2]
+
+    _kind = "mach"
+    # Labels are hashed to fewer buckets, of which there are two or more.
+    _least_labels = 3
+
+    def __init__(
+        self, *, repetitions=None, buckets=None, decoder=None, network_widths=None, network_dropout=None, loss=None,
+        epochs=None, batch_size=None, optimizer_rate=None, patience=None, tfidf=None, normalise=None,
+        validation_fraction=None, top_k=None, threshold=0.5, calibration=None, text_fields=None, seed=0, threads=None,
+        max_memory=None, options=None,
+    ):
+        self.repetitions = repetitions
+        self.buckets = buckets
+        self.decoder = decoder
+        self._common(
+            network_widths, network_dropout, loss, epochs, batch_size, optimizer_rate, patience, tfidf, normalise,
+            validation_fraction, top_k, threshold, calibration, text_fields, seed, threads, max_memory, options,
+        )
+
+
+class DenseClassifier(_Network):
+    __doc__ = "A network that scores every label (kind \"dense\")." + _Classifier.__doc__.partition(".")[2]
+
+    _kind = "dense"
+
+    def __init__(
+        self, *, wide=None, network_widths=None, network_dropout=None, loss=None, epochs=None, batch_size=None,
+        optimizer_rate=None, patience=None, tfidf=None, normalise=None, validation_fraction=None, top_k=None,
+        threshold=0.5, calibration=None, text_fields=None, seed=0, threads=None, max_memory=None, options=None,
+    ):
+        self.wide = wide
+        self._common(
+            network_widths, network_dropout, loss, epochs, batch_size, optimizer_rate, patience, tfidf, normalise,
+            validation_fraction, top_k, threshold, calibration, text_fields, seed, threads, max_memory, options,
+        )
+
+
+class UniformClassifier(_Network):
+    __doc__ = (
+        "A network whose labels have few connections each (kind \"uniform\")." + _Classifier.__doc__.partition(".")[2]
+    )
+
+    _kind = "uniform"
+
+    def __init__(
+        self, *, network_intermediate=None, head_fan_in=None, sampler=None, negatives_sampled=None, wide=None,
+        network_widths=None, network_dropout=None, loss=None, epochs=None, batch_size=None, optimizer_rate=None,
+        patience=None, tfidf=None, normalise=None, validation_fraction=None, top_k=None, threshold=0.5,
+        calibration=None, text_fields=None, seed=0, threads=None, max_memory=None, options=None,
+    ):
+        self.network_intermediate = network_intermediate
+        self.head_fan_in = head_fan_in
+        self.sampler = sampler
+        self.negatives_sampled = negatives_sampled
+        self.wide = wide
+        self._common(
+            network_widths, network_dropout, loss, epochs, batch_size, optimizer_rate, patience, tfidf, normalise,
+            validation_fraction, top_k, threshold, calibration, text_fields, seed, threads, max_memory, options,
+        )
+
+
+class LnsClassifier(_Network):
+    __doc__ = (
+        "A network that learns from sampled negative labels (kind \"lns\")." + _Classifier.__doc__.partition(".")[2]
+    )
+
+    _kind = "lns"
+
+    def __init__(
+        self, *, preset=None, sampler=None, negatives_sampled=None, weighting=None, wide=None, network_widths=None,
+        network_dropout=None, loss=None, epochs=None, batch_size=None, optimizer_rate=None, patience=None, tfidf=None,
+        normalise=None, validation_fraction=None, top_k=None, threshold=0.5, calibration=None, text_fields=None, seed=0,
+        threads=None, max_memory=None, options=None,
+    ):
+        self.preset = preset
+        self.sampler = sampler
+        self.negatives_sampled = negatives_sampled
+        self.weighting = weighting
+        self.wide = wide
+        self._common(
+            network_widths, network_dropout, loss, epochs, batch_size, optimizer_rate, patience, tfidf, normalise,
+            validation_fraction, top_k, threshold, calibration, text_fields, seed, threads, max_memory, options,
+        )
+
+
+class AstraClassifier(_Network):
+    __doc__ = (
+        "A network that learns from labels that are hard to tell apart (kind \"astra\")."
+        + _Classifier.__doc__.partition(".")[2]
+    )
+
+    _kind = "astra"
+
+    def __init__(
+        self, *, sampler=None, retrieval=None, negatives_hard=None, negatives_uniform=None, wide=None,
+        network_widths=None, network_dropout=None, loss=None, epochs=None, batch_size=None, optimizer_rate=None,
+        patience=None, tfidf=None, normalise=None, validation_fraction=None, top_k=None, threshold=0.5,
+        calibration=None, text_fields=None, seed=0, threads=None, max_memory=None, options=None,
+    ):
+        self.sampler = sampler
+        self.retrieval = retrieval
+        self.negatives_hard = negatives_hard
+        self.negatives_uniform = negatives_uniform
+        self.wide = wide
+        self._common(
+            network_widths, network_dropout, loss, epochs, batch_size, optimizer_rate, patience, tfidf, normalise,
+            validation_fraction, top_k, threshold, calibration, text_fields, seed, threads, max_memory, options,
+        )
+
+
+class TextVectorizer(TransformerMixin, BaseEstimator):
+    """Texts as weighted features: the text pipeline of the models, with the same features.
+
+    Parameters are the options ``text.*`` of the program by keyword; None leaves the program's value.
+
+    Attributes
+    ----------
+    n_features_out_ : features of a row.
+    """
+
+    def __init__(
+        self, *, text_ngrams=None, text_chars=None, text_hash=None, text_min_df=None, text_max_features=None,
+        text_words=None, text_pairs=None, text_trigrams=None, text_oov=None, text_fold=None, text_preset=None,
+        text_min_chars=None, text_split_at_blanks=None, text_keep_case=None, text_strip_accents=None, text_fields=None,
+        threads=None, max_memory=None,
+    ):
+        self.text_ngrams = text_ngrams
+        self.text_chars = text_chars
+        self.text_hash = text_hash
+        self.text_min_df = text_min_df
+        self.text_max_features = text_max_features
+        self.text_words = text_words
+        self.text_pairs = text_pairs
+        self.text_trigrams = text_trigrams
+        self.text_oov = text_oov
+        self.text_fold = text_fold
+        self.text_preset = text_preset
+        self.text_min_chars = text_min_chars
+        self.text_split_at_blanks = text_split_at_blanks
+        self.text_keep_case = text_keep_case
+        self.text_strip_accents = text_strip_accents
+        self.text_fields = text_fields
+        self.threads = threads
+        self.max_memory = max_memory
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+    def fit(self, X, y=None):
+        """Learns which terms are features, and their weights."""
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X, y=None):
+        """The same, and the rows of ``X`` as a CSR matrix of float32."""
+        given = self.get_params(deep=False)
+        run = running(0, given.pop("threads"), given.pop("max_memory"))
+        given.pop("text_fields")
+        self._native, arrays = _native.Vectorizer.fit(rows(X, "X", self.text_fields), typed("tree", None, given), run)
+        self.n_features_out_ = self._native.n_features
+        return self._csr(arrays)
+
+    def transform(self, X):
+        """Rows of texts as a CSR matrix of float32, (texts, ``n_features_out_``)."""
+        check_is_fitted(self, "n_features_out_")
+        return self._csr(self._native.transform(rows(X, "X", self.text_fields), self.threads))
+
+    def _csr(self, arrays):
+        indptr, indices, data = arrays
+        matrix = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, self.n_features_out_))
+        matrix.has_canonical_format = True
+        return matrix
+
+    def get_feature_names_out(self, input_features=None):
+        """The term of each feature; ``feature 7`` where several terms may be counted by one."""
+        check_is_fitted(self, "n_features_out_")
+        terms = self._native.terms()
+        return np.array([f"feature {i}" if term is None else term for i, term in enumerate(terms)], dtype=object)
+
+    def save(self, folder):
+        """Saves it in a folder, as ``xc convert --save-pipeline`` does."""
+        check_is_fitted(self, "n_features_out_")
+        self._native.save(os.fspath(folder))
+
+    def __getstate__(self):
+        state = dict(super().__getstate__())
+        native = state.pop("_native", None)
+        if native is not None:
+            folder = Folder()
+            native.save(folder.inside("pipeline"))
+            state["_packed"] = packed(folder.inside("pipeline"))
+        return state
+
+    def __setstate__(self, state):
+        state = dict(state)
+        data = state.pop("_packed", None)
+        super().__setstate__(state)
+        if data is not None:
+            folder = unpacked(data, "pipeline")
+            self._native = _native.Vectorizer.open(folder.inside("pipeline"))
