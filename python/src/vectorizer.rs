@@ -71,8 +71,8 @@ impl Vectorizer {
         options: Vec<(String, String)>,
         with: Run,
     ) -> PyResult<(Self, Csr<'py>)> {
-        let choices = choices(&options).map_err(|e| error::option(py, &format!("--{}", chain(&e))))?;
-        let params = text::params(&choices).map_err(|e| error::option(py, &format!("--{}", chain(&e))))?;
+        let choices = choices(&options).map_err(|e| error::option(py, &chain(&e)))?;
+        let params = text::params(&choices).map_err(|e| error::option(py, &chain(&e)))?;
         let (name, texts) = (Path::new(texts.name()), taken(py, texts)?);
         let watch = Watch::default();
         let context = with.context(py, &watch)?;

@@ -77,7 +77,11 @@ class _Classifier(ClassifierMixin, BaseEstimator):
         truth = self._learned(y)
         if self.calibration is not None and self.validation_fraction is None:
             raise OptionError("calibration: validation_fraction is expected with it: the share of rows that it is fitted to")
-        given = {name: value for name, value in self.get_params(deep=False).items() if name not in OF_ESTIMATOR}
+        given = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in OF_ESTIMATOR and value is not None
+        }
         named = self._form == "names" or (
             self._form == "classes" and self.classes_.dtype.kind in "UO" and truth.shape[1] == len(self.classes_)
         )
@@ -95,11 +99,11 @@ class _Classifier(ClassifierMixin, BaseEstimator):
             self._calibrate(X, truth, self.calibration, True)
         return self
 
-    def calibrate(self, X, y, method="isotonic"):
+    def calibrate(self, X, y, method="isotonic", held_out=False):
         """Fits probabilities of the scores to rows that the model was not trained on: from then on there is
-        ``predict_proba``. Returns the estimator."""
+        ``predict_proba``. ``held_out=True`` leaves out the rows that it was trained on. Returns the estimator."""
         check_is_fitted(self, "model_")
-        self._calibrate(self._instances(X, reset=False), self._known(y), method, False)
+        self._calibrate(self._instances(X, reset=False), self._known(y), method, held_out)
         return self
 
     def _calibrate(self, X, truth, method, held_out):
@@ -246,7 +250,7 @@ class _Classifier(ClassifierMixin, BaseEstimator):
             check_classification_targets(y)
             self._form, self.classes_ = "classes", np.unique(y)
             if len(self.classes_) < 2:
-                raise ValueError(f"y has one class, {self.classes_[0]!r}; a classifier needs two or more")
+                raise ValueError(f"y has one class, {self.classes_[0]}; a classifier needs two or more")
         return self._coded(y)
 
     def _known(self, y):
@@ -266,12 +270,11 @@ class _Classifier(ClassifierMixin, BaseEstimator):
             return list(y)
         if self._form != "classes":
             return self._wide_enough(y)
-        y = np.asarray(y)
         at = np.searchsorted(self.classes_, y)
         unknown = (at == len(self.classes_)) | (self.classes_[np.minimum(at, len(self.classes_) - 1)] != y)
         if unknown.any():
             row = int(np.flatnonzero(unknown)[0])
-            raise DataError(f"y: row {row}: class {y[row]!r} was not in the training", row)
+            raise DataError(f"y: row {row}: class {y[row : row + 1].tolist()[0]!r} was not in the training", row)
         shape = (len(y), len(self.classes_))
         return self._wide_enough(sp.csr_matrix((np.ones(len(y), np.float32), (np.arange(len(y)), at)), shape=shape))
 
