@@ -65,12 +65,15 @@ fn held_out_rows_choose_the_weight_that_is_the_best_of_those_that_can_be_set() {
         let train = format!("train {kind} {TRAIN} --validation data/test.txt {more} {QUICK} --restart --json");
         let report = json(&folder.ok(&format!("{train} --model fitted")));
         let at = |report: &Value| ["P@1", "P@3", "P@5"].map(|name| report[name].as_f64().unwrap());
+        // What is said of held-out rows is what is measured of the model.
+        let says_what_is_measured = |report: &Value| {
+            let with = report["wide"]["precision"]["with"].as_array().unwrap();
+            with.iter().zip(at(report)).all(|(said, got)| (said.as_f64().unwrap() - got).abs() < 1e-9)
+        };
         let sums = WEIGHTS.map(|weight| {
             let report = json(&folder.ok(&format!("{train} --model m --wide.weight {weight}")));
-            assert!(
-                report["wide"]["precision"].is_null()
-                    && (report["wide"]["weight"].as_f64().unwrap() - weight).abs() < 1e-6
-            );
+            assert!((report["wide"]["weight"].as_f64().unwrap() - weight).abs() < 1e-6);
+            assert!(says_what_is_measured(&report), "{kind}, weight {weight}: {report}");
             at(&report).iter().sum::<f64>()
         });
         let best = sums.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -78,10 +81,7 @@ fn held_out_rows_choose_the_weight_that_is_the_best_of_those_that_can_be_set() {
         let got = report["wide"]["weight"].as_f64().unwrap();
         assert!((got - expected).abs() < 1e-6, "{kind}: {got}, sums {sums:?}");
         assert!(sums.iter().any(|sum| *sum < best - 1e-3), "{kind}: every weight is as good, {sums:?}");
-        // What was said of held-out rows is what is measured of the model.
-        let with: Vec<f64> =
-            report["wide"]["precision"]["with"].as_array().unwrap().iter().map(|p| p.as_f64().unwrap()).collect();
-        assert!(with.iter().zip(at(&report)).all(|(a, b)| (a - b).abs() < 1e-9), "{kind}: {report}");
+        assert!(says_what_is_measured(&report), "{kind}: {report}");
         assert!((parameters(&folder, "fitted")["wide"]["weight"].as_f64().unwrap() - got).abs() < 1e-6);
     }
 }
@@ -312,10 +312,17 @@ fn a_plan_shows_the_settings_of_a_term_where_there_is_one() {
         assert_eq!(plan(arguments), ["on", fitted, "100", "20", "2", "0.1", "f32"], "{arguments}");
         let text = folder.ok(&format!("train {arguments} {TRAIN} --explain"));
         assert!(text.contains("--wide.negatives") && text.contains(fitted), "{arguments}: {text}");
+        // Epochs are judged without the term, where instances judge them.
+        let alone = "of the network alone after each epoch";
+        assert!(!text.contains(alone), "{arguments}: {text}");
+        let held_out = folder.ok(&format!("train {arguments} {TRAIN} --validation-fraction 0.3 --explain"));
+        assert!(held_out.contains(alone), "{arguments}: {held_out}");
     }
     for kind in ["lns", "astra", "dense", "uniform"] {
         let arguments = format!("{kind} --wide off");
         assert_eq!(plan(&arguments), ["off", "none", "none", "none", "none", "none", "none"], "{arguments}");
+        let held_out = folder.ok(&format!("train {arguments} {TRAIN} --validation-fraction 0.3 --explain"));
+        assert!(!held_out.contains("of the network alone"), "{arguments}: {held_out}");
     }
     let given = plan("lns --wide.weight 0.5 --wide.labels 7 --wide.precision bf16");
     assert_eq!(given, ["on", "0.5", "7", "20", "2", "0.1", "bf16"]);

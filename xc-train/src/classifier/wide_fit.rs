@@ -1,6 +1,6 @@
 //! The weight of the network beside the rankers of a wide term, by instances that are held out.
 
-use super::wide::{WEIGHTS, Wide, WideScratch};
+use super::wide::{Wide, WideScratch};
 use super::{Classifier, InputKind, Only, PredictError, PredictScratch, ScoreScale};
 use xc_nn::Rows;
 use xc_nn::loss::Total;
@@ -39,17 +39,17 @@ impl Precisions {
 /// What instances that are held out say of a wide term.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WideFit {
-    /// The best weight of [`WEIGHTS`] by the sum of P@1, P@3 and P@5; of equal ones the smallest.
+    /// The best weight by the sum of P@1, P@3 and P@5; of equal ones the first.
     pub weight: f32,
-    /// With the term.
+    /// With the term, at this weight.
     pub with: Precisions,
     /// Of the network alone.
     pub without: Precisions,
 }
 
 impl Classifier {
-    /// Looks for the weight of the network beside the rankers of a term, which the classifier need not have. It is
-    /// afterwards as it was.
+    /// Looks for the best of some weights of the network beside the rankers of a term, which the classifier need not
+    /// have. It is afterwards as it was.
     ///
     /// *Cost*: a query for each instance, and a ranking of its best labels for each weight.
     ///
@@ -57,22 +57,35 @@ impl Classifier {
     /// As [`Classifier::predict`].
     ///
     /// # Panics
-    /// If there are not as many rows of labels as queries.
-    pub fn fit_wide(&mut self, wide: &Wide, queries: Rows<'_>, labels: &LabelRows) -> Result<WideFit, PredictError> {
+    /// If there is no weight, or not as many rows of labels as queries.
+    pub fn fit_wide(
+        &mut self,
+        wide: &Wide,
+        weights: &[f32],
+        queries: Rows<'_>,
+        labels: &LabelRows,
+    ) -> Result<WideFit, PredictError> {
         // The network answers alone for a while, and with its logits.
         let of_whole = (self.wide.take(), self.index.take(), self.scale.replace(ScoreScale::Logit));
-        let fit = self.compare(wide, queries, labels);
+        let fit = self.compare(wide, weights, queries, labels);
         (self.wide, self.index, self.scale) = of_whole;
         fit
     }
 
     /// The network alone against the whole with each weight.
-    fn compare(&self, wide: &Wide, queries: Rows<'_>, labels: &LabelRows) -> Result<WideFit, PredictError> {
+    fn compare(
+        &self,
+        wide: &Wide,
+        weights: &[f32],
+        queries: Rows<'_>,
+        labels: &LabelRows,
+    ) -> Result<WideFit, PredictError> {
+        assert!(!weights.is_empty(), "no weight");
         assert_eq!(queries.len(), labels.len(), "queries and rows of labels");
         let Rows::Sparse(queries) = queries else {
             return Err(WrongInput { got: queries.kind(), expected: InputKind::Sparse }.into());
         };
-        let (mut with, mut without) = ([Precisions::default(); WEIGHTS.len()], Precisions::default());
+        let (mut with, mut without) = (vec![Precisions::default(); weights.len()], Precisions::default());
         let (mut asking, mut scratch, mut row) = (PredictScratch::default(), WideScratch::default(), Vec::new());
         for first in (0..queries.rows()).step_by(AT_ONCE) {
             let some = queries.slice(first..queries.rows().min(first + AT_ONCE));
@@ -84,7 +97,7 @@ impl Classifier {
                 let mut total = Total::EMPTY;
                 total.add(self.params.loss, &best.iter().map(|s| s.score).collect::<Vec<_>>());
                 wide.judge(query, (self.params.loss, total), best, &mut scratch);
-                for (weight, with) in WEIGHTS.into_iter().zip(&mut with) {
+                for (&weight, with) in weights.iter().zip(&mut with) {
                     best.clone_into(&mut row);
                     scratch.combine(weight, &mut row);
                     with.count(&row, truth);
@@ -92,8 +105,8 @@ impl Classifier {
             }
         }
         let mean = |of: Precisions| Precisions { at: of.at.map(|sum| sum / labels.len().max(1) as f64) };
-        let mut found = (WEIGHTS[0], with[0]);
-        for (weight, with) in WEIGHTS.into_iter().zip(with) {
+        let mut found = (weights[0], with[0]);
+        for (&weight, with) in weights.iter().zip(with) {
             if with.sum() > found.1.sum() {
                 found = (weight, with);
             }

@@ -54,6 +54,11 @@ impl Session<'_> {
         let of_preset = self.of_preset(system, |preset| WideSettings::of(preset.params.learning.wide));
         plan.resolved.add(&wide::TABLE, &WideSettings::of(self.params.learning.wide), choices, of_preset);
         system.explain(self, &mut plan);
+        if self.params.learning.wide.is_some() && self.has_judges() {
+            let said = "of the network alone after each epoch, which chooses the epoch; the wide term is learned after the \
+                        last one, and the report has the precision with it and without";
+            plan.lines.push(("validation", said.to_owned()));
+        }
         Ok(plan)
     }
 

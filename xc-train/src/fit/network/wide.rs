@@ -1,7 +1,7 @@
 //! The wide term of a network: collected while it trains, solved after its last epoch.
 
 use super::Session;
-use crate::classifier::{Classifier, HARD_IN_MEMORY, Wide, WideFit, WideLearning};
+use crate::classifier::{Classifier, HARD_IN_MEMORY, WEIGHTS, Wide, WideFit, WideLearning};
 use crate::fit::FitError;
 use crate::message::{chain, counted};
 use serde_json::{Value, json};
@@ -77,13 +77,13 @@ impl Session<'_> {
         let weights = RankerWeights::nearest(rankers.weights, rankers.bias, learning.precision);
         let mut wide = Wide { params: learning.params(self.params.loss), rankers: weights };
         let n_weights = wide.rankers.features().len();
-        let fitted = match (&from.held_out, learning.weight) {
-            (Some((queries, labels)), None) => {
-                let fit = classifier.fit_wide(&wide, queries.view(), labels);
-                Some(fit.map_err(|e| FitError::failed(format_args!("validation: {}", chain(&e))))?)
-            }
-            _ => None,
-        };
+        // A weight that was given is measured as well: epochs were, by the network alone.
+        let tried = learning.weight.as_ref().map_or(&WEIGHTS[..], std::slice::from_ref);
+        let fitted = from.held_out.as_ref().map(|(queries, labels)| {
+            let fit = classifier.fit_wide(&wide, tried, queries.view(), labels);
+            fit.map_err(|e| FitError::failed(format_args!("validation: {}", chain(&e))))
+        });
+        let fitted = fitted.transpose()?;
         wide.params.weight = fitted.map_or(wide.params.weight, |fit| fit.weight);
         self.context.note(format_args!(
             "wide term: {n_weights} weights from {}, network times {}{}",
