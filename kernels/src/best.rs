@@ -5,8 +5,8 @@
 //!   each part       keeps keys that beat the row's bar ─▶ narrow: the k best so far give the next bar
 //! ```
 //!
-//! Keys ([`key`]) order scores and labels as `xc_sparse::rank::rank_order` does. A row has room for some keys; if a
-//! part brings more, those that were kept still give a bar, and all columns are gone over again with it.
+//! Keys are those of `xc_sparse::rank::rank_key`, in the order of a ranking: the smallest is the best. A row has room for
+//! some keys; if a part brings more, those that were kept still give a bar, and all columns are gone over again with it.
 
 use crate::product::{Operands, Rows, Tiles};
 use crate::{Device, Error, Kernel, Shape, address, arguments};
@@ -32,27 +32,6 @@ arguments! {
 }
 
 impl crate::layout::Plain for Keeping {}
-
-/// Keys in the order of a ranking: the smallest is the best. Of equal scores the lower label is, and -0 equals 0.
-pub mod key {
-    /// The key of a score that is a number.
-    pub fn of(label: u32, score: f32) -> u64 {
-        let bits = (score + 0.0).to_bits();
-        let ascending = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
-        u64::from(!ascending) << 32 | u64::from(label)
-    }
-
-    /// Its label.
-    pub fn label(key: u64) -> u32 {
-        key as u32
-    }
-
-    /// Its score; that of -0 is 0.
-    pub fn score(key: u64) -> f32 {
-        let ascending = !(key >> 32) as u32;
-        f32::from_bits(if ascending >> 31 == 1 { ascending & !(1 << 31) } else { !ascending })
-    }
-}
 
 /// Keys that rows of A have kept so far, on the card.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! A card: opened, asked for its limits, and given the text of kernels.
 
 use crate::error::asked;
-use crate::texts::{TEXTS, Text};
+use crate::texts::TEXTS;
 use crate::{Call, Error};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUfunction_attribute as Asked, CUresult};
 use cudarc::driver::{
@@ -80,7 +80,14 @@ pub struct Device {
     stream: Arc<CudaStream>,
     limits: Limits,
     name: Arc<str>,
-    modules: Arc<Mutex<HashMap<&'static str, Arc<CudaModule>>>>,
+    loaded: Arc<Mutex<Loaded>>,
+}
+
+/// What is on a card so far, by name.
+#[derive(Debug, Default)]
+struct Loaded {
+    modules: HashMap<&'static str, Arc<CudaModule>>,
+    kernels: HashMap<&'static str, Kernel>,
 }
 
 /// A kernel that is loaded, with what its text and the card allow.
@@ -137,7 +144,7 @@ impl Device {
         // SAFETY: streams are ordered by events that the callers record.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().map_err(asked("a stream"))?;
-        Ok(Self { stream, limits, name: name.into(), modules: Arc::default() })
+        Ok(Self { stream, limits, name: name.into(), loaded: Arc::default() })
     }
 
     /// The stream of everything that is not given another one.
@@ -172,30 +179,35 @@ impl Device {
 
     /// The kernel of this name; the module of its text is loaded by the first call.
     ///
-    /// *Cost*: the driver compiles a text for up to 0.3 s, once, and remembers it in later processes.
+    /// *Cost*: the driver compiles a text for up to 0.3 s, once, and remembers it in later processes. A kernel that was
+    /// asked for before is looked up by its name.
     pub fn kernel(&self, name: &str) -> Result<Kernel, Error> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernel) = loaded.kernels.get(name) {
+            return Ok(kernel.clone());
+        }
         let found = TEXTS.iter().find_map(|text| Some((text, text.kernel(name)?)));
         let (text, (name, n_parameters)) = found.ok_or_else(|| Error::NoKernel { name: name.to_owned() })?;
-        let function = self.module(text)?.load_function(name).map_err(asked("a kernel of a module"))?;
+        let module = match loaded.modules.get(text.name) {
+            Some(module) => module.clone(),
+            None => {
+                let module = self.context().load_module(Ptx::from_src(text.ptx)).map_err(asked("loading a module"))?;
+                loaded.modules.insert(text.name, module.clone());
+                module
+            }
+        };
+        let function = module.load_function(name).map_err(asked("a kernel of a module"))?;
         let attribute = |which| function.get_attribute(which).map_err(asked("an attribute of a kernel"));
-        Ok(Kernel {
+        let kernel = Kernel {
             name,
             n_parameters,
             most_threads: attribute(Asked::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)? as u32,
             static_shared: attribute(Asked::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)? as u32,
             limits: self.limits,
             function,
-        })
-    }
-
-    fn module(&self, text: &'static Text) -> Result<Arc<CudaModule>, Error> {
-        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(module) = modules.get(text.name) {
-            return Ok(module.clone());
-        }
-        let module = self.context().load_module(Ptx::from_src(text.ptx)).map_err(asked("loading a module"))?;
-        modules.insert(text.name, module.clone());
-        Ok(module)
+        };
+        loaded.kernels.insert(name, kernel.clone());
+        Ok(kernel)
     }
 
     /// Copies values to the card; no values give room for one, since a card allocates no empty memory.

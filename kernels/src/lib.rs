@@ -31,7 +31,7 @@
 //! - `Call::launch` refuses what the kernel or the card cannot do, and does nothing for an empty grid.
 //! - Commands go to a stream and are ordered there; two streams are ordered by events alone. `Pipeline` overlaps the
 //!   copies of batches with their kernels, over memory that is `Staged`.
-//! - Ranked labels are keys of 64 bits on a card: `best::key`.
+//! - Ranked labels are keys of 64 bits on a card: `xc_sparse::rank::rank_key`.
 //! - Before a model goes to the card its `Plan` is compared with the free memory.
 //!
 //! # Tests

@@ -17,8 +17,9 @@ use xc_train::Model;
 
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct DeviceArgs {
-    /// Where answers are computed: cpu, cuda or cuda:N (an NVIDIA card, by default number 0; the answers have the same
-    /// bytes), or auto (card 0 if it can, else the CPU, which is said)
+    /// Where answers are computed: cpu, cuda or cuda:N (an NVIDIA card, by default number 0), or auto (card 0 if it can,
+    /// else the CPU, which is said). The answers have the same bytes, but those of trees whose post-processor is a
+    /// sigmoid: their ranking scores may differ by 4 units in the last place a level
     #[arg(long, value_name = "DEVICE", default_value_t = Place::Cpu, value_parser = parse, hide = cfg!(not(feature = "cuda")))]
     device: Place,
 }
@@ -123,6 +124,19 @@ impl DeviceArgs {
             match device {}
         }
         Ok(())
+    }
+}
+
+impl DeviceArgs {
+    /// Says which batches the CPU answered though the model is on a device.
+    pub(crate) fn report(self, model: &Model, context: &Context) {
+        #[cfg(feature = "cuda")]
+        if let Some(why) = model.left_to_cpu() {
+            context
+                .note(format_args!("--device {}: batches that have no room there are the CPU's: {why}", self.device));
+        }
+        #[cfg(not(feature = "cuda"))]
+        let _ = (model, context);
     }
 }
 

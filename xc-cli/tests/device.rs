@@ -51,7 +51,7 @@ fn instances(folder: &Folder, name: &str, numbers: Range<u32>) {
 
 /// What a command answers is the same with both.
 #[track_caller]
-fn same(folder: &Folder, arguments: &str) {
+fn assert_same(folder: &Folder, arguments: &str) {
     let on_cpu = folder.ok(arguments);
     let on_device = on_card(folder, &format!("{arguments} --device cuda --quiet"));
     assert_eq!((on_device.code, &*on_device.stderr), (0, ""), "{arguments}");
@@ -70,14 +70,14 @@ fn trees_predict_the_same_bytes() {
         let predict = format!("predict --model {name} --input train.txt");
         let excluded = "--exclude train.txt --exclude-own-labels --top-k 9 --output-format jsonl";
         for more in ["", "--beam 1 --top-k 40", excluded] {
-            same(&folder, &format!("{predict} {more}"));
+            assert_same(&folder, &format!("{predict} {more}"));
         }
     }
     folder.ok("convert --from xc one --to xc half --precision f16");
-    same(&folder, "predict --model half --input train.txt --top-k 40");
+    assert_same(&folder, "predict --model half --input train.txt --top-k 40");
     folder.ok("calibrate --model one --validation other.txt");
     for more in ["", "--threshold micro", "--raw-scores"] {
-        same(&folder, &format!("predict --model one --input train.txt {more}"));
+        assert_same(&folder, &format!("predict --model one --input train.txt {more}"));
     }
 }
 
@@ -89,14 +89,14 @@ fn networks_and_what_is_made_of_them_predict_the_same_bytes() {
         [("dense", "--wide on"), ("uniform", "--network.intermediate 16 --head.fan-in 4"), ("lns", ""), ("astra", "")]
     {
         folder.ok(&format!("train {kind} --train train.txt --model {kind} {SMALL} {more}"));
-        same(&folder, &format!("predict --model {kind} --input train.txt --top-k 40"));
+        assert_same(&folder, &format!("predict --model {kind} --input train.txt --top-k 40"));
     }
-    same(&folder, "predict --model dense --input train.txt --top-k 3 --min-score -20 --post-processor noop");
+    assert_same(&folder, "predict --model dense --input train.txt --top-k 3 --min-score -20 --post-processor noop");
     folder.write("some.txt", "3\n17\n39\n");
-    same(&folder, "predict --model uniform --input train.txt --only-labels some.txt");
+    assert_same(&folder, "predict --model uniform --input train.txt --only-labels some.txt");
     folder.ok("train tree --train train.txt --model tree --threads 1");
     folder.ok("blend tree dense --validation other.txt --output blend --threads 1");
-    same(&folder, "predict --model blend --input train.txt --top-k 12");
+    assert_same(&folder, "predict --model blend --input train.txt --top-k 12");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn mach_models_predict_the_same_bytes_by_each_decoder() {
     data(&folder);
     folder.ok("train mach --train train.txt --model mach --repetitions 3 --buckets 8 --epochs 2 --threads 1");
     for decoder in ["mean", "min", "median"] {
-        same(&folder, &format!("predict --model mach --input train.txt --top-k 40 --decoder {decoder}"));
+        assert_same(&folder, &format!("predict --model mach --input train.txt --top-k 40 --decoder {decoder}"));
     }
     let early = on_card(&folder, "predict --model mach --input train.txt --max-labels 9 --device cuda");
     early.refused(2, "--device cuda: --max-labels of a model of kind \"mach\" stays on the CPU");
@@ -132,7 +132,7 @@ fn streams_and_indexes_answer_the_same_bytes() {
     folder.write("queries.npy", npy(9, 12, |i, j| ((i * 13 + j * 17) % 31) as f32 / 9.0 - 1.5));
     folder.ok("index build --vectors rows.npy --metric l2 --output my.index --threads 1");
     let search = "index search --index my.index --queries queries.npy --top-k 10";
-    same(&folder, &format!("{search} --exact"));
+    assert_same(&folder, &format!("{search} --exact"));
     let refused = on_card(&folder, &format!("{search} --device cuda"));
     refused.refused(2, "--device cuda: a search without --exact stays on the CPU");
     let measured = on_card(
@@ -150,29 +150,182 @@ fn streams_and_indexes_answer_the_same_bytes() {
     on_card(&folder, bench).refused(2, &format!("--device cuda: {online}"));
 }
 
+/// Makes a shared library of C.
+fn library(folder: &Folder, name: &str, text: &str) -> PathBuf {
+    let (source, library) = (folder.path(&format!("{name}.c")), folder.path(name));
+    std::fs::create_dir_all(library.parent().unwrap()).unwrap();
+    std::fs::write(&source, text).unwrap();
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).arg("-ldl").status();
+    assert!(built.unwrap().success());
+    library
+}
+
+/// What the emulated driver says of itself and of its card.
+#[derive(Clone, Copy)]
+struct Card {
+    capability: (u32, u32),
+    memory: u64,
+    n_cards: u32,
+    driver_version: u32,
+}
+
+const GOOD: Card = Card { capability: (8, 0), memory: 1 << 30, n_cards: 1, driver_version: 13000 };
+
+impl Card {
+    /// `xc ARGUMENTS` with it: a library that is loaded before all others loads the driver and sets it so.
+    fn asked(self, folder: &Folder, arguments: &str) -> Outcome {
+        let Self { capability: (major, minor), memory, n_cards, driver_version } = self;
+        let driver = driver();
+        let text = format!(
+            r#"#include <dlfcn.h>
+            __attribute__((constructor)) static void set_device(void) {{
+                void (*set)(unsigned, unsigned, unsigned long long, unsigned, unsigned);
+                void* driver = dlopen("{}/libcuda.so", RTLD_NOW | RTLD_GLOBAL);
+                if (!driver) __builtin_trap();
+                *(void**)&set = dlsym(driver, "xc_emulated_set_device");
+                set({major}, {minor}, {memory}ull, {n_cards}, {driver_version});
+            }}"#,
+            driver.display()
+        );
+        let first = library(folder, "first.so", &text);
+        run(with(folder, driver, arguments).env("LD_PRELOAD", first))
+    }
+}
+
+/// `--device cuda` is refused with exit code 3 and one line; `auto` says the same and answers on the CPU.
+#[track_caller]
+fn assert_missing(is_said: impl Fn(&str) -> bool, asked: impl Fn(&Folder, &str) -> Outcome) {
+    let folder = Folder::new();
+    data(&folder);
+    folder.ok("train tree --train train.txt --model tree --threads 1");
+    assert_missing_of(&folder, "predict --model tree --input train.txt", is_said, asked);
+}
+
+#[track_caller]
+fn assert_missing_of(
+    folder: &Folder,
+    predict: &str,
+    is_said: impl Fn(&str) -> bool,
+    asked: impl Fn(&Folder, &str) -> Outcome,
+) {
+    let expected = folder.ok(predict);
+    let refused = asked(folder, &format!("{predict} --device cuda"));
+    assert_eq!((refused.code, &*refused.stdout), (3, ""), "{}", refused.stderr);
+    let said = refused.stderr.strip_prefix("xc: error: --device cuda: ").and_then(|text| text.strip_suffix('\n'));
+    assert!(said.is_some_and(|text| !text.contains('\n') && is_said(text)), "{}", refused.stderr);
+    let auto = asked(folder, &format!("{predict} --device auto"));
+    assert_eq!((auto.code, &*auto.stdout), (0, &*expected), "{}", auto.stderr);
+    let says_so = |line: &str| line.strip_prefix("xc: --device auto: the CPU answers: ").is_some_and(&is_said);
+    assert!(auto.stderr.lines().any(says_so), "{}", auto.stderr);
+}
+
 #[test]
-fn what_is_missing_is_named_and_auto_stays_on_the_cpu() {
+fn a_machine_without_a_driver_is_told() {
+    let libraries = Command::new("ldconfig").arg("-p").output();
+    let has_driver = libraries.is_ok_and(|names| String::from_utf8_lossy(&names.stdout).contains("libcuda.so"));
+    let missing = "no CUDA driver: the library libcuda is not installed";
+    let asked = |folder: &Folder, arguments: &str| {
+        std::fs::create_dir_all(folder.path("nothing")).unwrap();
+        run(&mut with(folder, &folder.path("nothing"), arguments))
+    };
+    if has_driver {
+        let folder = Folder::new();
+        data(&folder);
+        folder.ok("train tree --train train.txt --model tree --threads 1");
+        let said = asked(&folder, "predict --model tree --input train.txt --device cuda").stderr;
+        assert!(!said.contains(missing), "{said}");
+        return;
+    }
+    assert_missing(|text| text == missing, asked);
+}
+
+#[test]
+fn a_library_that_is_no_driver_is_told() {
+    let missing = "the CUDA driver's library has no function cuDriverGetVersion: it is damaged, or not NVIDIA's";
+    let asked = |folder: &Folder, arguments: &str| {
+        library(folder, "fake/libcuda.so", "int nothing_of_cuda(void) { return 0; }\n");
+        run(&mut with(folder, &folder.path("fake"), arguments))
+    };
+    assert_missing(|text| text == missing, asked);
+}
+
+#[test]
+fn a_driver_without_a_card_is_told() {
+    let card = Card { n_cards: 0, ..GOOD };
+    let missing = "there is a CUDA driver, but no card that it can use";
+    assert_missing(|text| text == missing, |folder, arguments| card.asked(folder, arguments));
+}
+
+#[test]
+fn an_old_driver_is_told() {
+    let card = Card { driver_version: 11080, ..GOOD };
+    let missing = "the CUDA driver is of version 11.8, at least 12.0 expected";
+    assert_missing(|text| text == missing, |folder, arguments| card.asked(folder, arguments));
+}
+
+#[test]
+fn an_old_card_is_told() {
+    let card = Card { capability: (7, 5), ..GOOD };
+    let is_said = |text: &str| {
+        text.starts_with("CUDA device \"") && text.ends_with("\" has compute capability 7.5, at least 8.0 expected")
+    };
+    assert_missing(is_said, |folder, arguments| card.asked(folder, arguments));
+}
+
+#[test]
+fn a_card_with_too_little_memory_is_told_with_the_numbers() {
+    let card = Card { memory: 4096, ..GOOD };
+    let is_said = |text: &str| {
+        let words: Vec<&str> = text.split(' ').collect();
+        let ["the", "device", "has", "4096", "bytes", "free,", needed, "expected,", "of", "these", largest, "for", ..] =
+            words[..]
+        else {
+            return false;
+        };
+        let [needed, largest] = [needed, largest].map(|number| number.parse::<u64>().unwrap_or(0));
+        needed > 4096 && 0 < largest && largest <= needed
+    };
+    assert_missing(is_said, |folder, arguments| card.asked(folder, arguments));
+}
+
+#[test]
+fn a_kind_without_kernels_is_told() {
+    let folder = Folder::new();
+    let line = |i: usize| (0..7).map(|at| format!("w{}", (i * 5 + at * i) % 23)).collect::<Vec<_>>().join(" ") + "\n";
+    folder.write("text.txt", (0..200).map(line).collect::<String>());
+    folder.write("words.txt", "w1\nw7\n");
+    folder.ok("train skipgram --train text.txt --model words --network.widths 8 --epochs 1 --threads 1");
+    let missing = "models of kind \"skipgram\" are answered by the CPU alone";
+    let predict = "predict --model words --input words.txt";
+    assert_missing_of(&folder, predict, |text| text == missing, |folder, arguments| GOOD.asked(folder, arguments));
+}
+
+#[test]
+fn more_than_a_block_has_room_for_is_the_cpus_and_said() {
+    let folder = Folder::new();
+    folder.ok("generate --model large --output queries --labels 20000 --features 500 --tree.weights 2 --query-features 5 --test-instances 2");
+    let predict = "predict --model large --input queries/test.txt --top-k 20000 --beam 1000";
+    let expected = folder.ok(predict);
+    for device in ["cuda", "auto"] {
+        let got = on_card(&folder, &format!("{predict} --device {device}"));
+        assert_eq!((got.code, got.stdout == expected), (0, true), "{}", got.stderr);
+        let begin = format!("xc: --device {device}: batches that have no room there are the CPU's: xc_tree_");
+        let end = " bytes of shared memory in a block, at most ";
+        let is_said = got
+            .stderr
+            .lines()
+            .any(|line| line.starts_with(&begin) && line.contains(end) && line.ends_with(" expected"));
+        assert!(is_said, "{}", got.stderr);
+    }
+    assert_same(&folder, "predict --model large --input queries/test.txt --top-k 2000");
+}
+
+#[test]
+fn devices_and_options_that_are_not_there_are_refused() {
     let folder = Folder::new();
     data(&folder);
     folder.ok("train tree --train train.txt --model tree --threads 1");
     let predict = "predict --model tree --input train.txt";
-    let expected = folder.ok(predict);
-
-    // A library that is no driver.
-    folder.write("empty.c", "int nothing_of_cuda(void) { return 0; }\n");
-    let fake = folder.path("fake");
-    std::fs::create_dir(&fake).unwrap();
-    let library = fake.join("libcuda.so");
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(library).arg(folder.path("empty.c")).status();
-    assert!(built.unwrap().success());
-    let missing = "the CUDA driver's library has no function cuDriverGetVersion: it is damaged, or not NVIDIA's";
-    let ask = |device: &str| run(&mut with(&folder, &fake, &format!("{predict} --device {device}")));
-    ask("cuda").refused(3, &format!("--device cuda: {missing}"));
-    let auto = ask("auto");
-    assert_eq!((auto.code, &*auto.stdout), (0, &*expected));
-    let said = format!("xc: --device auto: the CPU answers: {missing}\n");
-    assert!(auto.stderr.contains(&said), "{}", auto.stderr);
-
     on_card(&folder, &format!("{predict} --device cuda:9"))
         .refused(3, "--device cuda:9: no CUDA device 9; there are 1, counted from 0");
     folder.write("some.txt", "3\n17\n");

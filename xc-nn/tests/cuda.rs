@@ -50,7 +50,7 @@ where
 }
 
 /// Compares vectors, logits and rankings.
-fn same_answers<E, H>(device: &Arc<Device>, network: &Network<E, H>, batch: &Batch, ks: &[usize])
+fn assert_same_answers<E, H>(device: &Arc<Device>, network: &Network<E, H>, batch: &Batch, ks: &[usize])
 where
     E: Encoder<Output = Activations> + EncoderOnDevice,
     H: Head<Input = Activations> + HeadOnDevice,
@@ -145,7 +145,7 @@ proptest! {
         let mut next = numbers(seed);
         network.parameters_mut().into_iter().for_each(|of| of.parameter.values_mut().fill_with(&mut next));
         let batch = sparse_batch(n, n_features, seed);
-        same_answers(&device, &network, &batch, &[0, 1, 3, n_labels, n_labels + 2]);
+        assert_same_answers(&device, &network, &batch, &[0, 1, 3, n_labels, n_labels + 2]);
     }
 
     #[test]
@@ -158,7 +158,7 @@ proptest! {
         let device = Arc::new(Device::open(0).unwrap());
         let params = SampledParams { rows, precision, lists: Lists::Shared };
         let network = network(Precomputed::new(width), Sampled::new(n_labels, width, params, seed), seed);
-        same_answers(&device, &network, &dense_batch(n, width, seed), &[0, 2, 40, n_labels + 1]);
+        assert_same_answers(&device, &network, &dense_batch(n, width, seed), &[0, 2, 40, n_labels + 1]);
     }
 
     #[test]
@@ -174,7 +174,7 @@ proptest! {
         let head = sparse(n_labels, width, per_output, uniform, weights, seed);
         let network = network(Precomputed::new(width), head, seed);
         let batch = dense_batch(n, width, seed);
-        same_answers(&device, &network, &batch, &[0, 1, 5, n_labels + 1]);
+        assert_same_answers(&device, &network, &batch, &[0, 1, 5, n_labels + 1]);
 
         let lists: Vec<Vec<u32>> = (0..n as u32).map(|i| (0..n_labels as u32).filter(|l| (l + i) % (i + 1) == 0).collect()).collect();
         let (mut got, mut scratch, mut expected) = (RankedBatch::new(), Default::default(), Vec::new());
@@ -194,9 +194,9 @@ fn turns_of_one_instruction() {
     emulated.set_turn(1);
     let device = Arc::new(Device::open(0).unwrap());
     let of_bag = network(Bag::new(9, 5, Activation::Relu, 0.0, 1), Dense::new(11, 5, 2), 3);
-    same_answers(&device, &of_bag, &sparse_batch(3, 9, 4), &[2]);
+    assert_same_answers(&device, &of_bag, &sparse_batch(3, 9, 4), &[2]);
     let of_sparse = network(Precomputed::new(9), sparse(20, 9, 3, true, DType::Bf16, 1), 2);
-    same_answers(&device, &of_sparse, &dense_batch(2, 9, 4), &[2]);
+    assert_same_answers(&device, &of_sparse, &dense_batch(2, 9, 4), &[2]);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn inputs_may_have_numbers_of_more_than_16_bits() {
     let device = Arc::new(Device::open(0).unwrap());
     let width = (1 << 16) + 5;
     let network = network(Precomputed::new(width), sparse(300, width, 5, true, DType::F32, 1), 2);
-    same_answers(&device, &network, &dense_batch(1, width, 4), &[3]);
+    assert_same_answers(&device, &network, &dense_batch(1, width, 4), &[3]);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn a_row_that_keeps_more_than_there_is_room_for_is_ranked_all_the_same() {
     let mut head = sparse(9000, 4, 1, true, DType::F32, 1);
     head.bias_mut().iter_mut().zip(0..).for_each(|(bias, label)| *bias = label as f32);
     let network = Network::new(Stack::new(Precomputed::new(4)), head);
-    same_answers(&device, &network, &dense_batch(2, 4, 4), &[3]);
+    assert_same_answers(&device, &network, &dense_batch(2, 4, 4), &[3]);
 }
 
 #[test]

@@ -74,6 +74,17 @@ fn queries(rng: &mut Xoshiro256PlusPlus, n: usize, most: usize) -> CsrMatrix {
     CsrMatrix::try_new((n, D + 4), indptr, indices, values).unwrap()
 }
 
+/// Rows of these features.
+fn matrix(rows: &[Vec<u32>], width: usize, mut value: impl FnMut() -> f32) -> CsrMatrix {
+    let ends = rows.iter().scan(0, |end, row| {
+        *end += row.len();
+        Some(*end)
+    });
+    let indices = rows.concat();
+    let values = indices.iter().map(|_| value()).collect();
+    CsrMatrix::try_new((rows.len(), width), std::iter::once(0).chain(ends).collect(), indices, values).unwrap()
+}
+
 fn model(parts: Vec<TreeParts>, post: PostProcessor, stored: DType) -> TreeModel {
     let n_labels =
         parts.iter().map(|part| part.topology.labels().iter().max().map_or(0, |&l| l as usize + 1)).max().unwrap();
@@ -186,15 +197,7 @@ fn long_queries_are_answered_beside_short_ones() {
         let mut rows: Vec<Vec<u32>> =
             vec![(0..1025).collect(), (0..1024).collect(), vec![], (0..2900).collect(), vec![2999]];
         rows[3].extend(D as u32 - 50..D as u32);
-        let indptr: Vec<usize> = std::iter::once(0)
-            .chain(rows.iter().scan(0, |end, row| {
-                *end += row.len();
-                Some(*end)
-            }))
-            .collect();
-        let indices = rows.concat();
-        let values = indices.iter().map(|_| rng.random_range(-1.0f32..1.0)).collect();
-        let rows = CsrMatrix::try_new((5, D), indptr, indices, values).unwrap();
+        let rows = matrix(&rows, D, || rng.random_range(-1.0..1.0));
         assert_same(&model, &device, rows.view(), &PredictParams::top(9).with_beam(2));
     }
 }
@@ -282,4 +285,68 @@ fn more_labels_than_a_block_has_shared_memory_for_are_refused() {
     let params = PredictParams::top(3);
     let got = on_device.predict_batch(rows.view(), &params).unwrap();
     assert_eq!(bits(&got), bits(&model.predict_batch(rows.view(), &params)));
+}
+
+/// A number of all launches, added up.
+fn counted(emulated: &Emulated, name: &str) -> u64 {
+    let number =
+        |line: &str| line.split_once(&format!("\"{name}\": "))?.1.split([',', '}']).next()?.parse::<u64>().ok();
+    emulated.counts().lines().map(|line| number(line).unwrap_or_else(|| panic!("no {name} in {line}"))).sum()
+}
+
+/// A feature of `n`, the first more often than the others, as words of a text are.
+fn skewed(rng: &mut Xoshiro256PlusPlus, n: usize) -> u32 {
+    (((n as f64).ln() * rng.random_range(0.0..1.0)).exp() as usize - 1).min(n - 1) as u32
+}
+
+/// The shape of a tree that was trained on names of files, but for a quarter of the nodes: of each level the children of
+/// a node, and the weights of a child.
+const FILES: [(usize, usize); 4] = [(16, 21_000), (4, 5200), (3, 1970), (90, 118)];
+const FILES_FEATURES: usize = 54_226;
+
+fn tree_of_files(rng: &mut Xoshiro256PlusPlus) -> TreeModel {
+    let (mut boundaries, mut levels, mut n) = (Vec::new(), Vec::new(), 1);
+    for (width, weights) in FILES {
+        boundaries.push((0..=n).map(|parent| (parent * width) as u32).collect());
+        let chunks = (0..n).map(|_| {
+            let mut entries: Vec<(u32, u32, f32)> = (0..width as u32)
+                .flat_map(|column| std::iter::repeat_n(column, weights))
+                .map(|column| (skewed(rng, FILES_FEATURES), column, rng.random_range(-1.0..1.0)))
+                .collect();
+            entries.sort_by_key(|e| (e.0, e.1));
+            entries.dedup_by_key(|e| (e.0, e.1));
+            let bias = (0..width).map(|_| rng.random_range(-1.0..1.0)).collect();
+            ChunkRows::from_entries(width, entries, bias).unwrap()
+        });
+        levels.push(chunks.collect());
+        n *= width;
+    }
+    let topology = Topology::try_new(boundaries, (0..n as u32).collect(), n).unwrap();
+    let (n_features, post) = (FILES_FEATURES, PostProcessor::Hinge { p: 3 });
+    let info = ModelInfo { n_features, n_labels: n, post, normalise_rows: false, row_length: 1.0, beam: 10 };
+    TreeModel::from_parts(info, vec![TreeParts { levels, topology }], DType::Bf16).unwrap()
+}
+
+#[test]
+fn ranking_takes_at_most_a_tenth_of_a_search() {
+    let emulated = Emulated::hold();
+    if !emulated.is_emulated() {
+        return;
+    }
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(13);
+    let (model, device) = (tree_of_files(&mut rng), Device::open(0).unwrap());
+    let rows = (0..12).map(|_| {
+        let mut row: Vec<u32> = (0..29).map(|_| skewed(&mut rng, FILES_FEATURES)).collect();
+        row.sort_unstable();
+        row.dedup();
+        row
+    });
+    let rows: Vec<Vec<u32>> = rows.collect();
+    let rows = matrix(&rows, FILES_FEATURES, || rng.random_range(0.0..0.3));
+    emulated.clear_counts();
+    assert_same(&model, &device, rows.view(), &PredictParams::top(10));
+    // Margins are made of weights, which are in global memory. Between two barriers without any of it a block looks for
+    // the best of the keys that it has, or makes parents of them.
+    let [ranking, all] = ["local_instructions", "warp_instructions"].map(|name| counted(&emulated, name));
+    assert!(0 < ranking && 10 * ranking <= all, "{ranking} of {all} warp instructions rank");
 }

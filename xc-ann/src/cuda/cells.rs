@@ -15,11 +15,11 @@ use crate::search::Effort;
 use rayon::prelude::*;
 use std::ops::Range;
 use thiserror::Error;
-use xc_kernels::best::{Keeping, Kept, key};
+use xc_kernels::best::{Keeping, Kept};
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::{Device, Kernel, Plan, Shape, address, arguments};
 use xc_sparse::DenseRows;
-use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::rank::{RankedBatch, Scored, from_rank_key};
 
 arguments! {
     /// `XcCode` of `ann_cells.cu`.
@@ -207,7 +207,7 @@ impl<'a> CellSearch<'a> {
         for (query, ends) in begin.windows(2).enumerate() {
             let mut of_query = keys[ends[0] as usize..ends[1] as usize].to_vec();
             of_query.sort_unstable();
-            visits.extend(of_query.into_iter().map(key::label));
+            visits.extend(of_query.into_iter().map(|key| from_rank_key(key).label));
             // Those whose keys are no numbers are not looked into.
             visits.resize((query + 1) * n_cells, self.cells.len() as u32);
         }
@@ -223,7 +223,7 @@ impl<'a> CellSearch<'a> {
             for (&key, &sums) in keys[of.clone()].iter().zip(&sums[of]) {
                 // All rows of a vertex are equal.
                 let score = scorer.of_sums(sums);
-                items.rows(key::label(key)).for_each(|row| nearest.push(row, score));
+                items.rows(from_rank_key(key).label).for_each(|row| nearest.push(row, score));
             }
             nearest.sorted().to_vec()
         });

@@ -21,12 +21,12 @@ use crate::metric::Metric;
 use crate::precise::{Nearest, Scorer};
 use rayon::prelude::*;
 use std::ops::Range;
-use xc_kernels::best::{Keeping, Kept, key};
+use xc_kernels::best::{Keeping, Kept};
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::product::{Operands, Rows, Tiles};
 use xc_kernels::{Device, Error, Kernel, Plan, Shape, address, arguments};
 use xc_sparse::DenseRows;
-use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::rank::{RankedBatch, Scored, from_rank_key};
 
 arguments! {
     /// `XcBound` of `ann.cu`.
@@ -218,7 +218,7 @@ impl<'a> ExactScan<'a> {
                 nearest.reset(k);
                 let scorer = Scorer::new(self.metric, asked.query(at));
                 for of in begin[at] as usize..begin[at + 1] as usize {
-                    nearest.push(key::label(keys[of]), scorer.of_sums(sums[of]));
+                    nearest.push(from_rank_key(keys[of]).label, scorer.of_sums(sums[of]));
                 }
                 nearest.sorted().to_vec()
             })

@@ -80,7 +80,11 @@ pub struct Kernels {
 pub(super) const THREADS: usize = 256;
 
 impl Kernels {
-    pub(super) fn load(device: &Arc<Device>) -> Result<Self, Error> {
+    /// Loads them.
+    ///
+    /// # Errors
+    /// The device fails, or was given other structs than the host has.
+    pub fn load(device: &Arc<Device>) -> Result<Self, Error> {
         let layouts = [XcBag::LAYOUT, XcConnections::LAYOUT, XcUniform::LAYOUT, XcPairs::LAYOUT, XcScores::LAYOUT];
         layout::check(device, "xc_layout_nn", &layouts)?;
         Ok(Self {

@@ -84,9 +84,16 @@ impl<E: Encoder + EncoderOnDevice, H: Head<Input = E::Output> + HeadOnDevice> Ne
     /// The device has too little memory, or fails.
     pub fn on(&self, device: &Arc<Device>) -> Result<DeviceNetwork, Error> {
         self.plan(Plan::new()).fits_on(device)?;
-        let kernels = Arc::new(Kernels::load(device)?);
-        let (encoder, head) = (self.encoder().on(&kernels)?, self.head().on(&kernels)?);
-        Ok(DeviceNetwork { kernels, encoder, head })
+        self.with(&Arc::new(Kernels::load(device)?))
+    }
+
+    /// The same with kernels that are loaded already, for the networks of one device.
+    ///
+    /// # Errors
+    /// As [`Network::on`].
+    pub fn with(&self, kernels: &Arc<Kernels>) -> Result<DeviceNetwork, Error> {
+        let (encoder, head) = (self.encoder().on(kernels)?, self.head().on(kernels)?);
+        Ok(DeviceNetwork { kernels: kernels.clone(), encoder, head })
     }
 }
 

@@ -43,3 +43,23 @@ pub fn from_rank_key(key: u64) -> Scored {
     let bits = ascending ^ (!(ascending as i32 >> 31) as u32 | 1 << 31);
     Scored { label: key as u32, score: f32::from_bits(bits) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn score() -> impl Strategy<Value = f32> {
+        prop_oneof![any::<f32>(), Just(0.0), Just(-0.0)].prop_filter("a number", |score| !score.is_nan())
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_in_the_order_of_a_ranking(label in any::<u32>(), score in score(), other in score()) {
+            let (this, other) = (Scored { label, score }, Scored { label: 7, score: other });
+            let back = from_rank_key(rank_key(this));
+            prop_assert_eq!((back.label, back.score.to_bits()), (label, (score + 0.0).to_bits()));
+            prop_assert_eq!(rank_key(this).cmp(&rank_key(other)), rank_order(this, other));
+        }
+    }
+}

@@ -1,7 +1,8 @@
 //! Classifiers whose networks are computed on a CUDA device.
 
+use super::error::PredictError;
 use super::place::{ChooseScratch, EncoderScratch, NetworkScratch, Place};
-use super::predict::{BATCH, LOGITS, Only, PredictError, PredictScratch};
+use super::predict::{BATCH, LOGITS, Only, PredictScratch};
 use super::{Classifier, Input, Output};
 use std::sync::Arc;
 use thiserror::Error;

@@ -1,8 +1,10 @@
-//! What is impossible about a classifier.
+//! What is impossible about a classifier, and why it has no answer.
 
 use thiserror::Error;
 use xc_nn::sampler::SamplerParamsError;
 use xc_sparse::dtype::DType;
+use xc_sparse::rank::LabelId;
+use xc_sparse::rows::WrongInput;
 use xc_sparse::uniform::ConnectionsError;
 
 /// A classifier that is impossible.
@@ -75,6 +77,49 @@ pub enum ClassifierParamsError {
         labels: usize,
         /// Connections of each.
         fan_in: usize,
+    },
+}
+
+/// Why a query has no answer.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PredictError {
+    /// Its values are so large that logits are not finite.
+    #[error("query {query}: its values are too large: logits are not finite")]
+    NotFinite {
+        /// Number of the query, from 0.
+        query: usize,
+    },
+    /// A vector for a classifier of sparse features, or the other way round.
+    #[error(transparent)]
+    Kind(#[from] WrongInput),
+    /// Another number of features or values.
+    #[error("queries of {got} {unit}, expected {expected}")]
+    Width {
+        /// Of the queries.
+        got: usize,
+        /// Of the classifier.
+        expected: usize,
+        /// What is counted.
+        unit: &'static str,
+    },
+    /// A feature that is none.
+    #[error("feature {feature} is out of range, expected an id below {n_features}")]
+    Feature {
+        /// The feature.
+        feature: u32,
+        /// Number of features.
+        n_features: usize,
+    },
+    /// A candidate that is no label.
+    #[error("query {query}: candidate {label} is out of range, expected an id below {n_labels}")]
+    Candidate {
+        /// Number of the query, from 0.
+        query: usize,
+        /// The candidate.
+        label: LabelId,
+        /// Number of labels.
+        n_labels: usize,
     },
 }
 

@@ -60,7 +60,7 @@ mod wide_fit;
 
 #[cfg(feature = "cuda")]
 pub use cuda::{DeviceClassifier, DevicePredictError};
-pub use error::ClassifierParamsError;
+pub use error::{ClassifierParamsError, PredictError};
 pub use file::OpenClassifierError;
 #[cfg(any(feature = "fit", feature = "convert"))]
 pub(crate) use file::WIDE;
@@ -78,7 +78,7 @@ pub use params::{
 };
 pub use precision_fit::LostPrecision;
 pub(crate) use predict::Logits;
-pub use predict::{Only, PredictError, PredictScratch};
+pub use predict::{Only, PredictScratch};
 pub use preset::Preset;
 pub use wide::{USUAL_MARGIN_WEIGHT, USUAL_WEIGHT, WEIGHTS, Wide, WideLearning, WideParams, WideParts, usual_weight};
 #[cfg(feature = "train")]

@@ -1,6 +1,6 @@
 //! Where a network is computed: what answers ask of it.
 
-use super::predict::PredictError;
+use super::error::PredictError;
 use super::{ClassifierNetwork, Input, Output};
 use rayon::prelude::*;
 use xc_nn::encoder::Stack;

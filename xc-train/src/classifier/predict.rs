@@ -1,5 +1,6 @@
 //! Answers: labels ranked by their logits, then scored.
 
+use super::error::PredictError;
 use super::nearest::{LabelIndex, NearScratch};
 use super::place::{ChooseScratch, EncoderScratch, NetworkScratch, Place};
 use super::scores::{Scores, rivals};
@@ -7,7 +8,6 @@ use super::wide::{WideParts, WideScratch, strength};
 use super::{Classifier, InputKind, Output, ScoreScale};
 use rayon::prelude::*;
 use std::ops::Range;
-use thiserror::Error;
 use xc_nn::head::sparse::OneScratch;
 use xc_nn::head::{Ranked, RowRank, RowScratch, each_row};
 use xc_nn::in_memory;
@@ -46,49 +46,6 @@ impl<'a> Only<'a> {
             Self::Rows { rows, first } => Some(rows.row(first + query)),
         }
     }
-}
-
-/// Why a query has no answer.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PredictError {
-    /// Its values are so large that logits are not finite.
-    #[error("query {query}: its values are too large: logits are not finite")]
-    NotFinite {
-        /// Number of the query, from 0.
-        query: usize,
-    },
-    /// A vector for a classifier of sparse features, or the other way round.
-    #[error(transparent)]
-    Kind(#[from] WrongInput),
-    /// Another number of features or values.
-    #[error("queries of {got} {unit}, expected {expected}")]
-    Width {
-        /// Of the queries.
-        got: usize,
-        /// Of the classifier.
-        expected: usize,
-        /// What is counted.
-        unit: &'static str,
-    },
-    /// A feature that is none.
-    #[error("feature {feature} is out of range, expected an id below {n_features}")]
-    Feature {
-        /// The feature.
-        feature: u32,
-        /// Number of features.
-        n_features: usize,
-    },
-    /// A candidate that is no label.
-    #[error("query {query}: candidate {label} is out of range, expected an id below {n_labels}")]
-    Candidate {
-        /// Number of the query, from 0.
-        query: usize,
-        /// The candidate.
-        label: LabelId,
-        /// Number of labels.
-        n_labels: usize,
-    },
 }
 
 /// Buffers of answering; they grow to the largest batch and stay.

@@ -5,8 +5,8 @@ use super::predict::{AnswerError, Answers, Asking};
 use std::sync::Arc;
 use thiserror::Error;
 use xc_mach::{Certificate, Decoder, DeviceAssignment, DeviceScanError, Effort};
-use xc_nn::cuda::DeviceNetwork;
 use xc_nn::cuda::xc_kernels::{self, Device};
+use xc_nn::cuda::{DeviceNetwork, Kernels};
 use xc_nn::{Batch, Rows};
 use xc_sparse::rank::{LabelId, RankedBatch};
 
@@ -54,7 +54,8 @@ impl MachModel {
         let buckets = self.assignment.on(device)?;
         let plan = buckets.plan().of::<f32>("bucket scores", self.batch_size() * self.query_len());
         self.classifiers.iter().fold(plan, |plan, of| of.network().plan(plan)).fits_on(device)?;
-        let networks = self.classifiers.iter().map(|of| of.network().on(device)).collect::<Result<_, _>>()?;
+        let kernels = Arc::new(Kernels::load(device)?);
+        let networks = self.classifiers.iter().map(|of| of.network().with(&kernels)).collect::<Result<_, _>>()?;
         Ok(DeviceMachModel { model: self.clone(), networks, buckets })
     }
 }
@@ -103,15 +104,11 @@ impl DeviceMachModel {
         top_k: usize,
         decoder: Decoder,
     ) -> Result<RankedBatch, DeviceAnswerError> {
-        let mut ranked = RankedBatch::new();
-        let device = self.device();
-        self.blocks(queries, |first, n, scores| {
-            let scores = device.download(scores)?;
-            let scores = &scores[..n * self.model.query_len()];
-            ranked.append(&self.model.candidates_of(first, scores, &candidates, top_k, decoder)?);
-            Ok(())
-        })?;
-        Ok(ranked)
+        let query_len = self.model.query_len();
+        let blocks = |visit: &mut dyn FnMut(usize, &[f32]) -> Result<(), DeviceAnswerError>| {
+            self.blocks(queries, |first, n, scores| visit(first, &self.device().download(scores)?[..n * query_len]))
+        };
+        self.model.candidates_in(blocks, candidates, top_k, decoder)
     }
 
     fn device(&self) -> &Arc<Device> {

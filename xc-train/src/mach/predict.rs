@@ -125,8 +125,19 @@ impl MachModel {
         top_k: usize,
         decoder: Decoder,
     ) -> Result<RankedBatch, AnswerError> {
+        self.candidates_in(|visit| self.blocks(queries, visit), candidates, top_k, decoder)
+    }
+
+    /// The same of the queries whose bucket scores `blocks` hands to its argument, as [`MachModel::blocks`] does.
+    pub(super) fn candidates_in<'c, E: From<AnswerError>>(
+        &self,
+        blocks: impl FnOnce(&mut dyn FnMut(usize, &[f32]) -> Result<(), E>) -> Result<(), E>,
+        candidates: impl Fn(usize) -> &'c [LabelId] + Sync,
+        top_k: usize,
+        decoder: Decoder,
+    ) -> Result<RankedBatch, E> {
         let mut ranked = RankedBatch::new();
-        self.blocks(queries, |first, scores| -> Result<(), AnswerError> {
+        blocks(&mut |first, scores| {
             ranked.append(&self.candidates_of(first, scores, &candidates, top_k, decoder)?);
             Ok(())
         })?;
@@ -134,7 +145,7 @@ impl MachModel {
     }
 
     /// Answers to the queries from `first` on, whose bucket scores these are, from their candidates.
-    pub(super) fn candidates_of<'c>(
+    fn candidates_of<'c>(
         &self,
         first: usize,
         scores: &[f32],

@@ -12,7 +12,7 @@ use super::{Model, QueryOptions, Rows, classifier, mach, tree};
 use crate::classifier::{Classifier, DeviceClassifier, DevicePredictError};
 use crate::mach::{DeviceAnswerError, DeviceMachModel, MachModel};
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 use xc_kernels::{Device, Error as KernelError};
 use xc_mach::DeviceScanError;
@@ -36,9 +36,16 @@ pub enum DeviceError {
     Mach(#[from] DeviceScanError),
 }
 
-/// The arrays of a model on a device.
+/// A model on a device.
+pub(super) struct OnDevice {
+    arrays: Arrays,
+    /// Why the first batch was not answered there that was left to the CPU.
+    left: OnceLock<KernelError>,
+}
+
+/// Its arrays there.
 #[expect(clippy::large_enum_variant, reason = "a model has one of them")]
-pub(super) enum OnDevice {
+enum Arrays {
     Trees(DeviceTrees),
     Network(DeviceClassifier),
     Mach(DeviceMachModel),
@@ -77,7 +84,7 @@ impl From<DeviceAnswerError> for NoAnswer {
     }
 }
 
-impl OnDevice {
+impl Arrays {
     /// Copies a model of any kind but a blend.
     fn new(model: &Model, device: &Device) -> Result<Self, DeviceError> {
         let shared = Arc::new(device.clone());
@@ -115,19 +122,19 @@ impl OnDevice {
             }
         }
     }
+}
 
-    /// The option because of which batches are the CPU's to answer.
-    fn bound_to_cpu_by(model: &Model, options: &QueryOptions<'_>) -> Option<&'static str> {
-        if !options.candidates.is_all() && model.as_kind::<TreeModel>().is_some() {
-            return Some("candidates");
-        }
-        options.search.max_labels.map(|_| "max-labels")
+/// The option because of which batches of a model of any kind but a blend are the CPU's to answer.
+fn bound_to_cpu_by(model: &Model, options: &QueryOptions<'_>) -> Option<&'static str> {
+    if !options.candidates.is_all() && model.as_kind::<TreeModel>().is_some() {
+        return Some("candidates");
     }
+    options.search.max_labels.map(|_| "max-labels")
 }
 
 impl Model {
     /// Copies the model to a device, which answers its batches from now on; single queries, and batches that the device
-    /// has no kernels or no room for, are still the CPU's. A blend is put there member by member.
+    /// has no kernels or no room for, are still the CPU's ([`Model::left_to_cpu`]). A blend is put there member by member.
     ///
     /// *Cost*: a copy of the arrays; the driver compiles kernels for up to a second, once.
     ///
@@ -148,7 +155,7 @@ impl Model {
         match self.members_mut() {
             Some(members) => members.iter_mut().try_for_each(|member| member.try_put_on(device)),
             None => {
-                self.on_device = Some(OnDevice::new(self, device)?);
+                self.on_device = Some(OnDevice { arrays: Arrays::new(self, device)?, left: OnceLock::new() });
                 Ok(())
             }
         }
@@ -170,7 +177,14 @@ impl Model {
             let bound: Option<Vec<_>> = blend.members().iter().map(|member| member.bound_to_cpu_by(options)).collect();
             return bound?.first().copied();
         }
-        OnDevice::bound_to_cpu_by(self, options)
+        bound_to_cpu_by(self, options)
+    }
+
+    /// What a block of threads had too little room for, with the numbers, where a batch was left to the CPU because of
+    /// that since the model was put on a device: many labels an answer, or a wide beam.
+    pub fn left_to_cpu(&self) -> Option<&KernelError> {
+        let members = self.as_kind::<Blend>().map(Blend::members).unwrap_or_default();
+        self.on_device.as_ref().and_then(|on| on.left.get()).or_else(|| members.iter().find_map(Self::left_to_cpu))
     }
 
     /// The device's answers to a batch; `None` where the CPU is to give them.
@@ -182,13 +196,16 @@ impl Model {
     ) -> Option<Result<Answers, (usize, QueryError)>> {
         let on_device = self.on_device.as_ref()?;
         let options = QueryOptions { candidates: ask.candidates, search: ask.search, ..QueryOptions::default() };
-        if OnDevice::bound_to_cpu_by(self, &options).is_some() {
+        if bound_to_cpu_by(self, &options).is_some() {
             return None;
         }
-        match on_device.batch(rows, ask, scratch) {
+        match on_device.arrays.batch(rows, ask, scratch) {
             Ok(answers) => Some(Ok(answers)),
             // More labels or a wider beam than a block of threads has room for.
-            Err(NoAnswer::Device(KernelError::Launch { .. })) => None,
+            Err(NoAnswer::Device(error @ KernelError::Launch { .. })) => {
+                on_device.left.get_or_init(|| error);
+                None
+            }
             Err(NoAnswer::Device(error)) => Some(Err((0, QueryError::Device(Arc::new(error))))),
             Err(NoAnswer::Query(error)) => Some(Err(error)),
         }

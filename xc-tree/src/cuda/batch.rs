@@ -6,11 +6,10 @@ use crate::predict::{Ensemble, Means, Reached, Sought, scaled};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
-use xc_kernels::best::key;
 use xc_kernels::cudarc::driver::CudaStream;
 use xc_kernels::{Device, Done, Error, Kernel, Pipeline, Plan, Shape, Staged, address, arguments};
 use xc_sparse::CsrView;
-use xc_sparse::rank::{RankedBatch, Scored, TopK};
+use xc_sparse::rank::{RankedBatch, Scored, TopK, from_rank_key};
 
 arguments! {
     /// `XcTreeSearch` of `tree.cuh`.
@@ -275,15 +274,17 @@ impl Batch {
             let mut of_task = RankedBatch::new();
             for &place in places {
                 if !shape.keeps_all() {
-                    let keys = of_tree(0, place).iter();
-                    of_task.push_items(
-                        keys.map(|&k| Scored { label: key::label(k), score: shape.post.finish(key::score(k)) }),
-                    );
+                    let finished = of_tree(0, place).iter().map(|&key| {
+                        let Scored { label, score } = from_rank_key(key);
+                        Scored { label, score: shape.post.finish(score) }
+                    });
+                    of_task.push_items(finished);
                     continue;
                 }
                 reached.clear();
                 for tree in 0..shape.n_trees {
-                    reached.extend_scored(of_tree(tree, place).iter().map(|&k| (key::label(k), key::score(k))));
+                    let items = of_tree(tree, place).iter().map(|&key| from_rank_key(key));
+                    reached.extend_scored(items.map(|Scored { label, score }| (label, score)));
                     reached.end_tree();
                 }
                 ensemble.best_means(reached, shape.top_k, means, select);

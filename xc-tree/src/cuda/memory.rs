@@ -149,20 +149,3 @@ impl LevelMemory {
         }
     }
 }
-
-#[cfg(all(test, feature = "emulated"))]
-mod tests {
-    use super::super::batch::{QueriesArgument, SearchArgument};
-    use super::*;
-    use xc_kernels::Emulated;
-    use xc_kernels::layout::{Argument, check};
-
-    #[test]
-    fn structs_are_laid_out_as_the_kernels_have_them() {
-        let _emulated = Emulated::hold();
-        let device = Device::open(0).unwrap();
-        let layouts = [LevelArgument::LAYOUT, TreeArgument::LAYOUT, SearchArgument::LAYOUT, QueriesArgument::LAYOUT];
-        check(&device, "xc_layout_tree", &layouts).unwrap();
-        assert!(check(&device, "xc_layout_tree", &layouts[..3]).is_err());
-    }
-}

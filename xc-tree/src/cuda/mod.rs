@@ -122,3 +122,20 @@ impl fmt::Debug for DeviceTrees {
         f.debug_struct("DeviceTrees").field("info", &self.info).field("device", &device).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, feature = "emulated"))]
+mod tests {
+    use super::batch::{QueriesArgument, SearchArgument};
+    use super::memory::{LevelArgument, TreeArgument};
+    use xc_kernels::layout::{Argument, check};
+    use xc_kernels::{Device, Emulated};
+
+    #[test]
+    fn structs_are_laid_out_as_the_kernels_have_them() {
+        let _emulated = Emulated::hold();
+        let device = Device::open(0).unwrap();
+        let layouts = [LevelArgument::LAYOUT, TreeArgument::LAYOUT, SearchArgument::LAYOUT, QueriesArgument::LAYOUT];
+        check(&device, "xc_layout_tree", &layouts).unwrap();
+        assert!(check(&device, "xc_layout_tree", &layouts[..3]).is_err());
+    }
+}

@@ -9,7 +9,7 @@ use xc_ann::cuda::ExactScan;
 use xc_ann::{Metric, exact};
 use xc_hash::universal::{Family, FamilyParams};
 use xc_kernels::Device;
-use xc_kernels::best::{Best, key};
+use xc_kernels::best::Best;
 use xc_kernels::product::{Product, Rows};
 use xc_lsh::cuda::SimHashOn;
 use xc_lsh::{Family as _, Keys, Kind, Projection, SimHash};
@@ -22,7 +22,7 @@ use xc_nn::{Activation, Activations, Batch, Encoder, Head, Init, Network, Scratc
 use xc_sparse::DenseRows;
 use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Start, product};
 use xc_sparse::dtype::DType;
-use xc_sparse::rank::{RankedBatch, Scored, TopK};
+use xc_sparse::rank::{RankedBatch, Scored, TopK, from_rank_key};
 use xc_tree::PredictParams;
 
 /// A row at one size, on one device.
@@ -44,7 +44,7 @@ pub struct Row {
     pub flops: fn(usize) -> f64,
     /// Bytes that a call reads and writes if each goes once to memory.
     pub most_bytes: fn(usize) -> f64,
-    pub case: fn(&Arc<Device>, usize) -> Result<Case, Failed>,
+    pub case: MakeCase,
 }
 
 const MACH_QUERIES: usize = 32;
@@ -61,60 +61,27 @@ const SPARSE: (usize, usize, usize) = (256, 512, 32);
 const DENSE: (usize, usize) = (128, 512);
 
 pub const ROWS: &[Row] = &[
-    Row {
-        name: "tree, 69,120 labels, 29 features, batch 1,024",
-        counted: [16, 48],
-        timed: 1024,
-        queries: |n| n,
-        flops: |_| 0.0,
-        most_bytes: |_| 74e6,
-        case: |device, n| tree(device, &GIT_FILES, n, 29),
-    },
-    Row {
-        name: "tree, 69,120 labels, 29 features, batch 8,192",
-        counted: [16, 48],
-        timed: 8192,
-        queries: |n| n,
-        flops: |_| 0.0,
-        most_bytes: |_| 74e6,
-        case: |device, n| tree(device, &GIT_FILES, n, 29),
-    },
-    Row {
-        name: "tree, 507,904 labels 32 wide, 75 features, batch 1,024",
-        counted: [16, 48],
-        timed: 1024,
-        queries: |n| n,
-        flops: |_| 0.0,
-        most_bytes: |_| 250e6,
-        case: |device, n| tree(device, &WIDE_32, n, 75),
-    },
-    Row {
-        name: "MACH mean, 50M labels, 32 repetitions, 32 queries",
-        counted: [4096, 12_288],
-        timed: 50_000_000,
-        queries: |_| MACH_QUERIES,
-        flops: |_| 0.0,
-        most_bytes: |_| 200e6,
-        case: |device, n| mach(device, n, Decoder::Mean),
-    },
-    Row {
-        name: "MACH min, 50M labels, 32 repetitions, 32 queries",
-        counted: [4096, 12_288],
-        timed: 50_000_000,
-        queries: |_| MACH_QUERIES,
-        flops: |_| 0.0,
-        most_bytes: |_| 200e6,
-        case: |device, n| mach(device, n, Decoder::Min),
-    },
-    Row {
-        name: "MACH median, 50M labels, 32 repetitions, 32 queries",
-        counted: [4096, 12_288],
-        timed: 50_000_000,
-        queries: |_| MACH_QUERIES,
-        flops: |_| 0.0,
-        most_bytes: |_| 200e6,
-        case: |device, n| mach(device, n, Decoder::Median),
-    },
+    of_tree(
+        "tree, 69,120 labels, 29 features, batch 1,024",
+        1024,
+        |_| 74e6,
+        |device, n| tree(device, &GIT_FILES, n, 29),
+    ),
+    of_tree(
+        "tree, 69,120 labels, 29 features, batch 8,192",
+        8192,
+        |_| 74e6,
+        |device, n| tree(device, &GIT_FILES, n, 29),
+    ),
+    of_tree(
+        "tree, 507,904 labels 32 wide, 75 features, batch 1,024",
+        1024,
+        |_| 250e6,
+        |device, n| tree(device, &WIDE_32, n, 75),
+    ),
+    of_mach("MACH mean, 50M labels, 32 repetitions, 32 queries", |device, n| mach(device, n, Decoder::Mean)),
+    of_mach("MACH min, 50M labels, 32 repetitions, 32 queries", |device, n| mach(device, n, Decoder::Min)),
+    of_mach("MACH median, 50M labels, 32 repetitions, 32 queries", |device, n| mach(device, n, Decoder::Median)),
     Row {
         name: "exact product, 8,192 x 4,096 x 8,192",
         counted: [1, 2],
@@ -180,14 +147,38 @@ pub const ROWS: &[Row] = &[
     },
 ];
 
+type MakeCase = fn(&Arc<Device>, usize) -> Result<Case, Failed>;
+
+/// A row whose size is the number of queries; `model_bytes` are those of the model.
+const fn of_tree(name: &'static str, batch: usize, model_bytes: fn(usize) -> f64, case: MakeCase) -> Row {
+    Row { name, counted: [16, 48], timed: batch, queries: |n| n, flops: |_| 0.0, most_bytes: model_bytes, case }
+}
+
+/// A row whose size is the number of labels.
+const fn of_mach(name: &'static str, case: MakeCase) -> Row {
+    Row {
+        name,
+        counted: [4096, 12_288],
+        timed: 50_000_000,
+        queries: |_| MACH_QUERIES,
+        flops: |_| 0.0,
+        most_bytes: |_| 200e6,
+        case,
+    }
+}
+
 /// Of the shape of a tree trained on names of files: levels, children and weights.
 const GIT_FILES: TreeShape =
     TreeShape { levels: &[(16, 21_000), (16, 5200), (3, 1970), (90, 118)], n_features: 54_226 };
 const WIDE_32: TreeShape = TreeShape { levels: &[(16, 20_000), (31, 4000), (32, 400), (32, 40)], n_features: 130_000 };
 
+fn pair(of: Scored) -> [u32; 2] {
+    [of.label, of.score.to_bits()]
+}
+
 fn bytes(batch: &RankedBatch) -> Vec<u8> {
     let of = |row: &[Scored]| {
-        let pairs = row.iter().flat_map(|s| [s.label, s.score.to_bits()]);
+        let pairs = row.iter().flat_map(|&s| pair(s));
         [row.len() as u32].into_iter().chain(pairs).flat_map(u32::to_le_bytes).collect::<Vec<u8>>()
     };
     batch.iter().flat_map(of).collect()
@@ -302,7 +293,7 @@ fn best_of_rows(device: &Arc<Device>, n: usize) -> Result<Case, Failed> {
     let call = move || {
         let ranked = best.run(&device, Rows::new(&on_a, m, k, k), Rows::new(&on_b, n, k, k), None, TOP)?;
         let rows = (0..m).flat_map(|i| &ranked.row(i)[..TOP]);
-        Ok(rows.flat_map(|&of| [key::label(of), key::score(of).to_bits()]).flat_map(u32::to_le_bytes).collect())
+        Ok(rows.flat_map(|&key| pair(from_rank_key(key))).flat_map(u32::to_le_bytes).collect())
     };
     let expected = move || {
         let of = |row: &[f32]| {
@@ -311,7 +302,7 @@ fn best_of_rows(device: &Arc<Device>, n: usize) -> Result<Case, Failed> {
                 let score = row.iter().zip(other).fold(0.0f32, |sum, (&a, &b)| a.mul_add(b, sum));
                 best.push(Scored { label: label as u32, score });
             }
-            best.sorted().iter().flat_map(|s| [s.label, s.score.to_bits()]).flat_map(u32::to_le_bytes).collect()
+            best.sorted().iter().flat_map(|&s| pair(s)).flat_map(u32::to_le_bytes).collect()
         };
         let rows: Vec<Vec<u8>> = a.par_chunks(k).map(of).collect();
         rows.concat()

@@ -1,7 +1,8 @@
 //! What a test chooses, and what it asks afterwards.
 
 use crate::state::{Knobs, driver};
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
+use std::path::PathBuf;
 
 /// The seed of all orders: of streams, blocks, warps and atomics.
 #[unsafe(no_mangle)]
@@ -27,6 +28,19 @@ pub extern "C" fn xc_emulated_set_device(major: u32, minor: u32, memory_bytes: u
 #[unsafe(no_mangle)]
 pub extern "C" fn xc_emulated_set_approximate(allowed: u32) {
     driver().knobs.approximate = allowed != 0;
+}
+
+/// Texts are taken from a folder from now on: `NAME.ptx`, where there is one, instead of a text whose first line says that
+/// it was written from `cu/NAME.cu`. Null: texts are taken as they are given.
+///
+/// # Safety
+///
+/// `folder` is null or ends with a 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn xc_emulated_replace_texts(folder: *const c_char) {
+    // SAFETY: the caller's promise.
+    let folder = (!folder.is_null()).then(|| unsafe { CStr::from_ptr(folder) });
+    driver().texts = folder.map(|folder| PathBuf::from(folder.to_string_lossy().into_owned()));
 }
 
 /// Forgets contexts, memory, modules, streams and the fault; knobs stay as they are.

@@ -6,6 +6,7 @@ use crate::host::Host;
 use crate::operation::{Item, Operation};
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use xc_emulated_ptx::{Fault, Memory, Module};
 
@@ -51,6 +52,8 @@ pub(crate) struct Driver {
     pub(crate) sticky: Code,
     pub(crate) fault: String,
     pub(crate) refusal: String,
+    /// Where texts are that stand in for those that are given.
+    pub(crate) texts: Option<PathBuf>,
     pub(crate) counts: String,
 }
 
@@ -116,8 +119,8 @@ impl Driver {
         let mut before = std::mem::take(self);
         before.memory.reset();
         before.host.reset();
-        let Self { knobs, n_handles, memory, host, .. } = before;
-        *self = Self { knobs, n_handles, memory, host, random: knobs.seed, ..Self::default() };
+        let Self { knobs, n_handles, memory, host, texts, .. } = before;
+        *self = Self { knobs, n_handles, memory, host, texts, random: knobs.seed, ..Self::default() };
     }
 
     pub(crate) fn handle(&mut self) -> usize {

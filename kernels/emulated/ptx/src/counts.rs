@@ -12,6 +12,9 @@ pub struct Counts {
     pub thread_instructions: u64,
     /// Instructions, counted once for each group of lanes that executes them together.
     pub warp_instructions: u64,
+    /// Those of warp instructions between two barriers of a block (or its begin, or its end) that no lane accesses global
+    /// memory between: what a block does with what it has.
+    pub local_instructions: u64,
     /// Loads of groups of lanes from global memory.
     pub loads: u64,
     /// Stores to it.
@@ -44,6 +47,7 @@ impl Counts {
         for (name, value) in [
             ("thread_instructions", self.thread_instructions),
             ("warp_instructions", self.warp_instructions),
+            ("local_instructions", self.local_instructions),
             ("loads", self.loads),
             ("stores", self.stores),
             ("atomics", self.atomics),

@@ -181,6 +181,7 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
         Mode::Online => context.on_threads(|| online(&asked, passes, context))?,
         Mode::Batch => context.on_threads(|| batch(&asked, passes, context))?,
     };
+    args.device.report(&model, context);
     let usage = meter.usage();
     let floor = if args.floor { Some(Floor::measure(&asked, args.mode)?) } else { None };
     let n_queries = asked.len();

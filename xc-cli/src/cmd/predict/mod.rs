@@ -245,6 +245,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         }
         None => stream::answer(&mut run, writer, context)?,
     }
+    args.device.report(&model, context);
     if run.unknown > 0 {
         let (input, n) = (&run.input, run.unknown);
         context.warn(format_args!("{input}: texts without a word that the model knows: {n}; their answers are empty"));

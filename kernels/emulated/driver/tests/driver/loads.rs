@@ -73,3 +73,23 @@ fn functions_are_found_by_name() {
     assert_eq!(call!(cuModuleUnload(module)), 0);
     assert_eq!(call!(cuModuleUnload(module)), 400);
 }
+
+#[test]
+fn texts_of_a_folder_stand_in_for_those_that_are_given() {
+    let d = Driver::new();
+    let folder = std::env::temp_dir().join(format!("xc-emulated-texts-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("mine.ptx"), text("st.global.u32 [%x0], 7;")).unwrap();
+    let written = |name: &str| {
+        let given = format!("// Written by kernels/compile from cu/{name}.cu with flags.\n{}", text(NUMBERS));
+        let (function, at) = (d.function(&given), d.alloc(4));
+        assert_eq!(d.launch(function, [1; 3], [1; 3], 0, 0, at), 0);
+        d.words(at, 1)[0]
+    };
+    let path = CString::new(folder.to_str().unwrap()).unwrap();
+    call!(xc_emulated_replace_texts(path.as_ptr()));
+    assert_eq!((written("mine"), written("another")), (7, 0));
+    call!(xc_emulated_replace_texts(null()));
+    assert_eq!(written("mine"), 0);
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -1,11 +1,12 @@
-//! Loads, stores and atomics.
+//! Loads, stores, atomics and asynchronous copies.
 
-use super::warp::{Warp, lanes};
+use super::copies::Copy;
+use super::warp::Warp;
 use super::{Machine, SHARED_WINDOW};
 use crate::code::{Access, Address, Atomic, Load, Space};
 use crate::fault::{Fault, Kind};
 use crate::memory::{Area, Order, Use};
-use crate::ops::Int;
+use crate::ops::{Int, lanes};
 
 /// Whether an access goes to shared memory, and its address there or in global memory.
 fn place(space: Space, address: u64) -> (bool, u64) {
@@ -171,6 +172,64 @@ impl Warp {
                 self.rows[usize::from(to)][lane] = load.int.widened(number(part), width);
             }
         }
+        Ok(())
+    }
+
+    /// From here on nobody may read what the copy will write.
+    pub(super) fn begin_copy(
+        &mut self,
+        machine: &mut Machine,
+        to: Address,
+        from: Address,
+        bytes: usize,
+        given: Option<u16>,
+        active: u32,
+    ) -> Result<(), Fault> {
+        let moment = self.current_moment(machine);
+        let bars = machine.bars;
+        for lane in lanes(active) {
+            let address = |at: Address| self.rows[usize::from(at.base)][lane].wrapping_add(at.offset as u64);
+            let (to, from) = (address(to), address(from));
+            let given = given.map_or(bytes, |g| (self.rows[usize::from(g)][lane] as usize).min(bytes));
+            if from % bytes as u64 != 0 {
+                return Err(Fault::new(Kind::Misaligned, format!("a copy of {bytes} bytes from {from:#x}")));
+            }
+            let now = Warp::now(&self.seen, moment, self.number, bars, lane);
+            let (area, at, order) = machine.area(true, to, bytes)?;
+            area.note(at, bytes, Use::Write, order, &now)?;
+            area.forget(at, bytes);
+            self.copies.begin(lane, to, from, bytes, given);
+        }
+        machine.counts.loads += 1;
+        Ok(())
+    }
+
+    /// Copies happen when they are waited for, as late as they may.
+    pub(super) fn wait_copies(&mut self, machine: &mut Machine, open: Option<usize>, active: u32) -> Result<(), Fault> {
+        let moment = self.current_moment(machine);
+        let bars = machine.bars;
+        for Copy { lane, to, from, bytes, given, .. } in self.copies.take(open, active) {
+            let now = Warp::now(&self.seen, moment, self.number, bars, lane);
+            let mut values = [0; 16];
+            if given > 0 {
+                let (area, at, order) = machine.area(false, from, bytes)?;
+                if given == bytes {
+                    area.note(at, bytes, Use::Read, order, &now)?;
+                } else {
+                    for i in 0..given {
+                        area.note(at + i, 1, Use::Read, order, &now)?;
+                    }
+                }
+                values[..given].copy_from_slice(&area.bytes[at..at + given]);
+                let touched = area.touch(at, given, order.first_of_operation());
+                machine.counts.footprint += 32 * u64::from(touched);
+                machine.sectors.push(from / 32);
+            }
+            let (area, at, order) = machine.area(true, to, bytes)?;
+            area.note(at, bytes, Use::Write, order, &now)?;
+            area.bytes[at..at + bytes].copy_from_slice(&values[..bytes]);
+        }
+        machine.counts.sectors_read += machine.take_sectors();
         Ok(())
     }
 }

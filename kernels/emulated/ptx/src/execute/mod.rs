@@ -67,6 +67,8 @@ pub(crate) struct Machine<'a> {
     turn: u32,
     /// Barriers that the block has passed.
     bars: u32,
+    /// Warp instructions, and requests to global memory, when it passed the last of them.
+    passed: (u64, u64),
     /// Sectors of the request that is being counted.
     sectors: Vec<u64>,
 }
@@ -109,8 +111,18 @@ fn run(memory: &mut Memory, kernel: &Kernel, launch: &Launch, params: &[u8]) -> 
     random.shuffle(&mut few);
     let turn = launch.turn;
     let (shared, sectors) = (Area::new(shared), Vec::new());
-    let mut machine =
-        Machine { kernel, memory, params, shared, counts: Counts::default(), random, turn, bars: 0, sectors };
+    let mut machine = Machine {
+        kernel,
+        memory,
+        params,
+        shared,
+        counts: Counts::default(),
+        random,
+        turn,
+        bars: 0,
+        passed: (0, 0),
+        sectors,
+    };
     let n_warps = (n_threads as u32).div_ceil(32);
     let mut warps: Vec<Warp> =
         (0..n_warps).map(|w| Warp::new(kernel, w, launch, n_threads as u32, dynamic as u64)).collect();
@@ -145,6 +157,7 @@ impl Machine<'_> {
                 return Err(self.stuck(warps));
             }
         }
+        self.count_local();
         match warps.iter().find_map(Warp::forgotten_copy) {
             Some(thread) => {
                 Err(Fault::new(Kind::Copy, format!("thread {thread}: an asynchronous copy that nobody waited for")))
@@ -183,7 +196,18 @@ impl Machine<'_> {
         }
         self.bars += 1;
         self.counts.barriers += 1;
+        self.count_local();
         Ok(())
+    }
+
+    /// Ends a stretch between barriers.
+    fn count_local(&mut self) {
+        let Counts { warp_instructions, loads, stores, atomics, .. } = self.counts;
+        let requests = loads + stores + atomics;
+        if requests == self.passed.1 {
+            self.counts.local_instructions += warp_instructions - self.passed.0;
+        }
+        self.passed = (warp_instructions, requests);
     }
 
     fn stuck(&self, warps: &[Warp]) -> Fault {

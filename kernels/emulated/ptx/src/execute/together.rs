@@ -1,10 +1,10 @@
 //! What the lanes of a warp do together.
 
 use super::Machine;
-use super::warp::{Warp, lanes};
+use super::warp::Warp;
 use crate::code::{Action, Collective, Reduce, Shuffle, Together, Vote};
 use crate::fault::{Fault, Kind};
-use crate::ops::{Int, Row, f32_toward_zero};
+use crate::ops::{Int, Row, f32_toward_zero, lanes};
 use crate::parse::Kernel;
 
 const B32: Int = Int { bits: 32, signed: false };

@@ -5,7 +5,7 @@ use super::{Launch, Machine};
 use crate::code::{Action, Predicate};
 use crate::fault::{Fault, Kind};
 use crate::memory::Now;
-use crate::ops::{ALL, Row};
+use crate::ops::{ALL, Row, lanes};
 use crate::parse::{ALWAYS, Constant, Kernel, NEVER};
 
 /// Instructions of a long turn: then other lanes may go on, should these wait for them in a loop.
@@ -381,17 +381,4 @@ impl Warp {
             _ => unreachable!("all other actions are done where they are met"),
         }
     }
-}
-
-/// The lanes of a mask.
-#[inline(always)]
-pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
-    let mut left = mask;
-    std::iter::from_fn(move || {
-        (left != 0).then(|| {
-            let lane = left.trailing_zeros() as usize;
-            left &= left - 1;
-            lane
-        })
-    })
 }

@@ -24,6 +24,19 @@ pub(crate) type Row = [u64; 32];
 /// All lanes.
 pub(crate) const ALL: u32 = u32::MAX;
 
+/// The lanes of a mask.
+#[inline(always)]
+pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+    let mut left = mask;
+    std::iter::from_fn(move || {
+        (left != 0).then(|| {
+            let lane = left.trailing_zeros() as usize;
+            left &= left - 1;
+            lane
+        })
+    })
+}
+
 type Lanes = Box<dyn Fn(&[&Row; 4], u32, &mut Row) + Send + Sync>;
 
 /// From up to four rows to one.
@@ -57,15 +70,11 @@ pub(crate) fn compute(form: &str, width: u32, allowed: Allowed) -> Option<Comput
 }
 
 #[inline(always)]
-fn each(mask: u32, mut of_lane: impl FnMut(usize)) {
+fn each(mask: u32, of_lane: impl FnMut(usize)) {
     if mask == ALL {
         (0..32).for_each(of_lane);
     } else {
-        let mut left = mask;
-        while left != 0 {
-            of_lane(left.trailing_zeros() as usize);
-            left &= left - 1;
-        }
+        lanes(mask).for_each(of_lane);
     }
 }
 

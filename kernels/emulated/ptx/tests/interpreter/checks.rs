@@ -36,7 +36,7 @@ fn run_blocks(body: &str, n_blocks: u32, seed: u64, turn: u32) -> Result<(Counts
 }
 
 #[track_caller]
-fn found(kind: Kind, body: &str) {
+fn assert_found(kind: Kind, body: &str) {
     for seed in 0..10 {
         for turn in [0, 1, 7] {
             match run(body, seed, turn) {
@@ -48,7 +48,7 @@ fn found(kind: Kind, body: &str) {
 }
 
 #[track_caller]
-fn passes(body: &str) {
+fn assert_passes(body: &str) {
     for seed in 0..10 {
         for turn in [0, 1, 7] {
             if let Err(fault) = run(body, seed, turn) {
@@ -68,9 +68,9 @@ fn exchange(with: u32, between: &str) -> String {
 
 #[test]
 fn words_that_cross_warps_need_a_block_barrier() {
-    passes(&exchange(32, "bar.sync 0;"));
-    found(Kind::Race, &format!("st.shared.u32 [%r4], %r1; bar.sync 0; {}", exchange(32, "")));
-    found(
+    assert_passes(&exchange(32, "bar.sync 0;"));
+    assert_found(Kind::Race, &format!("st.shared.u32 [%r4], %r1; bar.sync 0; {}", exchange(32, "")));
+    assert_found(
         Kind::Race,
         &exchange(32, "bar.warp.sync -1;").replacen("st.", "st.shared.u32 [%r4], %r1; bar.sync 0; st.", 1),
     );
@@ -78,19 +78,19 @@ fn words_that_cross_warps_need_a_block_barrier() {
 
 #[test]
 fn words_that_cross_lanes_need_a_warp_barrier() {
-    passes(&exchange(1, "bar.warp.sync -1;"));
-    passes(&exchange(1, "bar.sync 0;"));
-    found(Kind::Race, &format!("st.shared.u32 [%r4], %r1; bar.sync 0; {}", exchange(1, "")));
+    assert_passes(&exchange(1, "bar.warp.sync -1;"));
+    assert_passes(&exchange(1, "bar.sync 0;"));
+    assert_found(Kind::Race, &format!("st.shared.u32 [%r4], %r1; bar.sync 0; {}", exchange(1, "")));
 }
 
 #[test]
 fn a_warp_barrier_orders_the_lanes_of_its_mask_alone() {
     let halves = "and.b32 %r7, %r0, 16; setp.ne.u32 %p1, %r7, 0; selp.b32 %r8, 0xffff0000, 0x0000ffff, %p1;
         bar.warp.sync %r8;";
-    passes(&exchange(1, halves));
-    passes(&exchange(16, &format!("{halves} bar.warp.sync -1;")));
+    assert_passes(&exchange(1, halves));
+    assert_passes(&exchange(16, &format!("{halves} bar.warp.sync -1;")));
     let first = "st.shared.u32 [%r4], %r1; bar.sync 0;";
-    found(Kind::Race, &format!("{first} {}", exchange(16, halves)));
+    assert_found(Kind::Race, &format!("{first} {}", exchange(16, halves)));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn order_goes_through_a_third_lane() {
             LAST: {second} @!%p2 bra OUT; ld.shared.u32 %r6, [%r2]; OUT: bar.sync 0;"
         )
     };
-    passes(&chain("bar.warp.sync 6;"));
+    assert_passes(&chain("bar.warp.sync 6;"));
     let unordered = "bar.sync 0; ".to_owned() + &chain("");
     for seed in 0..10 {
         let fault = run(&format!("st.shared.u32 [%r4], %r0; {unordered}"), seed, 0).unwrap_err();
@@ -114,26 +114,26 @@ fn order_goes_through_a_third_lane() {
 #[test]
 fn a_barrier_between_reads_and_the_next_write_is_needed() {
     let round = |end: &str| format!("{} {end} st.shared.u32 [%r4], %r6;", exchange(32, "bar.sync 0;"));
-    passes(&round("bar.sync 0;"));
-    found(Kind::Race, &round(""));
+    assert_passes(&round("bar.sync 0;"));
+    assert_found(Kind::Race, &round(""));
 }
 
 #[test]
 fn all_readers_of_a_word_count() {
     // Lanes 1 to 63 read word 0, the last of them lane 0 itself or not; then lane 0 writes it.
     let read = "setp.eq.u32 %p0, %r0, 0; @%p0 st.shared.u32 [%r2], 1; bar.sync 0; ld.shared.u32 %r6, [%r2];";
-    found(Kind::Race, &format!("{read} @%p0 st.shared.u32 [%r2], 2;"));
-    passes(&format!("{read} bar.sync 0; @%p0 st.shared.u32 [%r2], 2;"));
+    assert_found(Kind::Race, &format!("{read} @%p0 st.shared.u32 [%r2], 2;"));
+    assert_passes(&format!("{read} bar.sync 0; @%p0 st.shared.u32 [%r2], 2;"));
 }
 
 #[test]
 fn nothing_orders_blocks() {
     let mine = "setp.eq.u32 %p0, %r0, 0; @!%p0 bra OUT; mul.wide.u32 %x3, %r1, 4; add.u64 %x3, %x0, %x3;";
-    passes(&format!("{mine} st.global.u32 [%x3], %r1; ld.global.u32 %r5, [%x3]; OUT:"));
-    found(Kind::Race, &format!("{mine} st.global.u32 [%x0], %r1; OUT:"));
-    found(Kind::Race, &format!("{mine} st.global.u32 [%x3], %r1; ld.global.u32 %r5, [%x0]; OUT:"));
+    assert_passes(&format!("{mine} st.global.u32 [%x3], %r1; ld.global.u32 %r5, [%x3]; OUT:"));
+    assert_found(Kind::Race, &format!("{mine} st.global.u32 [%x0], %r1; OUT:"));
+    assert_found(Kind::Race, &format!("{mine} st.global.u32 [%x3], %r1; ld.global.u32 %r5, [%x0]; OUT:"));
     // Reads by three blocks, then a write by one of them: whichever ran last.
-    found(
+    assert_found(
         Kind::Race,
         &format!("{mine} ld.global.u32 %r5, [%x0]; setp.eq.u32 %p1, %r1, 1; @%p1 st.global.u32 [%x0], 1; OUT:"),
     );
@@ -141,11 +141,13 @@ fn nothing_orders_blocks() {
 
 #[test]
 fn atomics_do_not_race_with_each_other_but_with_all_else() {
-    passes("atom.global.add.u32 %r5, [%x0], 1; red.global.max.u32 [%x0+4], %r0;");
-    found(Kind::Race, "atom.global.add.u32 %r5, [%x0], 1; ld.global.u32 %r6, [%x0];");
+    assert_passes("atom.global.add.u32 %r5, [%x0], 1; red.global.max.u32 [%x0+4], %r0;");
+    assert_found(Kind::Race, "atom.global.add.u32 %r5, [%x0], 1; ld.global.u32 %r6, [%x0];");
     let begin = "setp.eq.u32 %p0, %r0, 0; @%p0 st.shared.u32 [%r2], 7; bar.sync 0;";
-    found(Kind::Race, &format!("{begin} @%p0 st.shared.u32 [%r2], 0; atom.shared.add.u32 %r5, [%r2], 1;"));
-    passes("setp.eq.u32 %p0, %r0, 0; @%p0 st.shared.u32 [%r2], 0; bar.sync 0; atom.shared.add.u32 %r5, [%r2], 1;");
+    assert_found(Kind::Race, &format!("{begin} @%p0 st.shared.u32 [%r2], 0; atom.shared.add.u32 %r5, [%r2], 1;"));
+    assert_passes(
+        "setp.eq.u32 %p0, %r0, 0; @%p0 st.shared.u32 [%r2], 0; bar.sync 0; atom.shared.add.u32 %r5, [%r2], 1;",
+    );
 }
 
 #[test]
@@ -159,55 +161,57 @@ fn a_sum_by_atomics_is_whole() {
 
 #[test]
 fn unwritten_bytes_are_not_read() {
-    found(Kind::Unwritten, "ld.global.u32 %r5, [%x0+2048];");
-    found(Kind::Unwritten, "ld.shared.u32 %r5, [%r4];");
-    found(Kind::Unwritten, "atom.global.add.u32 %r5, [%x0+4000], 1;");
-    found(Kind::Unwritten, "st.shared.u16 [%r4], 1; ld.shared.u32 %r5, [%r4];");
-    passes("st.shared.u16 [%r4], 1; st.shared.u8 [%r4+2], 1; st.shared.u8 [%r4+3], 1; ld.shared.u32 %r5, [%r4];");
+    assert_found(Kind::Unwritten, "ld.global.u32 %r5, [%x0+2048];");
+    assert_found(Kind::Unwritten, "ld.shared.u32 %r5, [%r4];");
+    assert_found(Kind::Unwritten, "atom.global.add.u32 %r5, [%x0+4000], 1;");
+    assert_found(Kind::Unwritten, "st.shared.u16 [%r4], 1; ld.shared.u32 %r5, [%r4];");
+    assert_passes(
+        "st.shared.u16 [%r4], 1; st.shared.u8 [%r4+2], 1; st.shared.u8 [%r4+3], 1; ld.shared.u32 %r5, [%r4];",
+    );
 }
 
 #[test]
 fn shared_memory_of_the_block_before_counts_as_unwritten() {
     let body = "setp.ne.u32 %p0, %r1, 2; @%p0 st.shared.u32 [%r4], 1; ld.shared.u32 %r5, [%r4];";
-    found(Kind::Unwritten, body);
+    assert_found(Kind::Unwritten, body);
 }
 
 #[test]
 fn bounds_hold() {
-    found(Kind::Bounds, "ld.global.u32 %r5, [%x0+4096];");
-    found(Kind::Bounds, "st.global.u32 [%x0+-4], %r5;");
-    found(Kind::Bounds, "st.global.v4.u32 [%x0+4096], {%r0, %r0, %r0, %r0};");
-    found(Kind::Bounds, "st.shared.u32 [%r2+1024], %r0;");
-    found(Kind::Bounds, "mov.u64 %x5, 16; st.global.u32 [%x5], %r0;");
-    found(Kind::Bounds, "mov.u64 %x5, 16; st.u32 [%x5], %r0;");
+    assert_found(Kind::Bounds, "ld.global.u32 %r5, [%x0+4096];");
+    assert_found(Kind::Bounds, "st.global.u32 [%x0+-4], %r5;");
+    assert_found(Kind::Bounds, "st.global.v4.u32 [%x0+4096], {%r0, %r0, %r0, %r0};");
+    assert_found(Kind::Bounds, "st.shared.u32 [%r2+1024], %r0;");
+    assert_found(Kind::Bounds, "mov.u64 %x5, 16; st.global.u32 [%x5], %r0;");
+    assert_found(Kind::Bounds, "mov.u64 %x5, 16; st.u32 [%x5], %r0;");
 }
 
 #[test]
 fn accesses_are_aligned() {
-    found(Kind::Misaligned, "ld.global.u32 %r5, [%x0+2];");
-    found(Kind::Misaligned, "ld.global.v2.u32 {%r5, %r6}, [%x0+4];");
-    found(Kind::Misaligned, "st.shared.u64 [%r2+4], %x0;");
-    found(Kind::Misaligned, "atom.global.add.u64 %x5, [%x0+4], %x1;");
+    assert_found(Kind::Misaligned, "ld.global.u32 %r5, [%x0+2];");
+    assert_found(Kind::Misaligned, "ld.global.v2.u32 {%r5, %r6}, [%x0+4];");
+    assert_found(Kind::Misaligned, "st.shared.u64 [%r2+4], %x0;");
+    assert_found(Kind::Misaligned, "atom.global.add.u64 %x5, [%x0+4], %x1;");
 }
 
 #[test]
 fn threads_meet_at_one_barrier() {
     let part = "setp.lt.u32 %p0, %r0, 32;";
-    found(Kind::Convergence, &format!("{part} @%p0 bra A; bar.sync 0; bra B; A: bar.sync 0; B:"));
-    found(Kind::Convergence, &format!("{part} @%p0 bra OUT; bar.sync 0; OUT:"));
-    found(Kind::Convergence, &format!("{part} @%p0 bar.sync 0;"));
-    passes("bar.sync 0; bar.sync 0;");
+    assert_found(Kind::Convergence, &format!("{part} @%p0 bra A; bar.sync 0; bra B; A: bar.sync 0; B:"));
+    assert_found(Kind::Convergence, &format!("{part} @%p0 bra OUT; bar.sync 0; OUT:"));
+    assert_found(Kind::Convergence, &format!("{part} @%p0 bar.sync 0;"));
+    assert_passes("bar.sync 0; bar.sync 0;");
 }
 
 #[test]
 fn lanes_of_a_mask_come() {
     let part = "setp.lt.u32 %p0, %r0, 16;";
-    found(Kind::Convergence, &format!("{part} @%p0 bra OUT; bar.warp.sync -1; OUT:"));
-    found(Kind::Convergence, &format!("{part} @%p0 shfl.sync.idx.b32 %r5, %r0, 0, 31, -1;"));
-    found(Kind::Convergence, "shfl.sync.idx.b32 %r5, %r0, 0, 31, 1;");
-    found(Kind::Convergence, &format!("{part} @%p0 bra OUT; shfl.sync.idx.b32 %r5, %r0, 20, 31, 0xffff; OUT:"));
-    found(Kind::Convergence, &format!("{part} selp.b32 %r6, -1, 0x7fffffff, %p0; bar.warp.sync %r6;"));
-    passes(
+    assert_found(Kind::Convergence, &format!("{part} @%p0 bra OUT; bar.warp.sync -1; OUT:"));
+    assert_found(Kind::Convergence, &format!("{part} @%p0 shfl.sync.idx.b32 %r5, %r0, 0, 31, -1;"));
+    assert_found(Kind::Convergence, "shfl.sync.idx.b32 %r5, %r0, 0, 31, 1;");
+    assert_found(Kind::Convergence, &format!("{part} @%p0 bra OUT; shfl.sync.idx.b32 %r5, %r0, 20, 31, 0xffff; OUT:"));
+    assert_found(Kind::Convergence, &format!("{part} selp.b32 %r6, -1, 0x7fffffff, %p0; bar.warp.sync %r6;"));
+    assert_passes(
         &format!("setp.lt.u32 %p1, %r0, 32; {part} @!%p0 bra OUT; shfl.sync.idx.b32 %r5, %r0, 3, 31, 0xffff; OUT:")
             .replace("setp.lt.u32 %p0, %r0, 16;", "and.b32 %r7, %r0, 31; setp.lt.u32 %p0, %r7, 16;"),
     );
@@ -219,17 +223,17 @@ fn asynchronous_copies_are_waited_for() {
         "and.b32 %r5, %r0, 15; shl.b32 %r5, %r5, 4; add.u32 %r5, %r5, %r2; cvt.u64.u32 %x3, %r0; shl.b64 %x3, %x3, 4;
         add.u64 %x3, %x0, %x3; setp.lt.u32 %p0, %r0, 16;
         @%p0 cp.async.cg.shared.global [%r5], [%x3], 16;";
-    passes(&format!("{copy} cp.async.commit_group; cp.async.wait_group 0; @%p0 ld.shared.u32 %r6, [%r5];"));
-    passes(&format!("{copy} cp.async.wait_all; bar.sync 0; ld.shared.u32 %r6, [%r5];"));
-    found(
+    assert_passes(&format!("{copy} cp.async.commit_group; cp.async.wait_group 0; @%p0 ld.shared.u32 %r6, [%r5];"));
+    assert_passes(&format!("{copy} cp.async.wait_all; bar.sync 0; ld.shared.u32 %r6, [%r5];"));
+    assert_found(
         Kind::Unwritten,
         &format!("{copy} cp.async.commit_group; @%p0 ld.shared.u32 %r6, [%r5]; cp.async.wait_group 0;"),
     );
-    found(
+    assert_found(
         Kind::Unwritten,
         &format!("{copy} cp.async.commit_group; cp.async.wait_group 1; @%p0 ld.shared.u32 %r6, [%r5];"),
     );
-    found(Kind::Copy, &format!("{copy} cp.async.commit_group;"));
+    assert_found(Kind::Copy, &format!("{copy} cp.async.commit_group;"));
     let unordered = format!("{copy} cp.async.wait_all; ld.shared.u32 %r6, [%r5];");
     for seed in 0..10 {
         let fault = run(&unordered, seed, 1).unwrap_err();
@@ -240,13 +244,13 @@ fn asynchronous_copies_are_waited_for() {
 #[test]
 fn loads_for_constants_read_nothing_that_the_kernel_writes() {
     let body = "setp.ne.u32 %p0, %r1, 0; @%p0 bra OUT; st.global.u32 [%x2], 5; ld.global.nc.u32 %r5, [%x2]; OUT:";
-    found(Kind::Race, body);
-    passes("ld.global.nc.u32 %r5, [%x2];");
+    assert_found(Kind::Race, body);
+    assert_passes("ld.global.nc.u32 %r5, [%x2];");
 }
 
 #[test]
 fn a_trap_stops_the_kernel() {
-    found(Kind::Trap, "setp.eq.u32 %p0, %r0, 5; @%p0 trap;");
+    assert_found(Kind::Trap, "setp.eq.u32 %p0, %r0, 5; @%p0 trap;");
 }
 
 #[test]
@@ -288,6 +292,9 @@ fn lanes_that_wait_for_another_in_a_loop_get_what_they_wait_for() {
         setp.eq.u32 %p1, %r7, 0; @%p1 bra WRITE; AGAIN: atom.global.or.b32 %r5, [%x3], 0; setp.eq.u32 %p2, %r5, 0;
         @%p2 bra AGAIN; bra OUT; WRITE: atom.global.exch.b32 %r5, [%x3], 1; OUT:";
     for (seed, turn) in [(1, 0), (2, 3)] {
-        run(body, seed, turn).unwrap();
+        let (_, bytes) = run(body, seed, turn).unwrap();
+        for (block, warp) in [(0, 0), (1, 1), (3, 0), (3, 1)] {
+            assert_eq!(bytes[256 * block + 32 * warp..][..4], 1u32.to_le_bytes(), "block {block}, warp {warp}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use xc_emulated_ptx::{Launch, Memory, Module, Options, launch};
 
 /// The words that 64 threads of a block write, at some seeds and lengths of turns.
 #[track_caller]
-fn words(body: &str, expected: impl Fn(u64) -> u64) {
+fn assert_words(body: &str, expected: impl Fn(u64) -> u64) {
     let operands: Vec<u64> = (0..256).map(|i| i % 64).collect();
     for (seed, turn) in [(0, 0), (1, 0), (2, 1), (3, 5)] {
         let body = format!("{body} cvt.u64.u32 %x9, %r9; st.global.u64 [%x14], %x9;");
@@ -16,7 +16,7 @@ fn words(body: &str, expected: impl Fn(u64) -> u64) {
 
 #[test]
 fn lanes_part_and_come_together() {
-    words(
+    assert_words(
         "and.b32 %r4, %r0, 3; setp.eq.u32 %p0, %r4, 0; @%p0 bra ZERO; setp.eq.u32 %p1, %r4, 1; @!%p1 bra OTHER;
         mov.u32 %r9, 100; bra.uni END; OTHER: mul.lo.u32 %r9, %r0, 2; bra END; ZERO: mov.u32 %r9, 7; END: add.u32 %r9, %r9, 1;
         vote.sync.ballot.b32 %r5, %p0, -1; add.u32 %r9, %r9, %r5;",
@@ -30,7 +30,7 @@ fn lanes_part_and_come_together() {
 
 #[test]
 fn lanes_leave_a_loop_one_by_one() {
-    words(
+    assert_words(
         "mov.u32 %r9, 0; mov.u32 %r4, 0; AGAIN: setp.ge.u32 %p0, %r4, %r0; @%p0 bra DONE; add.u32 %r9, %r9, %r4;
         add.u32 %r4, %r4, 1; bra AGAIN; DONE: bar.sync 0;",
         |i| i * i.saturating_sub(1) / 2,
@@ -39,7 +39,7 @@ fn lanes_leave_a_loop_one_by_one() {
 
 #[test]
 fn a_table_of_targets() {
-    words(
+    assert_words(
         "and.b32 %r4, %r0, 3; WHERE: .branchtargets A, B, A, C; brx.idx %r4, WHERE; A: mov.u32 %r9, 1; bra END;
         B: mov.u32 %r9, 2; bra END; C: mov.u32 %r9, 3; END:",
         |i| [1, 2, 1, 3][i as usize % 4],
@@ -49,26 +49,26 @@ fn a_table_of_targets() {
 #[test]
 fn barriers_that_answer() {
     let third = "rem.u32 %r4, %r0, 3; setp.eq.u32 %p0, %r4, 0;";
-    words(&format!("{third} bar.red.popc.u32 %r9, 0, %p0;"), |_| 22);
-    words(&format!("{third} barrier.sync.aligned 0; bar.red.popc.u32 %r9, 0, !%p0;"), |_| 42);
-    words(&format!("{third} bar.red.and.pred %p1, 0, %p0; selp.u32 %r9, 1, 0, %p1;"), |_| 0);
-    words(&format!("{third} bar.red.or.pred %p1, 0, %p0; selp.u32 %r9, 1, 0, %p1;"), |_| 1);
-    words("setp.lt.u32 %p0, %r0, 64; bar.red.and.pred %p1, 0, %p0; selp.u32 %r9, 1, 0, %p1;", |_| 1);
+    assert_words(&format!("{third} bar.red.popc.u32 %r9, 0, %p0;"), |_| 22);
+    assert_words(&format!("{third} barrier.sync.aligned 0; bar.red.popc.u32 %r9, 0, !%p0;"), |_| 42);
+    assert_words(&format!("{third} bar.red.and.pred %p1, 0, %p0; selp.u32 %r9, 1, 0, %p1;"), |_| 0);
+    assert_words(&format!("{third} bar.red.or.pred %p1, 0, %p0; selp.u32 %r9, 1, 0, %p1;"), |_| 1);
+    assert_words("setp.lt.u32 %p0, %r0, 64; bar.red.and.pred %p1, 0, %p0; selp.u32 %r9, 1, 0, %p1;", |_| 1);
 }
 
 #[test]
 fn special_registers() {
-    words("mad.lo.u32 %r9, %tid.x, 1000, %laneid;", |i| 1000 * i + i % 32);
-    words("mad.lo.u32 %r9, %warpid, 1000, %ntid.x;", |i| 1000 * (i / 32) + 64);
-    words("and.b32 %r4, %laneid, 3; add.u32 %r9, %lanemask_lt, %nctaid.x;", |i| 1 << (i % 32));
-    words("not.b32 %r9, %lanemask_le;", |i| (0xffff_fffe << (i % 32)) & 0xffff_ffff);
-    words("xor.b32 %r9, %lanemask_ge, %lanemask_gt;", |i| 1 << (i % 32));
-    words("mov.u32 %r9, %lanemask_eq;", |i| 1 << (i % 32));
+    assert_words("mad.lo.u32 %r9, %tid.x, 1000, %laneid;", |i| 1000 * i + i % 32);
+    assert_words("mad.lo.u32 %r9, %warpid, 1000, %ntid.x;", |i| 1000 * (i / 32) + 64);
+    assert_words("and.b32 %r4, %laneid, 3; add.u32 %r9, %lanemask_lt, %nctaid.x;", |i| 1 << (i % 32));
+    assert_words("not.b32 %r9, %lanemask_le;", |i| (0xffff_fffe << (i % 32)) & 0xffff_ffff);
+    assert_words("xor.b32 %r9, %lanemask_ge, %lanemask_gt;", |i| 1 << (i % 32));
+    assert_words("mov.u32 %r9, %lanemask_eq;", |i| 1 << (i % 32));
 }
 
 #[test]
 fn shared_memory_has_generic_addresses() {
-    words(
+    assert_words(
         "mov.u32 %r4, some; shl.b32 %r5, %r0, 2; add.u32 %r4, %r4, %r5; st.shared.u32 [%r4], %r0;
         cvt.u64.u32 %x5, %r4; cvta.shared.u64 %x6, %x5; ld.u32 %r6, [%x6]; cvta.to.shared.u64 %x7, %x6;
         cvt.u32.u64 %r7, %x7; ld.shared.u32 %r8, [%r7]; add.u32 %r9, %r6, %r8; red.add.u32 [%x6], 1; ld.volatile.shared.u32 %r6, [%r4];
@@ -79,14 +79,14 @@ fn shared_memory_has_generic_addresses() {
 
 #[test]
 fn parts_of_words() {
-    words(
+    assert_words(
         "cvt.u32.u64 %r4, %x10; mov.b32 {%h0, _}, %r4; mov.b32 {_, %h1}, %r4; mov.b32 %r5, {%h0, %h1}; sub.u32 %r9, %r5, %r4;",
         |_| 0,
     );
-    words("mov.b64 %x5, {%r0, %r4}; mov.b64 {%h0, %h1, %h2, %h3}, %x0; cvt.u32.u16 %r9, %h0;", |i| i);
-    words("st.global.v2.u32 [%x14], {%r0, 5}; ld.global.v2.u32 {_, %r9}, [%x14];", |_| 5);
-    words("st.global.u16 [%x14], %r0; st.global.s8 [%x14+2], -2; ld.global.s8 %r9, [%x14+2];", |_| 0xffff_fffe);
-    words("st.global.v4.u16 [%x14], {1, 2, 3, 4}; ld.global.u32 %r9, [%x14+4];", |_| 3 | 4 << 16);
+    assert_words("mov.b64 %x5, {%r0, %r4}; mov.b64 {%h0, %h1, %h2, %h3}, %x0; cvt.u32.u16 %r9, %h0;", |i| i);
+    assert_words("st.global.v2.u32 [%x14], {%r0, 5}; ld.global.v2.u32 {_, %r9}, [%x14];", |_| 5);
+    assert_words("st.global.u16 [%x14], %r0; st.global.s8 [%x14+2], -2; ld.global.s8 %r9, [%x14+2];", |_| 0xffff_fffe);
+    assert_words("st.global.v4.u16 [%x14], {1, 2, 3, 4}; ld.global.u32 %r9, [%x14+4];", |_| 3 | 4 << 16);
 }
 
 #[test]

@@ -54,6 +54,17 @@ fn flops_count_active_lanes() {
 }
 
 #[test]
+fn stretches_between_barriers_without_global_memory_are_local() {
+    // Before the body a kernel loads its operands.
+    let n = counts(
+        "add.u32 %r4, %r0, 1; bar.sync 0; add.u32 %r4, %r4, 1; add.u32 %r4, %r4, 1; bar.sync 0; add.u32 %r4, %r4, 1;
+        st.global.u64 [%x14], %x0; bar.sync 0; add.u32 %r4, %r4, 1; bar.sync 0; ld.global.u64 %x5, [%x14];",
+    );
+    // Two additions and a barrier; one and a barrier.
+    assert_eq!(n(|c| c.local_instructions), 2 * 3 + 2 * 2);
+}
+
+#[test]
 fn barriers_and_warp_operations_are_counted() {
     let n = counts(
         "bar.sync 0; bar.warp.sync -1; vote.sync.ballot.b32 %r4, %p0, -1; shfl.sync.idx.b32 %r4, %r0, 0, 31, -1;",

@@ -4,12 +4,12 @@ use crate::{Random, run, run_by, text};
 
 /// Runs an instruction on 1,024 threads of edges and of any bits. Results are in %x9, %r9, %h9, %fd9 or %f9.
 #[track_caller]
-fn form(instruction: &str, expected: impl Fn([u64; 4]) -> u64) {
-    form_of("sm_90", instruction, &mut Random(1), Random::edge, expected);
+fn assert_form(instruction: &str, expected: impl Fn([u64; 4]) -> u64) {
+    assert_form_of("sm_90", instruction, &mut Random(1), Random::edge, expected);
 }
 
 #[track_caller]
-fn form_of(
+fn assert_form_of(
     target: &str,
     instruction: &str,
     random: &mut Random,
@@ -47,44 +47,46 @@ const LOW: u64 = 0xffff_ffff;
 
 #[test]
 fn moves() {
-    form("mov.b64 %x9, %x0", |[a, ..]| a);
-    form("mov.u64 %x9, -3", |_| -3i64 as u64);
-    form("mov.s32 %r9, %r0", |[a, ..]| a & LOW);
-    form("mov.u16 %h9, %h0", |[a, ..]| a & 0xffff);
-    form("mov.f64 %fd9, 0dBFF8000000000000", |_| (-1.5f64).to_bits());
-    form("mov.f32 %f9, 0f40490FDB", |_| std::f32::consts::PI.to_bits().into());
-    form("mov.pred %p0, %p1", |[a, ..]| u64::from((a as i32) < 0));
-    form("not.pred %p0, %p1", |[a, ..]| u64::from((a as i32) >= 0));
-    form("xor.pred %p0, %p1, %p2", |[a, b, ..]| u64::from(((a ^ b) as i32) < 0));
-    form("and.pred %p0, %p1, !%p2", |[a, b, ..]| u64::from((a as i32) < 0 && (b as i32) >= 0));
-    form("or.pred %p0, %p1, %p2", |[a, b, ..]| u64::from(((a | b) as i32) < 0));
-    form("selp.s64 %x9, %x0, %x1, !%p3", |[a, b, c, _]| if (c as i32) < 0 { b } else { a });
-    form("selp.u16 %h9, %h0, -1, %p3", |[a, _, c, _]| if (c as i32) < 0 { a & 0xffff } else { 0xffff });
+    assert_form("mov.b64 %x9, %x0", |[a, ..]| a);
+    assert_form("mov.u64 %x9, -3", |_| -3i64 as u64);
+    assert_form("mov.s32 %r9, %r0", |[a, ..]| a & LOW);
+    assert_form("mov.u16 %h9, %h0", |[a, ..]| a & 0xffff);
+    assert_form("mov.f64 %fd9, 0dBFF8000000000000", |_| (-1.5f64).to_bits());
+    assert_form("mov.f32 %f9, 0f40490FDB", |_| std::f32::consts::PI.to_bits().into());
+    assert_form("mov.pred %p0, %p1", |[a, ..]| u64::from((a as i32) < 0));
+    assert_form("not.pred %p0, %p1", |[a, ..]| u64::from((a as i32) >= 0));
+    assert_form("xor.pred %p0, %p1, %p2", |[a, b, ..]| u64::from(((a ^ b) as i32) < 0));
+    assert_form("and.pred %p0, %p1, !%p2", |[a, b, ..]| u64::from((a as i32) < 0 && (b as i32) >= 0));
+    assert_form("or.pred %p0, %p1, %p2", |[a, b, ..]| u64::from(((a | b) as i32) < 0));
+    assert_form("selp.s64 %x9, %x0, %x1, !%p3", |[a, b, c, _]| if (c as i32) < 0 { b } else { a });
+    assert_form("selp.u16 %h9, %h0, -1, %p3", |[a, _, c, _]| if (c as i32) < 0 { a & 0xffff } else { 0xffff });
 }
 
 #[test]
 fn integers() {
-    form("add.u64 %x9, %x0, 0xffffffffffffffff", |[a, ..]| a.wrapping_sub(1));
-    form("mad.lo.s64 %x9, %x0, %x1, %x2", |[a, b, c, _]| a.wrapping_mul(b).wrapping_add(c));
-    form("mul.wide.s32 %x9, %r0, -7", |[a, ..]| (i64::from(a as i32) * -7) as u64);
-    form("mul.hi.s64 %x9, %x0, %x1", |[a, b, ..]| ((i128::from(a as i64) * i128::from(b as i64)) >> 64) as u64);
-    form("sad.u64 %x9, %x0, %x1, %x2", |[a, b, c, _]| a.abs_diff(b).wrapping_add(c));
-    form("sad.s16 %h9, %h0, %h1, %h2", |[a, b, c, _]| u64::from((a as i16).abs_diff(b as i16).wrapping_add(c as u16)));
-    form("rem.s64 %x9, %x0, 10", |[a, ..]| (a as i64 % 10) as u64);
-    form("div.s32 %r9, %r0, -1", |[a, ..]| (a as i32).wrapping_neg() as u32 as u64);
-    form("shr.b16 %h9, %h0, 3", |[a, ..]| (a & 0xffff) >> 3);
-    form("shr.s16 %h9, %h0, %r1", |[a, b, ..]| u64::from((i32::from(a as i16) >> (b as u32).min(31)) as u16));
-    form("bfind.shiftamt.s64 %r9, %x0", |[a, ..]| {
+    assert_form("add.u64 %x9, %x0, 0xffffffffffffffff", |[a, ..]| a.wrapping_sub(1));
+    assert_form("mad.lo.s64 %x9, %x0, %x1, %x2", |[a, b, c, _]| a.wrapping_mul(b).wrapping_add(c));
+    assert_form("mul.wide.s32 %x9, %r0, -7", |[a, ..]| (i64::from(a as i32) * -7) as u64);
+    assert_form("mul.hi.s64 %x9, %x0, %x1", |[a, b, ..]| ((i128::from(a as i64) * i128::from(b as i64)) >> 64) as u64);
+    assert_form("sad.u64 %x9, %x0, %x1, %x2", |[a, b, c, _]| a.abs_diff(b).wrapping_add(c));
+    assert_form("sad.s16 %h9, %h0, %h1, %h2", |[a, b, c, _]| {
+        u64::from((a as i16).abs_diff(b as i16).wrapping_add(c as u16))
+    });
+    assert_form("rem.s64 %x9, %x0, 10", |[a, ..]| (a as i64 % 10) as u64);
+    assert_form("div.s32 %r9, %r0, -1", |[a, ..]| (a as i32).wrapping_neg() as u32 as u64);
+    assert_form("shr.b16 %h9, %h0, 3", |[a, ..]| (a & 0xffff) >> 3);
+    assert_form("shr.s16 %h9, %h0, %r1", |[a, b, ..]| u64::from((i32::from(a as i16) >> (b as u32).min(31)) as u16));
+    assert_form("bfind.shiftamt.s64 %r9, %x0", |[a, ..]| {
         let v = if (a as i64) < 0 { !a } else { a };
         if v == 0 { LOW } else { u64::from(v.leading_zeros()) }
     });
-    form("lop3.b32 %r9, %r0, %r1, %r2, 0xCA", |[a, b, c, _]| ((a & b) | (!a & c)) & LOW);
-    form("dp2a.hi.s32.u32 %r9, %r0, %r1, %r2", |[a, b, c, _]| {
+    assert_form("lop3.b32 %r9, %r0, %r1, %r2, 0xCA", |[a, b, c, _]| ((a & b) | (!a & c)) & LOW);
+    assert_form("dp2a.hi.s32.u32 %r9, %r0, %r1, %r2", |[a, b, c, _]| {
         let half = |i: u32| i64::from((a >> (16 * i)) as i16);
         let byte = |i: u32| i64::from((b >> (8 * i)) as u8);
         (half(0) * byte(2) + half(1) * byte(3) + (c & LOW) as i64) as u64 & LOW
     });
-    form("dp4a.u32.s32 %r9, %r0, %r1, %r2", |[a, b, c, _]| {
+    assert_form("dp4a.u32.s32 %r9, %r0, %r1, %r2", |[a, b, c, _]| {
         let sum: i64 = (0..4).map(|i| i64::from((a >> (8 * i)) as u8) * i64::from((b >> (8 * i)) as i8)).sum();
         (sum + (c & LOW) as i64) as u64 & LOW
     });
@@ -92,15 +94,19 @@ fn integers() {
 
 #[test]
 fn comparisons() {
-    form("setp.lo.u32 %p0, %r0, %r1", |[a, b, ..]| u64::from((a as u32) < b as u32));
-    form("setp.ls.u64 %p0, %x0, %x1", |[a, b, ..]| u64::from(a <= b));
-    form("setp.hi.u16 %p0, %h0, %h1", |[a, b, ..]| u64::from(a as u16 > b as u16));
-    form("setp.hs.u64 %p0, %x0, 100", |[a, ..]| u64::from(a >= 100));
-    form("setp.eq.b64 %p0, %x0, %x1", |[a, b, ..]| u64::from(a == b));
-    form("setp.ne.b16 %p0, %h0, 0", |[a, ..]| u64::from(a as u16 != 0));
-    form("setp.lt.or.s64 %p0, %x0, %x1, %p3", |[a, b, c, _]| u64::from((a as i64) < b as i64 || (c as i32) < 0));
-    form("setp.gt.and.u32 %p0|%p7, %r0, %r1, !%p3", |[a, b, c, _]| u64::from(a as u32 > b as u32 && (c as i32) >= 0));
-    form("setp.gt.xor.u32 %p7|%p0, %r0, %r1, %p3", |[a, b, c, _]| u64::from((a as u32 <= b as u32) ^ ((c as i32) < 0)));
+    assert_form("setp.lo.u32 %p0, %r0, %r1", |[a, b, ..]| u64::from((a as u32) < b as u32));
+    assert_form("setp.ls.u64 %p0, %x0, %x1", |[a, b, ..]| u64::from(a <= b));
+    assert_form("setp.hi.u16 %p0, %h0, %h1", |[a, b, ..]| u64::from(a as u16 > b as u16));
+    assert_form("setp.hs.u64 %p0, %x0, 100", |[a, ..]| u64::from(a >= 100));
+    assert_form("setp.eq.b64 %p0, %x0, %x1", |[a, b, ..]| u64::from(a == b));
+    assert_form("setp.ne.b16 %p0, %h0, 0", |[a, ..]| u64::from(a as u16 != 0));
+    assert_form("setp.lt.or.s64 %p0, %x0, %x1, %p3", |[a, b, c, _]| u64::from((a as i64) < b as i64 || (c as i32) < 0));
+    assert_form("setp.gt.and.u32 %p0|%p7, %r0, %r1, !%p3", |[a, b, c, _]| {
+        u64::from(a as u32 > b as u32 && (c as i32) >= 0)
+    });
+    assert_form("setp.gt.xor.u32 %p7|%p0, %r0, %r1, %p3", |[a, b, c, _]| {
+        u64::from((a as u32 <= b as u32) ^ ((c as i32) < 0))
+    });
 }
 
 #[test]
@@ -108,8 +114,8 @@ fn conversions_between_integers() {
     macro_rules! pair {
         ($($to:ident, $register:literal, $mask:expr, $from:ident, $source:literal);* $(;)?) => {$(
             let name = |s: bool| format!("cvt.{}{}.{} {}, {}", if s { "sat." } else { "" }, stringify!($to), stringify!($from), $register, $source).replace(".i", ".s");
-            form(&name(false), |[a, ..]| a as $from as $to as u64 & $mask);
-            form(&name(true), |[a, ..]| (a as $from as i128).clamp($to::MIN as i128, $to::MAX as i128) as u64 & $mask);
+            assert_form(&name(false), |[a, ..]| a as $from as $to as u64 & $mask);
+            assert_form(&name(true), |[a, ..]| (a as $from as i128).clamp($to::MIN as i128, $to::MAX as i128) as u64 & $mask);
         )*};
     }
     // Signed results fill the register.
@@ -126,7 +132,7 @@ fn floats_rounded_up_and_down() {
     let finite = |r: &mut Random| u64::from((r.next() as u32 & 0x807f_ffff) | (0x30 + (r.next() as u32 & 0x1f)) << 23);
     for (direction, is_up) in [("rm", false), ("rp", true)] {
         let operands = &mut Random(7);
-        form_of("sm_80", &format!("rcp.{direction}.f32 %f9, %f0"), operands, finite, |[a, ..]| {
+        assert_form_of("sm_80", &format!("rcp.{direction}.f32 %f9, %f0"), operands, finite, |[a, ..]| {
             let x = f64::from(f32::from_bits(a as u32));
             let near = (1.0 / x) as f32;
             // 48 bits at most: the product is exact.
@@ -141,7 +147,7 @@ fn floats_rounded_up_and_down() {
             out.to_bits().into()
         });
     }
-    form("add.f64 %fd9, %fd0, 0d0000000000000000", |[a, ..]| {
+    assert_form("add.f64 %fd9, %fd0, 0d0000000000000000", |[a, ..]| {
         let x = f64::from_bits(a);
         if x.is_nan() { a | 1 << 51 } else { (x + 0.0).to_bits() }
     });
@@ -176,11 +182,11 @@ fn halves_of_whole_numbers() {
                 |bits: u64| (-11..=11).find(|&n| n != 0 && whole(n, significand, bias) == bits & 0xffff).unwrap();
             let pick = |r: &mut Random| (0..4).fold(0, |w, k| w | numbers[r.next() as usize % 22] << (16 * k));
             let operands = if op.starts_with("fma") { "%h0, %h1, %h2" } else { "%h0, %h1" };
-            form_of("sm_90", &format!("{op}.{ty} %h9, {operands}"), &mut Random(3), pick, |[a, b, c, _]| {
+            assert_form_of("sm_90", &format!("{op}.{ty} %h9, {operands}"), &mut Random(3), pick, |[a, b, c, _]| {
                 whole(of(back(a), back(b), back(c)), significand, bias)
             });
             let pairs = operands.replace('h', "r");
-            form_of("sm_90", &format!("{op}.{ty}x2 %r9, {pairs}"), &mut Random(4), pick, |[a, b, c, _]| {
+            assert_form_of("sm_90", &format!("{op}.{ty}x2 %r9, {pairs}"), &mut Random(4), pick, |[a, b, c, _]| {
                 let part = |i: u32| whole(of(back(a >> i), back(b >> i), back(c >> i)), significand, bias);
                 part(0) | part(16) << 16
             });
@@ -189,7 +195,7 @@ fn halves_of_whole_numbers() {
     let of = |bits: u64| (-11..=11).find(|&n| whole(n, 10, 15) == bits & 0xffff).unwrap();
     let pick = |r: &mut Random| whole((r.next() % 23) as i32 - 11, 10, 15);
     for (question, holds) in [("ne", [true, false, true]), ("le", [true, true, false]), ("gtu", [false, false, true])] {
-        form_of("sm_80", &format!("setp.{question}.f16 %p0, %h0, %h1"), &mut Random(5), pick, |[a, b, ..]| {
+        assert_form_of("sm_80", &format!("setp.{question}.f16 %p0, %h0, %h1"), &mut Random(5), pick, |[a, b, ..]| {
             u64::from(holds[(of(a).cmp(&of(b)) as i32 + 1) as usize])
         });
     }
@@ -197,7 +203,7 @@ fn halves_of_whole_numbers() {
 
 #[test]
 fn warps_exchange_numbers() {
-    form("redux.sync.add.s32 %r9, 3, -1", |_| 96);
+    assert_form("redux.sync.add.s32 %r9, 3, -1", |_| 96);
     // All lanes of the first warp see whose values are equal: here of 64 bits that differ above bit 31 alone.
     let body = "and.b64 %x4, %x10, 8; shl.b64 %x4, %x4, 40; match.any.sync.b64 %r9, %x4, -1; match.all.sync.b64 %r5|%p0, %x4, -1;
         match.all.sync.b64 %r6|%p1, 5, -1; selp.u32 %r7, 1, 0, %p0; selp.u32 %r8, 1, 0, %p1; mov.b64 %x5, {%r9, %r5};
