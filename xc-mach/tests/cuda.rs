@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use std::sync::Arc;
 use xc_hash::universal::{Family, FamilyParams};
-use xc_kernels::{Device, Emulated};
+use xc_kernels::{Device, Emulated, Shape};
 use xc_mach::{Assignment, BucketScores, BucketScoresError, DecodeScratch, Decoder, DeviceScanError};
 use xc_sparse::rank::Scored;
 
@@ -198,4 +198,60 @@ fn what_a_device_cannot_scan_is_refused() {
         assert_eq!((query, position, bucket, got.to_bits()), (1, (at - 14) / 7, (at - 14) % 7, bad.to_bits()));
     }
     drop(emulated);
+}
+
+#[test]
+fn the_first_of_many_scores_that_are_not_finite_is_told() {
+    let emulated = Emulated::hold();
+    let device = Arc::new(Device::open(0).unwrap());
+    let of = assignment(Family::Prime, 100, 700, 2);
+    for (seed, first) in [(1, 131), (2, 0), (3, 1390)] {
+        emulated.set_seed(seed);
+        let mut scores = vec![0.5f32; 2 * 1400];
+        scores[1400 + first..].iter_mut().step_by(7).for_each(|score| *score = f32::INFINITY);
+        let error = of.on(&device).unwrap().scan(&device.upload(&scores).unwrap(), 2, Decoder::Min, 1).unwrap_err();
+        let source = BucketScoresError::NotFinite { position: first / 700, bucket: first % 700, got: f32::INFINITY };
+        assert_eq!(error, DeviceScanError::Scores { query: 1, source });
+    }
+}
+
+/// Numbers of 0 to 999 in any order.
+fn mixed(n: usize) -> Vec<f32> {
+    (0..n).map(|i| (i * 7919 % 1009 % 1000) as f32).collect()
+}
+
+#[test]
+fn every_score_is_bounded_and_marked_by_any_number_of_blocks() {
+    const LINES: usize = 77;
+    let _emulated = Emulated::hold();
+    let device = Device::open(0).unwrap();
+    let lines = mixed(32 * LINES);
+    let column = |query: usize| lines.iter().skip(query).step_by(32).copied();
+    let least: Vec<f32> = (0..32).map(|query| column(query).fold(f32::INFINITY, f32::min)).collect();
+    let largest = |query: usize| column(query).fold(f32::NEG_INFINITY, f32::max);
+    let scales: Vec<f32> = (0..32).map(|query| 255.0 / (largest(query) - least[query])).collect();
+    // Some of the scores are at the bar.
+    let bars: Vec<f32> = (0..32).map(|query| lines[32 * query + query]).collect();
+    let bound =
+        |(i, &score): (usize, &f32)| ((score - least[i % 32]) * scales[i % 32] * 1.000_001).ceil().min(255.0) as u8;
+    let bounds: Vec<u8> = lines.iter().enumerate().map(bound).collect();
+    let mark = |line: &[f32]| (0..32).fold(0u32, |word, query| word | u32::from(line[query] > bars[query]) << query);
+    let marks: Vec<u32> = lines.chunks_exact(32).map(mark).collect();
+    let [lines, least, scales, bars] = [&lines, &least, &scales, &bars].map(|values| device.upload(values).unwrap());
+    let n = LINES as u64;
+    for blocks in [1, 2, 5, 40] {
+        let shape = Shape { grid: [blocks, 1, 1], threads: 256, shared: 0 };
+        let mut got = device.zeros::<u8>(32 * LINES).unwrap();
+        let kernel = device.kernel("xc_mach_bounds").unwrap();
+        let call = kernel.call(device.stream()).arg(&lines).arg(&least).arg(&scales).arg(&n).arg(&mut got);
+        // SAFETY: n lines, as many bounds, and a number for each of 32 queries.
+        unsafe { call.launch(shape) }.unwrap();
+        assert_eq!(device.download(&got).unwrap(), bounds, "{blocks} blocks");
+        let mut got = device.zeros::<u32>(LINES).unwrap();
+        let kernel = device.kernel("xc_mach_marks").unwrap();
+        let call = kernel.call(device.stream()).arg(&lines).arg(&bars).arg(&n).arg(&mut got);
+        // SAFETY: n lines, as many words, and a number for each of 32 queries.
+        unsafe { call.launch(shape) }.unwrap();
+        assert_eq!(device.download(&got).unwrap(), marks, "{blocks} blocks");
+    }
 }

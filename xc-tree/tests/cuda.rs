@@ -187,6 +187,22 @@ fn a_batch_of_some_more_queries_than_a_warp_has_lanes() {
     assert_same(&model, &device, rows.view(), &PredictParams::top(5).with_beam(2));
 }
 
+/// Few keys are ranked by counting, more by what bounds them, many by a sort; more and fewer are wanted than each takes.
+#[test]
+fn as_many_labels_as_each_way_of_ranking_takes() {
+    let emulated = Emulated::hold();
+    let device = Device::open(0).unwrap();
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(14);
+    for (seed, widths) in [(1, &[64][..]), (2, &[65]), (3, &[300]), (1, &[5, 257]), (2, &[70, 20])] {
+        emulated.set_seed(seed);
+        let model = model(vec![tree(&mut rng, widths, 0)], EXACT[0], DType::F32);
+        let rows = queries(&mut rng, 2, 60);
+        for top_k in [23, 24, 25, 63, 64, 65, 191, 192, 193, 290] {
+            assert_same(&model, &device, rows.view(), &PredictParams::top(top_k).with_beam(64));
+        }
+    }
+}
+
 #[test]
 fn long_queries_are_answered_beside_short_ones() {
     let _emulated = Emulated::hold();

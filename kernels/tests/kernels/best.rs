@@ -54,6 +54,26 @@ proptest! {
 }
 
 #[test]
+fn shapes_at_the_edges_of_tiles_and_stages_are_ranked() {
+    let _emulated = Emulated::hold();
+    let device = Device::open(0).unwrap();
+    let best = Best::load(&device).unwrap();
+    let (b, start) = (values(257 * 65, 2), values(257, 3));
+    let (on_b, on_start) = (device.upload(&b).unwrap(), device.upload(&start).unwrap());
+    for m in [1, 2, 8, 9, 97] {
+        for (n, width) in [(1, 1), (1, 33), (2, 32), (31, 4), (33, 65), (64, 3), (65, 16), (257, 17)] {
+            let a = values(m * width, 1);
+            let on_a = device.upload(&a).unwrap();
+            let (rows_a, rows_b) = (Rows::new(&on_a, m, width, width), Rows::new(&on_b, n, width, width));
+            let got = best.with_room(&device, rows_a, rows_b, Some(&on_start), 2, 5).unwrap();
+            for (i, expected) in expected(&a, &b[..n * width], &start[..n], width, 2).iter().enumerate() {
+                assert_eq!(got.row(i), expected, "row {i} of {m}, {n} x {width}");
+            }
+        }
+    }
+}
+
+#[test]
 fn threads_may_take_turns_after_every_instruction() {
     let emulated = Emulated::hold();
     emulated.set_turn(1);

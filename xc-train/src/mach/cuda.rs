@@ -1,7 +1,7 @@
 //! MACH models whose networks and scans run on a CUDA device.
 
 use super::MachModel;
-use super::predict::{AnswerError, Answers, Asking};
+use super::predict::{AnswerError, Answers, Asking, Visit};
 use std::sync::Arc;
 use thiserror::Error;
 use xc_mach::{Certificate, Decoder, DeviceAssignment, DeviceScanError, Effort};
@@ -105,7 +105,7 @@ impl DeviceMachModel {
         decoder: Decoder,
     ) -> Result<RankedBatch, DeviceAnswerError> {
         let query_len = self.model.query_len();
-        let blocks = |visit: &mut dyn FnMut(usize, &[f32]) -> Result<(), DeviceAnswerError>| {
+        let blocks = |visit: &mut Visit<'_, DeviceAnswerError>| {
             self.blocks(queries, |first, n, scores| visit(first, &self.device().download(scores)?[..n * query_len]))
         };
         self.model.candidates_in(blocks, candidates, top_k, decoder)

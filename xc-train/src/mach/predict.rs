@@ -59,6 +59,9 @@ pub enum AnswerError {
     Lists(#[from] NoListsError),
 }
 
+/// Takes bucket scores as [`MachModel::blocks`] hands them out.
+pub(super) type Visit<'v, E> = dyn FnMut(usize, &[f32]) -> Result<(), E> + 'v;
+
 /// Memory of answering one query after the other; it grows to what is needed and stays.
 #[derive(Default)]
 pub struct MachScratch {
@@ -128,10 +131,10 @@ impl MachModel {
         self.candidates_in(|visit| self.blocks(queries, visit), candidates, top_k, decoder)
     }
 
-    /// The same of the queries whose bucket scores `blocks` hands to its argument, as [`MachModel::blocks`] does.
+    /// The same of the queries whose bucket scores `blocks` hands to its argument.
     pub(super) fn candidates_in<'c, E: From<AnswerError>>(
         &self,
-        blocks: impl FnOnce(&mut dyn FnMut(usize, &[f32]) -> Result<(), E>) -> Result<(), E>,
+        blocks: impl FnOnce(&mut Visit<'_, E>) -> Result<(), E>,
         candidates: impl Fn(usize) -> &'c [LabelId] + Sync,
         top_k: usize,
         decoder: Decoder,
