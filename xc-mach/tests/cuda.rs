@@ -89,7 +89,7 @@ fn confident(of: &Assignment, n_queries: usize) -> Vec<f32> {
     let mut scores: Vec<f32> =
         (0..n_queries * n_repetitions * n_buckets).map(|i| (i * 7919 % 1009) as f32 * 1e-6).collect();
     for query in 0..n_queries {
-        for (label, mass) in [(query * 37 % of.n_labels(), 0.6), (query * 101 % of.n_labels(), 0.3)] {
+        for (label, mass) in [(query * 37 % of.n_labels(), 0.6), (query * 2753 % of.n_labels(), 0.3)] {
             for position in 0..n_repetitions {
                 let bucket = of.bucket(position, label as u32) as usize;
                 scores[(query * n_repetitions + position) * n_buckets + bucket] += mass;
@@ -104,7 +104,8 @@ fn more_queries_than_a_batch_holds_are_answered_in_order() {
     let emulated = Emulated::hold();
     let device = Arc::new(Device::open(0).unwrap());
     for family in [Family::Prime, Family::MultiplyShift] {
-        let of = assignment(family, 700, 50, 5);
+        // More labels than are scored without a screen.
+        let of = assignment(family, 9000, 300, 5);
         let scores = confident(&of, 33);
         for decoder in Decoder::ALL {
             let got = on_device(&device, &of, usize::MAX, &scores, decoder, 3);
@@ -154,12 +155,15 @@ fn the_last_labels_that_there_can_be_are_scored() {
     let emulated = Emulated::hold();
     let device = Arc::new(Device::open(0).unwrap());
     // The largest prime of 32 bits, and the most labels of the other family.
-    for (family, n_labels) in [(Family::Prime, 4_294_967_291u64), (Family::MultiplyShift, u64::from(u32::MAX))] {
+    let largest = u64::from(u32::MAX);
+    for (family, n_labels) in
+        [(Family::Prime, 4_294_967_291), (Family::Prime, 3_000_000_000), (Family::MultiplyShift, largest)]
+    {
         let of = assignment(family, n_labels, 90, 4);
         let scores: Vec<f32> = (0..360).map(|i| (i * 7919 % 1009) as f32 / 1009.0).collect();
         let uploaded = device.upload(&scores).unwrap();
         let (view, mut scratch) = (BucketScores::try_new(&scores, 4, 90).unwrap(), DecodeScratch::default());
-        let labels: Vec<u32> = (n_labels as u32 - 300..n_labels as u32).collect();
+        let labels: Vec<u32> = (n_labels as u32 - 5000..n_labels as u32).collect();
         for decoder in Decoder::ALL {
             let mut all = Vec::new();
             of.score_labels(&view, decoder, &labels, &mut scratch, &mut all);

@@ -209,6 +209,16 @@ fn inputs_may_have_numbers_of_more_than_16_bits() {
 }
 
 #[test]
+fn embeddings_may_be_wider_than_a_block_of_threads() {
+    let _emulated = Emulated::hold();
+    let device = Arc::new(Device::open(0).unwrap());
+    for width in [256, 257, 700] {
+        let network = network(Bag::new(9, width, Activation::Relu, 0.0, 1), Dense::new(11, width, 2), 3);
+        assert_same_answers(&device, &network, &sparse_batch(4, 9, 4), &[2]);
+    }
+}
+
+#[test]
 fn a_row_that_keeps_more_than_there_is_room_for_is_ranked_all_the_same() {
     let _emulated = Emulated::hold();
     let device = Arc::new(Device::open(0).unwrap());

@@ -61,7 +61,7 @@ fn shapes_at_the_edges_of_tiles_and_stages_are_ranked() {
     let (b, start) = (values(257 * 65, 2), values(257, 3));
     let (on_b, on_start) = (device.upload(&b).unwrap(), device.upload(&start).unwrap());
     for m in [1, 2, 8, 9, 97] {
-        for (n, width) in [(1, 1), (1, 33), (2, 32), (31, 4), (33, 65), (64, 3), (65, 16), (257, 17)] {
+        for (n, width) in [(1, 1), (1, 33), (2, 32), (31, 4), (33, 65), (64, 3), (65, 16), (70, 64), (257, 17)] {
             let a = values(m * width, 1);
             let on_a = device.upload(&a).unwrap();
             let (rows_a, rows_b) = (Rows::new(&on_a, m, width, width), Rows::new(&on_b, n, width, width));
