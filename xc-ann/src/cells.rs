@@ -12,6 +12,7 @@
 
 use crate::best::{Best, nearer};
 use crate::codes::{Blocks, Codes, QueryCode, block_stride};
+use crate::error::BuildError;
 use crate::items::{Items, LAST};
 use crate::kmeans::Codebook;
 use crate::metric::Metric;
@@ -20,10 +21,10 @@ use crate::product::{BLOCK, BLOCKS};
 use rayon::prelude::*;
 use std::collections::HashSet;
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::DenseRows;
 use xc_sparse::buffer::Buffer;
 use xc_sparse::rows::normalise;
 use xc_sparse::simd::Isa;
+use xc_sparse::{Cancel, DenseRows};
 
 /// Rows of the sample that k-means learns from, for each cell.
 const ROWS_PER_CELL: usize = 64;
@@ -91,31 +92,47 @@ impl Cells {
     }
 
     /// Cells of all vertices that have rows; nothing where there are none.
-    pub(crate) fn new(placed: Placed<'_>, n_cells: usize, seed: u64) -> Option<Self> {
+    ///
+    /// # Errors
+    /// It was cancelled.
+    pub(crate) fn new(
+        placed: Placed<'_>,
+        n_cells: usize,
+        seed: u64,
+        cancel: &dyn Cancel,
+    ) -> Result<Option<Self>, BuildError> {
         let live = placed.live();
         let n_cells = n_cells.min(live.len());
         if n_cells == 0 {
-            return None;
+            return Ok(None);
         }
         let mut random = Stream::new(name(seed, Purpose::Init, &[2]));
         let sample = placed.copy(&sample(&live, n_cells, &mut random));
         let mut book = Codebook::zeros(n_cells, placed.rows.width());
         book.begin(&sample, &mut random);
-        book.learn(&sample, ITERATIONS, &mut random);
-        Some(Self::of(placed, &live, &book))
+        book.learn_unless(&sample, ITERATIONS, &mut random, cancel).ok_or(BuildError::Cancelled)?;
+        Self::of(placed, &live, &book, cancel).map(Some)
     }
 
     /// The same cells after rows moved: their words follow.
-    pub(crate) fn follow(&self, placed: Placed<'_>, seed: u64) -> Option<Self> {
+    ///
+    /// # Errors
+    /// It was cancelled.
+    pub(crate) fn follow(
+        &self,
+        placed: Placed<'_>,
+        seed: u64,
+        cancel: &dyn Cancel,
+    ) -> Result<Option<Self>, BuildError> {
         let live = placed.live();
         if live.is_empty() {
-            return None;
+            return Ok(None);
         }
         let mut random = Stream::new(name(seed, Purpose::Init, &[3]));
         let mut book = self.book(placed.rows.width());
         let sample = placed.copy(&sample(&live, book.len(), &mut random));
-        book.learn(&sample, AGAIN, &mut random);
-        Some(Self::of(placed, &live, &book))
+        book.learn_unless(&sample, AGAIN, &mut random, cancel).ok_or(BuildError::Cancelled)?;
+        Self::of(placed, &live, &book, cancel).map(Some)
     }
 
     /// The same words, after vertices came or their rows changed: `new` ones, and those in cells.
@@ -147,13 +164,13 @@ impl Cells {
         self.blocks.set(codes, places.map(|(place, &vertex)| (place, vertex)));
     }
 
-    fn of(placed: Placed<'_>, live: &[u32], book: &Codebook) -> Self {
+    fn of(placed: Placed<'_>, live: &[u32], book: &Codebook, cancel: &dyn Cancel) -> Result<Self, BuildError> {
         let mut cell_of = vec![LAST; placed.codes.len()];
         for some in live.chunks(ROWS_AT_A_TIME) {
-            let cells = book.assign(&placed.copy(some));
+            let cells = book.assign_unless(&placed.copy(some), cancel).ok_or(BuildError::Cancelled)?;
             some.iter().zip(cells).for_each(|(&vertex, cell)| cell_of[vertex as usize] = cell);
         }
-        Self::laid_out(placed, book, &cell_of)
+        Ok(Self::laid_out(placed, book, &cell_of))
     }
 
     fn laid_out(placed: Placed<'_>, book: &Codebook, cell_of: &[u32]) -> Self {

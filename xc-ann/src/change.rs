@@ -211,9 +211,12 @@ impl Graph {
             done = Refreshed { policy, before, after };
         }
         changed.found_itself = if judge.asks() { changed.recall_of_itself(rows) } else { done.after };
-        changed.cells = cells.and_then(|cells| cells.follow(changed.placed(rows), self.params.seed));
+        changed.cells = match cells {
+            Some(cells) => cells.follow(changed.placed(rows), self.params.seed, observer)?,
+            None => None,
+        };
         if let Some(fit) = queries.fit {
-            changed.fit(rows, fit, self.params.top_k, self.params.target_recall)?;
+            changed.fit_unless(rows, fit, self.params.top_k, self.params.target_recall, observer)?;
         }
         *self = changed;
         Ok(done)

@@ -9,10 +9,10 @@ use crate::edges::NONE;
 use crate::error::BuildError;
 use crate::graph::Graph;
 use crate::metric::Metric;
-use crate::observe::{NoObserver, Observer};
+use crate::observe::{Event, Observer};
 use crate::params::BuildParams;
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::DenseRows;
+use xc_sparse::{Cancel, DenseRows};
 
 /// Rows of a small graph.
 const ROWS_OF_SMALL: usize = 5000;
@@ -109,8 +109,8 @@ impl Graph {
         let params = BuildParams { factor: Some(factor), ..*params };
         let mut graph = Self::linked(rows, listed, &params, queries.link, observer)?;
         let n_cells = params.cells.unwrap_or_else(|| Cells::usual(graph.codes.len()));
-        graph.cells = Cells::new(graph.placed(rows), n_cells, params.seed);
-        graph.measure(rows, queries.fit)?;
+        graph.cells = Cells::new(graph.placed(rows), n_cells, params.seed, observer)?;
+        graph.measure(rows, queries.fit, observer)?;
         if let (Some(least), Some(fitted)) = (params.min_recall, graph.fitted)
             && fitted.recall < least
         {
@@ -141,11 +141,8 @@ fn best_factor(
     let mut of_rows = None;
     let mut best = (u64::MAX, 0.0, 1.0);
     for factor in FACTORS {
-        if observer.cancelled() {
-            return Err(BuildError::Cancelled);
-        }
         let params = BuildParams { factor: Some(factor), ..*params };
-        let graph = Graph::linked(rows, &some, &params, None, &NoObserver)?;
+        let graph = Graph::linked(rows, &some, &params, None, &Quiet(observer))?;
         let asked = match queries {
             Some(queries) => split(queries, queries.len().min(ASKED)).0,
             None => of_rows.get_or_insert_with(|| graph.sample(rows, ASKED)).view(),
@@ -153,11 +150,24 @@ fn best_factor(
         if asked.is_empty() {
             break;
         }
-        let (fitted, effort) = graph.least_width(rows, asked, params.top_k, params.target_recall)?;
+        let (fitted, effort) = graph.least_width(rows, asked, params.top_k, params.target_recall, observer)?;
         let cost = if fitted.recall >= fitted.target { effort.distances } else { u64::MAX };
         if cost < best.0 || cost == best.0 && fitted.recall > best.1 {
             best = (cost, fitted.recall, factor);
         }
     }
     Ok(best.2)
+}
+
+/// Says nothing of small graphs, and asks whether to stop.
+struct Quiet<'a>(&'a dyn Observer);
+
+impl Cancel for Quiet<'_> {
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
+}
+
+impl Observer for Quiet<'_> {
+    fn event(&self, _event: Event) {}
 }

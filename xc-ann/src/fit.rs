@@ -1,16 +1,17 @@
 //! The search width that reaches a recall, found on a sample.
 
 use crate::choose::Shares;
-use crate::error::QueryError;
+use crate::error::{BuildError, QueryError};
 use crate::exact::Share;
 use crate::graph::Graph;
 use crate::metric::Metric;
+use crate::observe::NoObserver;
 use crate::params::{Fitted, SCANNED, SCANS_FROM, Scope, SearchParams};
 use crate::precise::Scorer;
 use crate::search::Effort;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::{DenseMatrix, DenseRows};
+use xc_sparse::{Cancel, DenseMatrix, DenseRows};
 
 /// Widths are tried from here to there.
 const NARROWEST: f32 = -0.5;
@@ -40,6 +41,18 @@ const A_HOP: u64 = 40;
 /// Comparisons that take as long as ranking cells does.
 const FIRST: u64 = 200;
 
+/// Queries that are answered between two questions whether to stop, and products of a scan between two.
+const ASKED: usize = 256;
+const PRODUCTS: usize = 1 << 33;
+
+/// What a fit that nobody asks to stop cannot do.
+fn of_query(error: BuildError) -> QueryError {
+    match error {
+        BuildError::Query(error) => error,
+        other => unreachable!("a fit without a build: {other}"),
+    }
+}
+
 /// What a fit looks for.
 struct Aim<'a> {
     k: usize,
@@ -53,6 +66,8 @@ struct Aim<'a> {
     recall: &'a dyn Fn(&RankedBatch) -> f64,
     /// Whether answers are good enough.
     enough: &'a dyn Fn(&RankedBatch) -> bool,
+    /// Asked between blocks of queries.
+    cancel: &'a dyn Cancel,
 }
 
 /// What searches have found.
@@ -145,12 +160,72 @@ impl Graph {
         k: usize,
         target: f64,
     ) -> Result<Fitted, QueryError> {
-        let best = &self.exact(rows, queries, k, None);
-        self.fit_with(rows, queries, best, Wish { k, target, hidden: None, missed: 1.0, errors: 1.0 })
+        self.fit_unless(rows, queries, k, target, &NoObserver).map_err(of_query)
+    }
+
+    /// The same, as part of a build or a refresh.
+    pub(crate) fn fit_unless(
+        &mut self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        k: usize,
+        target: f64,
+        cancel: &dyn Cancel,
+    ) -> Result<Fitted, BuildError> {
+        let best = &self.exact_unless(rows, queries, k, cancel)?;
+        self.fit_with(rows, queries, best, Wish { k, target, hidden: None, missed: 1.0, errors: 1.0 }, cancel)
+    }
+
+    /// [`Graph::exact`], block by block.
+    fn exact_unless(
+        &self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        k: usize,
+        cancel: &dyn Cancel,
+    ) -> Result<RankedBatch, BuildError> {
+        let width = queries.width();
+        let n = (PRODUCTS / (rows.values().len() + 1)).max(ASKED);
+        let mut best = RankedBatch::new();
+        for values in queries.values().chunks((n * width).max(1)) {
+            if cancel.cancelled() {
+                return Err(BuildError::Cancelled);
+            }
+            best.append(&self.exact(rows, DenseRows::new(values, width), k, None));
+        }
+        Ok(best)
+    }
+
+    /// What queries find, block by block.
+    fn asked(
+        &self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        params: SearchParams,
+        aim: &Aim<'_>,
+    ) -> Result<(RankedBatch, Effort), BuildError> {
+        let (width, mut found, mut effort) = (queries.width(), RankedBatch::new(), Effort::default());
+        for (block, values) in queries.values().chunks((ASKED * width).max(1)).enumerate() {
+            if aim.cancel.cancelled() {
+                return Err(BuildError::Cancelled);
+            }
+            let hidden = aim.hidden.map(|hidden| &hidden[block * ASKED..][..values.len() / width]);
+            let answered = self.search_hidden(rows, DenseRows::new(values, width), params, hidden);
+            let (of_block, more) = answered.map_err(|e| e.behind(block * ASKED))?;
+            found.append(&of_block);
+            effort += more;
+        }
+        Ok((found, effort))
     }
 
     /// [`Graph::fit`] to some of the rows, each as if it were not there.
-    fn fit_to_itself(&mut self, rows: DenseRows<'_>, k: usize, target: f64) -> Result<(), QueryError> {
+    fn fit_to_itself(
+        &mut self,
+        rows: DenseRows<'_>,
+        k: usize,
+        target: f64,
+        cancel: &dyn Cancel,
+    ) -> Result<(), BuildError> {
         let mut alone: Vec<u32> = (0..self.codes.len() as u32).filter(|&v| self.items.rows(v).count() == 1).collect();
         Stream::new(name(self.params.seed, Purpose::Split, &[3])).shuffle(&mut alone);
         alone.truncate(TO_FIT);
@@ -159,10 +234,12 @@ impl Graph {
         let values: Vec<f32> = alone.iter().flat_map(|&v| rows.row(first[v as usize] as usize)).copied().collect();
         let queries = DenseRows::new(&values, rows.width());
         let mut best = RankedBatch::new();
-        for (others, &vertex) in self.exact(rows, queries, k.saturating_add(1), None).iter().zip(&alone) {
+        let nearest = self.exact_unless(rows, queries, k.saturating_add(1), cancel)?;
+        for (others, &vertex) in nearest.iter().zip(&alone) {
             best.push_items(others.iter().filter(|s| s.label != first[vertex as usize]).take(k).copied());
         }
-        self.fit_with(rows, queries, &best, Wish { k, target, hidden: Some(&alone), missed: 1.0, errors: 1.0 })?;
+        let wish = Wish { k, target, hidden: Some(&alone), missed: 1.0, errors: 1.0 };
+        self.fit_with(rows, queries, &best, wish, cancel)?;
         Ok(())
     }
 
@@ -182,7 +259,8 @@ impl Graph {
         k: usize,
         target: f64,
     ) -> Result<Fitted, QueryError> {
-        self.fit_with(rows, queries, truth, Wish { k, target, hidden: None, missed: 1.0, errors: 0.0 })
+        let wish = Wish { k, target, hidden: None, missed: 1.0, errors: 0.0 };
+        self.fit_with(rows, queries, truth, wish, &NoObserver).map_err(of_query)
     }
 
     fn fit_with(
@@ -191,14 +269,15 @@ impl Graph {
         queries: DenseRows<'_>,
         best: &RankedBatch,
         Wish { k, target, hidden, missed, errors }: Wish<'_>,
-    ) -> Result<Fitted, QueryError> {
+        cancel: &dyn Cancel,
+    ) -> Result<Fitted, BuildError> {
         let (truth, best_too) = (Truth { graph: self, rows, queries, best, missed }, self.params.best_too);
         // These very queries want the least width, others a safe one.
         let scans = errors > 0.0 || missed > 1.0;
         let enough = |found: &RankedBatch| truth.least_recall(found, best_too, errors) >= target;
         let recall = |found: &RankedBatch| truth.recall(found);
-        let fitted =
-            self.fit_aim(rows, queries, &Aim { k, hidden, scans, target, recall: &recall, enough: &enough })?;
+        let aim = Aim { k, hidden, scans, target, recall: &recall, enough: &enough, cancel };
+        let fitted = self.fit_aim(rows, queries, &aim)?;
         self.fitted = Some(fitted);
         Ok(fitted)
     }
@@ -221,8 +300,9 @@ impl Graph {
     ) -> Result<Fitted, QueryError> {
         let truth = Truth { graph: self, rows, queries, best: truth, missed: 1.0 };
         let recall = |found: &RankedBatch| truth.recall(found);
-        let fitted =
-            self.fit_aim(rows, queries, &Aim { k, hidden: None, scans: false, target: 0.0, recall: &recall, enough })?;
+        let cancel = &NoObserver;
+        let aim = Aim { k, hidden: None, scans: false, target: 0.0, recall: &recall, enough, cancel };
+        let fitted = self.fit_aim(rows, queries, &aim).map_err(of_query)?;
         let fitted = Fitted { target: fitted.recall, ..fitted };
         self.fitted = Some(fitted);
         Ok(fitted)
@@ -234,7 +314,7 @@ impl Graph {
         Shares::new(Some(queries), self.params.metric).fit.unwrap_or(queries)
     }
 
-    fn fit_aim(&self, rows: DenseRows<'_>, queries: DenseRows<'_>, aim: &Aim<'_>) -> Result<Fitted, QueryError> {
+    fn fit_aim(&self, rows: DenseRows<'_>, queries: DenseRows<'_>, aim: &Aim<'_>) -> Result<Fitted, BuildError> {
         let (mut fitted, effort) = self.least_width_of(rows, queries, aim)?;
         if let Some((cells, recall, compared)) = self.least_cells(rows, queries, aim)?
             && cells_are_faster(queries.len() as u64, compared, effort, fitted.width)
@@ -250,14 +330,13 @@ impl Graph {
         rows: DenseRows<'_>,
         queries: DenseRows<'_>,
         aim: &Aim<'_>,
-    ) -> Result<Option<(usize, f64, u64)>, QueryError> {
+    ) -> Result<Option<(usize, f64, u64)>, BuildError> {
         let n_cells = self.n_cells();
         if n_cells == 0 {
             return Ok(None);
         }
-        let reached = |cells: usize| -> Result<(Reached, u64), QueryError> {
-            let (found, effort) =
-                self.search_hidden(rows, queries, SearchParams::top(aim.k).with_cells(cells), aim.hidden)?;
+        let reached = |cells: usize| -> Result<(Reached, u64), BuildError> {
+            let (found, effort) = self.asked(rows, queries, SearchParams::top(aim.k).with_cells(cells), aim)?;
             Ok((aim.of(&found), effort.distances))
         };
         let (mut low, mut high) = (0, 1);
@@ -280,7 +359,12 @@ impl Graph {
 
     /// Measures what a build has made, and fits a width to it: with queries, or vectors made of its rows. Under inner
     /// products these are no queries like others, whose answers are seldom near to them: the rows themselves are.
-    pub(crate) fn measure(&mut self, rows: DenseRows<'_>, queries: Option<DenseRows<'_>>) -> Result<(), QueryError> {
+    pub(crate) fn measure(
+        &mut self,
+        rows: DenseRows<'_>,
+        queries: Option<DenseRows<'_>>,
+        cancel: &dyn Cancel,
+    ) -> Result<(), BuildError> {
         let (sample, nearest) = self.probe(rows);
         self.found_itself = self.recall(rows, sample.view(), &self.nearest_to(rows, sample.view(), 0.0), &nearest);
         let (k, target) = (self.params.top_k, self.params.target_recall);
@@ -291,14 +375,14 @@ impl Graph {
             !self.params.metric.is_angular() || queries.values().iter().any(|value| *value != 0.0)
         };
         if let Some(queries) = queries.filter(has_answers) {
-            self.fit(rows, queries, k, target)?;
+            self.fit_unless(rows, queries, k, target, cancel)?;
         } else if is_product && (0..self.codes.len() as u32).any(is_alone) {
-            self.fit_to_itself(rows, k, target)?;
+            self.fit_to_itself(rows, k, target, cancel)?;
         } else if sample.rows > 0 {
             let sample = self.sample(rows, TO_FIT);
-            let best = &self.exact(rows, sample.view(), k, None);
+            let best = &self.exact_unless(rows, sample.view(), k, cancel)?;
             let wish = Wish { k, target, hidden: None, missed: MISSED_OF_OTHERS, errors: 0.0 };
-            self.fit_with(rows, sample.view(), best, wish)?;
+            self.fit_with(rows, sample.view(), best, wish, cancel)?;
         }
         Ok(())
     }
@@ -329,14 +413,16 @@ impl Graph {
         queries: DenseRows<'_>,
         k: usize,
         target: f64,
-    ) -> Result<(Fitted, Effort), QueryError> {
-        let truth = Truth { graph: self, rows, queries, best: &self.exact(rows, queries, k, None), missed: 1.0 };
+        cancel: &dyn Cancel,
+    ) -> Result<(Fitted, Effort), BuildError> {
+        let best = &self.exact_unless(rows, queries, k, cancel)?;
+        let truth = Truth { graph: self, rows, queries, best, missed: 1.0 };
         let enough = |found: &RankedBatch| truth.least_recall(found, self.params.best_too, 0.0) >= target;
         let recall = |found: &RankedBatch| truth.recall(found);
         self.least_width_of(
             rows,
             queries,
-            &Aim { k, hidden: None, scans: false, target, recall: &recall, enough: &enough },
+            &Aim { k, hidden: None, scans: false, target, recall: &recall, enough: &enough, cancel },
         )
     }
 
@@ -345,11 +431,10 @@ impl Graph {
         rows: DenseRows<'_>,
         queries: DenseRows<'_>,
         aim: &Aim<'_>,
-    ) -> Result<(Fitted, Effort), QueryError> {
+    ) -> Result<(Fitted, Effort), BuildError> {
         let scans = aim.scans && self.codes.len() <= SCANNED;
-        let reached = |width: f32| -> Result<(Reached, Effort), QueryError> {
-            let (found, effort) =
-                self.search_hidden(rows, queries, SearchParams::top(aim.k).with_width(width), aim.hidden)?;
+        let reached = |width: f32| -> Result<(Reached, Effort), BuildError> {
+            let (found, effort) = self.asked(rows, queries, SearchParams::top(aim.k).with_width(width), aim)?;
             Ok((aim.of(&found), effort))
         };
         let (mut low, mut high) = (NARROWEST, if scans { WIDEST } else { 0.0 });

@@ -1,7 +1,9 @@
 //! k-means: a few words that represent many rows.
 
+use crate::observe::NoObserver;
 use rayon::prelude::*;
 use xc_hash::stream::Stream;
+use xc_sparse::Cancel;
 use xc_sparse::dense::{self, MatMut, MatRef, MatmulPrecision, Start, product};
 
 /// Rows of a task of [`Codebook::assign`].
@@ -99,13 +101,21 @@ impl Codebook {
 
     /// [`Codebook::nearest`] of all rows, divided among the ambient threads.
     pub fn assign(&self, rows: &[f32]) -> Vec<u32> {
+        done(self.assign_unless(rows, &NoObserver))
+    }
+
+    /// The same; nothing where `cancel` asked to stop.
+    pub(crate) fn assign_unless(&self, rows: &[f32], cancel: &dyn Cancel) -> Option<Vec<u32>> {
         let some = |scratch: &mut Scratch, rows: &[f32]| {
+            if cancel.cancelled() {
+                return None;
+            }
             let mut words = vec![0; rows.len() / self.width];
             self.nearest(rows, scratch, |at, word| words[at] = word as u32);
-            words
+            Some(words)
         };
-        let parts: Vec<Vec<u32>> = rows.par_chunks(TOGETHER * self.width).map_init(Scratch::default, some).collect();
-        parts.concat()
+        let parts = rows.par_chunks(TOGETHER * self.width).map_init(Scratch::default, some);
+        parts.collect::<Option<Vec<_>>>().map(|parts| parts.concat())
     }
 
     /// Begins at rows drawn from a sample, each once.
@@ -121,11 +131,22 @@ impl Codebook {
     /// Moves every word to the mean of the rows nearest to it, `iterations` times. A word without rows
     /// restarts at a row of the sample. The result is the same at any number of threads.
     pub fn learn(&mut self, sample: &[f32], iterations: u32, random: &mut Stream) {
+        done(self.learn_unless(sample, iterations, random, &NoObserver));
+    }
+
+    /// The same; nothing, and words that are of no use, where `cancel` asked to stop.
+    pub(crate) fn learn_unless(
+        &mut self,
+        sample: &[f32],
+        iterations: u32,
+        random: &mut Stream,
+        cancel: &dyn Cancel,
+    ) -> Option<()> {
         let (width, n) = (self.width, sample.len() / self.width);
         for _ in 0..iterations {
             // In the order of the rows: the same bits at any number of threads.
             let (mut sums, mut counts) = (vec![0.0f64; self.words.len()], vec![0u32; self.len()]);
-            for (row, word) in sample.chunks_exact(width).zip(self.assign(sample)) {
+            for (row, word) in sample.chunks_exact(width).zip(self.assign_unless(sample, cancel)?) {
                 counts[word as usize] += 1;
                 let sum = sums[word as usize * width..][..width].iter_mut();
                 sum.zip(row).for_each(|(sum, &v)| *sum += f64::from(v));
@@ -139,7 +160,13 @@ impl Codebook {
                 }
             }
         }
+        Some(())
     }
+}
+
+/// What work gives that nobody asks to stop.
+fn done<T>(outcome: Option<T>) -> T {
+    outcome.unwrap_or_else(|| unreachable!("nobody asks to stop"))
 }
 
 #[cfg(test)]

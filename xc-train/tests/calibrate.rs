@@ -1,13 +1,16 @@
 //! Curves and thresholds against their definitions.
 
 use proptest::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_metrics::{Average, Decision, Metric};
+use xc_sparse::Cancel;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::{RankedBatch, Scored, rank_order};
 use xc_train::calibrate::fit::{CalibrateParams, FitError, fit};
 use xc_train::calibrate::{
     Curve, Method, Pair, Reliability, ThresholdKind, best_by_label, best_macro, best_micro, pool,
 };
+use xc_train::fit::Silent;
 
 /// Pairs with few different scores, sorted.
 fn pairs() -> impl Strategy<Value = Vec<Pair>> {
@@ -161,7 +164,7 @@ proptest! {
         let truth = LabelRows::from_lists(rows.iter().map(|row| row.1.iter().copied().collect::<Vec<u32>>()), 6).unwrap();
         let any_true = rows.iter().any(|(list, truth)| list.keys().any(|label| truth.contains(label)));
         let params = CalibrateParams { folds, ..CalibrateParams::default() };
-        match fit(&answers, &truth, 4, &params) {
+        match fit(&answers, &truth, 4, &params, &Silent) {
             Err(FitError::Rows { got }) => prop_assert!(got == rows.len() && got < 2),
             Err(FitError::NoTrue) => prop_assert!(!any_true),
             Err(other) => prop_assert!(false, "{}", other),
@@ -211,15 +214,44 @@ fn settings_and_scores_that_cannot_be_are_refused() {
         (0..2).for_each(|_| answers.push_row(&[Scored { label: 0, score }]));
         answers
     };
-    let said = |score: f32, params: CalibrateParams| fit(&answers(score), &truth, 1, &params).unwrap_err().to_string();
+    let said = |score: f32, params: CalibrateParams| {
+        fit(&answers(score), &truth, 1, &params, &Silent).unwrap_err().to_string()
+    };
     let usual = CalibrateParams::default();
     assert_eq!(said(0.5, CalibrateParams { folds: 1, ..usual }), "folds 1; at least 2 is expected");
     assert_eq!(said(0.5, CalibrateParams { top_k: 0, ..usual }), "labels asked for 0; at least 1 is expected");
     assert_eq!(said(f32::NAN, usual), "row 0: the score of label 0 is not a number");
     // Infinite scores are the largest; one class alone is a curve too.
     for method in Method::ALL {
-        let fitted = fit(&answers(f32::INFINITY), &truth, 1, &CalibrateParams { method, ..usual }).unwrap();
+        let fitted = fit(&answers(f32::INFINITY), &truth, 1, &CalibrateParams { method, ..usual }, &Silent).unwrap();
         assert!(fitted.calibration.curve.probability(f32::INFINITY) > 0.5 && fitted.before.is_none());
         assert_eq!(fitted.calibration.thresholds.of(ThresholdKind::Label, 0), fitted.calibration.thresholds.micro);
     }
+}
+
+/// Asks to stop from a question on.
+struct From(usize, AtomicUsize);
+
+impl Cancel for From {
+    fn cancelled(&self) -> bool {
+        self.1.fetch_add(1, Ordering::Relaxed) >= self.0
+    }
+}
+
+#[test]
+fn a_fit_that_is_asked_to_stop_ends_there() {
+    let mut answers = RankedBatch::new();
+    (0..3000).for_each(|i| answers.push_row(&[Scored { label: i % 3, score: (i % 7) as f32 / 8.0 }]));
+    let truth = LabelRows::from_lists((0..3000u32).map(|i| [i % 2]), 3).unwrap();
+    let fit = |from: &From| fit(&answers, &truth, 3, &CalibrateParams::default(), from);
+    let never = From(usize::MAX, AtomicUsize::new(0));
+    let whole = fit(&never).unwrap();
+    let asked = never.1.into_inner();
+    // Three times in 3,000 rows, and between the steps of each fold.
+    assert!(asked > 40, "{asked} questions");
+    for from in 0..asked {
+        let stopped = fit(&From(from, AtomicUsize::new(0)));
+        assert!(matches!(stopped, Err(FitError::Cancelled)), "question {from} of {asked}");
+    }
+    assert_eq!(fit(&From(asked, AtomicUsize::new(0))).unwrap().calibration, whole.calibration);
 }

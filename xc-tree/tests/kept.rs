@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use xc_sparse::Cancel;
 use xc_sparse::dtype::DType;
 use xc_sparse::store::{Checkpoint, CheckpointFolder, ContainerWriter};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_tree::{
-    CHECKPOINT, ClusterMethod, ClusterParams, KIND, Negatives, NoObserver, TrainInput, TreeMemory, TreeModel,
-    TreeParams, checkpoint_key, train_out_of_core,
+    CHECKPOINT, ClusterMethod, ClusterParams, KIND, KeptError, Negatives, NoObserver, TrainInput, TreeMemory,
+    TreeModel, TreeParams, checkpoint_key, train_out_of_core,
 };
 
 /// `n` instances with two of `l` labels each, a feature of its own for each label, and noise.
@@ -66,7 +68,7 @@ fn a_model_packed_from_the_checkpoint_has_the_bytes_of_one_in_memory_at_any_numb
             let counts = pool.install(|| {
                 let trees = train_out_of_core(&input, &params, &NoObserver, &checkpoint).unwrap();
                 let mut writer = ContainerWriter::create(&path("kept"), KIND).unwrap();
-                let counts = trees.write(&mut writer).unwrap();
+                let counts = trees.write(&mut writer, &NoObserver).unwrap();
                 writer.finish().unwrap();
                 counts
             });
@@ -89,7 +91,7 @@ fn a_level_that_is_not_what_was_written_is_an_error_when_it_is_packed() {
     let trees = train_out_of_core(&input, &params, &NoObserver, &checkpoint).unwrap();
     let pack = || {
         let mut writer = ContainerWriter::create(&place.path().join("model"), KIND).unwrap();
-        trees.write(&mut writer).map(|_| ()).map_err(|e| e.to_string())
+        trees.write(&mut writer, &NoObserver).map(|_| ()).map_err(|e| e.to_string())
     };
     pack().unwrap();
     for name in ["tree-1-level-1/model.safetensors", "tree-2-level-0/model-values.safetensors"] {
@@ -104,6 +106,43 @@ fn a_level_that_is_not_what_was_written_is_an_error_when_it_is_packed() {
     }
     std::fs::remove_dir_all(path.join("tree-1-topology")).unwrap();
     assert!(pack().unwrap_err().contains("it is not there"));
+}
+
+/// Asks to stop from a question on.
+struct From(usize, AtomicUsize);
+
+impl Cancel for From {
+    fn cancelled(&self) -> bool {
+        self.1.fetch_add(1, Ordering::Relaxed) >= self.0
+    }
+}
+
+#[test]
+fn packing_that_is_asked_to_stop_leaves_the_checkpoint_as_it_is() {
+    let (x, y) = data(200, 40);
+    let (input, params) =
+        (TrainInput::new(x.view(), &y), TreeParams { cluster: clusters(4, 4), ..TreeParams::default() });
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    let checkpoint = checkpoint(&path("checkpoint"), &input, &params);
+    let trees = train_out_of_core(&input, &params, &NoObserver, &checkpoint).unwrap();
+    let pack = |name: &str, cancel: &From| {
+        let mut writer = ContainerWriter::create(&path(name), KIND).unwrap();
+        trees.write(&mut writer, cancel)?;
+        writer.finish().unwrap();
+        Ok::<(), KeptError>(())
+    };
+    let never = From(usize::MAX, AtomicUsize::new(0));
+    pack("whole", &never).unwrap();
+    let asked = never.1.into_inner();
+    assert!(asked > 20, "{asked} questions");
+    for from in (0..asked).step_by(5) {
+        let stopped = pack("model", &From(from, AtomicUsize::new(0)));
+        assert!(matches!(stopped, Err(KeptError::Cancelled)), "question {from} of {asked}");
+        assert!(!path("model").exists());
+    }
+    pack("model", &From(asked, AtomicUsize::new(0))).unwrap();
+    assert!(contents(&path("model")) == contents(&path("whole")));
 }
 
 #[test]

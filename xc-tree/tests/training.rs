@@ -301,6 +301,56 @@ fn a_resumed_training_equals_an_uninterrupted_one() {
     }
 }
 
+/// Cancels from a question on.
+struct Asked {
+    from: usize,
+    so_far: AtomicUsize,
+}
+
+impl Asked {
+    fn from(from: usize) -> Self {
+        Self { from, so_far: AtomicUsize::new(0) }
+    }
+}
+
+impl Cancel for Asked {
+    fn cancelled(&self) -> bool {
+        self.so_far.fetch_add(1, Ordering::Relaxed) >= self.from
+    }
+}
+
+impl Observer for Asked {
+    fn event(&self, _: Event) {}
+}
+
+/// Label vectors, both clusterings and the solvers ask whether to stop, and nothing unfinished is kept.
+#[test]
+fn a_training_that_is_stopped_at_any_question_goes_on_as_if_it_had_not_been() {
+    let (x, y) = data(300, 60);
+    let input = TrainInput::new(x.view(), &y);
+    let balanced = small(4, 4);
+    let logistic = LinearParams { loss: Loss::Logistic, ..balanced.linear.clone() };
+    let k_means = ClusterParams { method: ClusterMethod::Unbalanced, ..balanced.cluster.clone() };
+    for params in [
+        TreeParams { linear: logistic, ..balanced.clone() },
+        TreeParams { cluster: k_means, ..balanced.clone() },
+        balanced.clone(),
+    ] {
+        let whole = train_tree(&input, &params, 0, &NoObserver, None).unwrap();
+        let never = Asked::from(usize::MAX);
+        train_tree(&input, &params, 0, &never, None).unwrap();
+        let asked = never.so_far.into_inner();
+        // Each of 60 label vectors, and each of some 80 rankers in groups at every pass.
+        assert!(asked > 150, "{asked} questions");
+        for from in (0..60).step_by(19).chain((60..asked).step_by(asked / 7)) {
+            let folder = tempfile::tempdir().unwrap();
+            let stopped = kept(folder.path(), &input, &params, 0, &Asked::from(from));
+            assert!(matches!(stopped, Err(TrainError::Cancelled)), "question {from} of {asked}");
+            assert!(same(&whole, &kept(folder.path(), &input, &params, 0, &NoObserver).unwrap()), "question {from}");
+        }
+    }
+}
+
 #[test]
 fn trees_share_a_checkpoint_and_do_not_take_each_others_parts() {
     let (x, y) = data(100, 20);

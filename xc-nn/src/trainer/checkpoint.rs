@@ -32,6 +32,8 @@ pub(super) struct Position {
     /// Values of the monitor since the best one, those that patience counts.
     pub(super) waited: u32,
     pub(super) stopped: bool,
+    /// Whether the last step is done and its validation was cancelled: that comes first then.
+    pub(super) unvalidated: bool,
     pub(super) best: Option<Best>,
     #[serde(with = "exact::list")]
     pub(super) schedule: Vec<f64>,
@@ -53,6 +55,7 @@ impl Position {
     fn is_possible(&self, n_batches: u64) -> bool {
         let steps = u64::from(self.epoch).checked_mul(n_batches).and_then(|done| done.checked_add(self.batch));
         self.batch < n_batches.max(1)
+            && (self.step > 0 || !self.unvalidated)
             && steps == Some(self.step)
             && u64::from(self.waited) <= self.step
             && self.best.is_none_or(|best| best.step <= self.step)

@@ -4,6 +4,7 @@ use super::{Monitor, Subset};
 use crate::head::Ranked;
 use crate::{Batch, Encoder, Head, Loss, Network, Scratch, StepError};
 use xc_metrics::{EvaluateError, Evaluator, EvaluatorParams, Metric, MetricReport, Propensity, PropensityError};
+use xc_sparse::Cancel;
 
 /// Ranks that are always looked at; P@k and the like of each are in every log.
 const KS: [usize; 3] = [1, 3, 5];
@@ -50,7 +51,8 @@ impl ValidationParams {
 }
 
 /// Evaluates a network on a subset: the mean loss, and metrics. Answers are counted as a model gives them: texts
-/// without a known word ([`Subset::with_texts`]) have none.
+/// without a known word ([`Subset::with_texts`]) have none. Nothing comes back where `cancel` asked to stop, which it is
+/// asked before each batch.
 ///
 /// *Cost*: a forward pass over all rows of the subset.
 ///
@@ -63,10 +65,14 @@ pub fn evaluate<E: Encoder, H: Head<Input = E::Output>>(
     batch_size: usize,
     params: &ValidationParams,
     scratch: &mut Scratch<E, H>,
-) -> Result<Validation, ValidateError> {
+    cancel: &dyn Cancel,
+) -> Result<Option<Validation>, ValidateError> {
     let mut evaluator = Evaluator::new(params.metrics.clone()).map_err(EvaluateError::from)?;
     let (mut batch, mut ranked, mut sum) = (Batch::default(), Ranked::default(), 0.0);
     for rows in subset.rows().chunks(batch_size.max(1)) {
+        if cancel.cancelled() {
+            return Ok(None);
+        }
         batch.fill(subset.examples(), rows);
         let targets = batch.targets();
         network.rank(&batch, Some(loss), params.depth, scratch, &mut ranked)?;
@@ -76,7 +82,7 @@ pub fn evaluate<E: Encoder, H: Head<Input = E::Output>>(
             evaluator.add(targets.row(i), best)?;
         }
     }
-    Ok(Validation { loss: sum / subset.len().max(1) as f64, metrics: evaluator.finish()? })
+    Ok(Some(Validation { loss: sum / subset.len().max(1) as f64, metrics: evaluator.finish()? }))
 }
 
 /// Why a network cannot be evaluated.

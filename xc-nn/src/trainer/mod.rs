@@ -172,6 +172,10 @@ impl Trainer<'_> {
         let mut run = Run::new(train.len().div_ceil(self.params.batch_size) as u64);
         network.collect(self.hard.as_ref().map_or(0, |hard| hard.n()), &mut run.scratch);
         self.resume(&mut run, network)?;
+        if std::mem::take(&mut run.position.unvalidated) {
+            let epoch = run.position.epoch - u32::from(run.is_end_of_epoch());
+            self.after_step(&mut run, network, validation, epoch)?;
+        }
         while run.position.epoch < self.params.epochs && !run.position.stopped {
             self.epoch(&mut run, network, train, validation)?;
         }
@@ -254,8 +258,13 @@ impl Trainer<'_> {
         match validation {
             Some((subset, params)) if due => {
                 let began = Instant::now();
-                let validation =
-                    evaluate(network, subset, self.loss, self.params.batch_size, params, &mut run.scratch)?;
+                let size = self.params.batch_size;
+                let validation = evaluate(network, subset, self.loss, size, params, &mut run.scratch, self.observer)?;
+                let Some(validation) = validation else {
+                    run.position.unvalidated = true;
+                    self.save(run, network)?;
+                    return Err(TrainError::Cancelled { step: done });
+                };
                 let is_best =
                     self.watch(&mut run.position, self.params.monitor, self.params.monitor.value(&validation));
                 if is_best && self.params.keep == Keep::Best {

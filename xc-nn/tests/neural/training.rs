@@ -4,6 +4,7 @@ use crate::reference::{features, targets};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use xc_metrics::Metric;
 use xc_nn::encoder::{Bag, Stack};
@@ -214,6 +215,36 @@ fn cancelled_after_every_step_it_still_ends_the_same() {
     };
     assert_eq!(steps, 31, "30 steps and one run that finds nothing left to do");
     assert!(got == expected);
+}
+
+/// Cancels from a question on.
+struct CancelFrom(u64, AtomicU64);
+
+impl Cancel for CancelFrom {
+    fn cancelled(&self) -> bool {
+        self.1.fetch_add(1, Ordering::Relaxed) >= self.0
+    }
+}
+
+impl Observer for CancelFrom {
+    fn event(&self, _: Event<'_>) {}
+}
+
+/// Inside of a validation too, whose step is not done again.
+#[test]
+fn cancelled_at_every_question_it_still_ends_the_same() {
+    let params = TrainParams { epochs: 2, validate_every: Some(7), ..params() };
+    let base = tempfile::tempdir().unwrap();
+    let never = CancelFrom(u64::MAX, AtomicU64::new(0));
+    let expected = run(&base.path().join("whole"), params.clone(), &never).unwrap();
+    let asked = never.1.into_inner();
+    assert!(asked > 34, "{asked} questions: 30 steps, and batches of 4 validations");
+    for first in 0..asked {
+        let folder = base.path().join(first.to_string());
+        let stopped = run(&folder, params.clone(), &CancelFrom(first, AtomicU64::new(0)));
+        assert!(matches!(stopped, Err(TrainError::Cancelled { .. })), "question {first}");
+        assert!(run(&folder, params.clone(), &Silent).unwrap() == expected, "question {first}");
+    }
 }
 
 #[test]
@@ -432,7 +463,8 @@ fn it_learns_stops_early_and_keeps_the_best() {
     assert_eq!(losses.iter().rposition(|l| l.1).unwrap(), losses.len() - 4, "three evaluations after the best one");
     assert!(best < losses[0].0 * 0.999, "it learned nothing: {losses:?}");
     let metrics = ValidationParams::new(Monitor::Loss, &train).unwrap();
-    let again = evaluate(&network, &validation, Loss::Bce, 50, &metrics, &mut Default::default()).unwrap();
+    let again =
+        evaluate(&network, &validation, Loss::Bce, 50, &metrics, &mut Default::default(), &Silent).unwrap().unwrap();
     assert!((again.loss / best - 1.0).abs() < 1e-9, "{again:?} {best}");
 }
 
@@ -519,7 +551,8 @@ fn it_reaches_the_answer_where_one_feature_says_it_all() {
     let summary = trainer.train(&mut network, &all, Some(&all)).unwrap();
     assert_eq!(summary.best.unwrap().1, 1.0, "P@1 is watched unless something else is asked for");
     let metrics = ValidationParams::new(Monitor::Loss, &all).unwrap();
-    let last = evaluate(&network, &all, Loss::Softmax, 50, &metrics, &mut Default::default()).unwrap();
+    let last =
+        evaluate(&network, &all, Loss::Softmax, 50, &metrics, &mut Default::default(), &Silent).unwrap().unwrap();
     assert!(last.metrics.value(Metric::Precision(1)) == Some(1.0) && last.loss < 0.5, "{last:?}");
 }
 

@@ -14,8 +14,8 @@ use thiserror::Error;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_metrics::evaluate;
 use xc_metrics::{EvaluateError, EvaluatorParams, MetricReport};
-use xc_sparse::LabelRows;
 use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::{Cancel, LabelRows};
 
 /// How a calibration is fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -73,6 +73,9 @@ pub enum FitError {
     /// Answers that cannot be evaluated.
     #[error(transparent)]
     Evaluate(#[from] EvaluateError),
+    /// It was asked to stop.
+    #[error("stopped")]
+    Cancelled,
 }
 
 /// The result of a fit.
@@ -101,7 +104,7 @@ pub struct Fitted {
 /// *Cost*: O(n log n) per fold, for n answers; 12 bytes per answer for each fold in progress.
 ///
 /// # Errors
-/// Settings out of range; rows that nothing can be learned from.
+/// Settings out of range; rows that nothing can be learned from; a stop requested by `cancel`.
 ///
 /// # Panics
 /// If there are not as many answers as rows.
@@ -110,6 +113,7 @@ pub fn fit(
     truth: &LabelRows,
     n_labels: usize,
     params: &CalibrateParams,
+    cancel: &dyn Cancel,
 ) -> Result<Fitted, FitError> {
     assert_eq!(answers.len(), truth.len(), "one answer a row");
     for (name, got, least) in [("folds", params.folds, 2), ("labels asked for", params.top_k, 1)] {
@@ -120,27 +124,28 @@ pub fn fit(
     if truth.len() < 2 {
         return Err(FitError::Rows { got: truth.len() });
     }
-    let sample = Sample { answers, truth, n_labels };
+    let sample = Sample { answers, truth, n_labels, cancel };
     sample.check()?;
-    let all = sample.pairs(|_| true);
+    let all = sample.pairs(|_| true)?;
     let (n_pairs, n_true) = (all.len() as u64, all.iter().filter(|pair| pair.is_true).count() as u64);
     if n_true == 0 {
         return Err(FitError::NoTrue);
     }
     let before = Reliability::of(all.iter().map(|pair| (pair.score, pair.is_true)));
-    let (calibration, n_own) = sample.calibration(all, |_| true, params);
+    let (calibration, n_own) = sample.calibration(all, |_| true, params)?;
 
     let folds = Folds::new(truth.len(), params.folds.min(truth.len()), params.seed);
     let of_folds: Vec<Calibration> = (0..folds.n)
         .into_par_iter()
         .map(|fold| {
             let others = |row: usize| folds.of_row[row] != fold;
-            sample.calibration(sample.pairs(others), others, params).0
+            Ok(sample.calibration(sample.pairs(others)?, others, params)?.0)
         })
-        .collect();
+        .collect::<Result<_, FitError>>()?;
     let (mut judged, mut list) = (Vec::with_capacity(n_pairs as usize), Vec::new());
     let mut kept = ThresholdKind::ALL.map(|kind| (kind, RankedBatch::new()));
     for row in 0..truth.len() {
+        sample.go_on(row)?;
         let fitted = &of_folds[folds.of_row[row]];
         answers.row(row).clone_into(&mut list);
         fitted.apply(&mut list);
@@ -152,8 +157,11 @@ pub fn fit(
     // Probabilities lie between 0 and 1.
     let after = Reliability::of(judged.into_iter()).unwrap_or_else(|| panic!("a curve gives probabilities"));
     let decided = EvaluatorParams { ks: vec![1], threshold: Some(f32::NEG_INFINITY), ..EvaluatorParams::new(n_labels) };
-    let judge = |(kind, batch): &(ThresholdKind, RankedBatch)| Ok((*kind, evaluate(truth, batch, decided.clone())?));
-    let decisions = kept.iter().map(judge).collect::<Result<Vec<_>, EvaluateError>>()?;
+    let judge = |(kind, batch): &(ThresholdKind, RankedBatch)| {
+        sample.go_on(0)?;
+        Ok((*kind, evaluate(truth, batch, decided.clone())?))
+    };
+    let decisions = kept.iter().map(judge).collect::<Result<Vec<_>, FitError>>()?;
     Ok(Fitted { calibration, before, after, decisions, n_pairs, n_true, n_own })
 }
 
@@ -162,9 +170,17 @@ struct Sample<'a> {
     answers: &'a RankedBatch,
     truth: &'a LabelRows,
     n_labels: usize,
+    cancel: &'a dyn Cancel,
 }
 
 impl Sample<'_> {
+    /// Asks now and then whether to stop.
+    fn go_on(&self, row: usize) -> Result<(), FitError> {
+        /// Rows between two questions.
+        const ASK: usize = 1024;
+        if row.is_multiple_of(ASK) && self.cancel.cancelled() { Err(FitError::Cancelled) } else { Ok(()) }
+    }
+
     fn check(&self) -> Result<(), FitError> {
         for (row, list) in self.answers.iter().enumerate() {
             if let Some(s) = list.iter().find(|s| s.score.is_nan()) {
@@ -179,16 +195,19 @@ impl Sample<'_> {
     }
 
     /// The answers of some rows, sorted by score.
-    fn pairs(&self, takes: impl Fn(usize) -> bool) -> Vec<Pair> {
-        let rows = self.answers.iter().enumerate().filter(|(row, _)| takes(*row));
-        let of_row = |(row, list): (usize, &[Scored])| {
-            // Curves take finite scores; the order of the others stays.
-            let score = |s: &Scored| s.score.clamp(f32::MIN, f32::MAX);
-            list.iter().map(|s| Pair { score: score(s), label: s.label, is_true: self.is_true(row, s.label) }).collect()
-        };
-        let mut pairs: Vec<Pair> = rows.flat_map(|row| -> Vec<Pair> { of_row(row) }).collect();
+    fn pairs(&self, takes: impl Fn(usize) -> bool) -> Result<Vec<Pair>, FitError> {
+        // Curves take finite scores; the order of the others stays.
+        let score = |s: &Scored| s.score.clamp(f32::MIN, f32::MAX);
+        let mut pairs = Vec::new();
+        for (row, list) in self.answers.iter().enumerate() {
+            self.go_on(row)?;
+            if takes(row) {
+                let pair = |s: &Scored| Pair { score: score(s), label: s.label, is_true: self.is_true(row, s.label) };
+                pairs.extend(list.iter().map(pair));
+            }
+        }
         Pair::sort(&mut pairs);
-        pairs
+        Ok(pairs)
     }
 
     /// Number of true instances of each label that the model knows, and of all labels together.
@@ -208,17 +227,22 @@ impl Sample<'_> {
         mut pairs: Vec<Pair>,
         takes: impl Fn(usize) -> bool,
         params: &CalibrateParams,
-    ) -> (Calibration, usize) {
+    ) -> Result<(Calibration, usize), FitError> {
+        self.go_on(0)?;
         let curve = Curve::fit(&pairs, params.method);
+        self.go_on(0)?;
         // The curve is increasing: the order stays.
         pairs.iter_mut().for_each(|pair| pair.score = curve.probability(pair.score));
         let (n_true, all) = self.n_true(takes);
         // If nothing is true, nothing is answered.
+        self.go_on(0)?;
         let micro = best_micro(&pairs, all).map_or(1.0, |best| best.threshold);
         let macro_ = best_macro(&pairs, &n_true).map_or(1.0, |best| best.threshold);
+        self.go_on(0)?;
         let by_label = best_by_label(&pairs, &n_true, params.least_true, macro_);
         let n_own = n_true.iter().filter(|&&n| n >= params.least_true.max(1)).count();
-        (Calibration { curve, thresholds: Thresholds { micro, macro_, by_label }, top_k: params.top_k }, n_own)
+        let thresholds = Thresholds { micro, macro_, by_label };
+        Ok((Calibration { curve, thresholds, top_k: params.top_k }, n_own))
     }
 }
 

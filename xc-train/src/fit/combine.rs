@@ -121,8 +121,9 @@ pub fn calibrate(
         let scores = ScoreOptions { raw: true, threshold: None };
         let options = QueryOptions { scores, ..QueryOptions::top(params.top_k) };
         let answers = validation.ask(rows, models, &options, context)?;
-        let fitted = fit_curve(&answers[0], &validation.labels, n_labels, params);
+        let fitted = fit_curve(&answers[0], &validation.labels, n_labels, params, &super::Unwatched(context.observer));
         let fitted = fitted.map_err(|e| match &e {
+            CurveError::Cancelled => FitError::interrupted(),
             CurveError::Setting { .. } => FitError::usage(chain(&e)),
             _ => FitError::input(rows.source.name(), &e),
         })?;

@@ -14,10 +14,13 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use xc_sparse::rows::unit_scale;
-use xc_sparse::{CsrView, LabelRows};
+use xc_sparse::{Cancel, CsrView, LabelRows};
 
 /// Labels stored together.
 const SHARD: usize = 512;
+
+/// Instances of a label that are added between two questions whether to stop.
+const ASK: usize = 4096;
 
 /// How a label becomes a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +96,7 @@ impl LabelVectors {
     /// `instances_of` is the transposed label matrix; `label_features` has one row per label (of all
     /// labels). `max_nnz` keeps only the largest entries of each vector, by magnitude (ties: the
     /// smaller coordinate), before normalising. `weights`, one number per instance, scale the instances
-    /// in the sums (`None`: all equal).
+    /// in the sums (`None`: all equal). Nothing comes back where `cancel` asked to stop.
     ///
     /// *Cost*: O(entries summed); memory for the result and one dense row per thread.
     ///
@@ -107,7 +110,8 @@ impl LabelVectors {
         labels: &[u32],
         max_nnz: Option<usize>,
         weights: Option<&[f32]>,
-    ) -> Self {
+        cancel: &dyn Cancel,
+    ) -> Option<Self> {
         let wide = match representation {
             LabelRepresentation::Pifa => features.cols(),
             LabelRepresentation::Pii => instances_of.n_labels(),
@@ -118,7 +122,7 @@ impl LabelVectors {
             LabelRepresentation::Pifa | LabelRepresentation::PifaAndLabelFeatures => features.cols(),
             LabelRepresentation::Pii | LabelRepresentation::LabelFeatures => 0,
         };
-        let shards = labels
+        let shards: Option<Vec<Shard>> = labels
             .par_chunks(SHARD)
             .map_init(
                 || Sum::new(sum_width),
@@ -127,17 +131,20 @@ impl LabelVectors {
                     sum.indices.clear();
                     sum.values.clear();
                     for &label in chunk {
+                        if cancel.cancelled() {
+                            return None;
+                        }
                         let instances = instances_of.row(label as usize);
                         let entries = &mut sum.entries;
                         entries.clear();
                         match representation {
-                            LabelRepresentation::Pifa => sum.rows(features, instances, weights),
+                            LabelRepresentation::Pifa => sum.rows(features, instances, weights, cancel)?,
                             LabelRepresentation::Pii => entries.extend(instances.iter().map(|&i| (i, 1.0))),
                             LabelRepresentation::LabelFeatures => {
                                 entries.extend(given(label_features).row(label as usize).iter());
                             }
                             LabelRepresentation::PifaAndLabelFeatures => {
-                                sum.rows(features, instances, weights);
+                                sum.rows(features, instances, weights, cancel)?;
                                 normalise(&mut sum.entries);
                                 let middle = sum.entries.len();
                                 let offset = features.cols() as u32;
@@ -155,11 +162,11 @@ impl LabelVectors {
                         indptr.push(sum.values.len());
                     }
                     // Made at their final size: arrays that grow leave gaps behind.
-                    Shard { indptr, indices: sum.indices.to_vec(), values: sum.values.to_vec() }
+                    Some(Shard { indptr, indices: sum.indices.to_vec(), values: sum.values.to_vec() })
                 },
             )
             .collect();
-        Self { shards, len: labels.len(), n_features: wide }
+        Some(Self { shards: shards?, len: labels.len(), n_features: wide })
     }
 }
 
@@ -185,14 +192,24 @@ impl Sum {
         Self { place: vec![u32::MAX; width], entries: Vec::new(), indices: Vec::new(), values: Vec::new() }
     }
 
-    /// Adds the rows of `instances`; `entries` must be empty.
-    fn rows(&mut self, features: CsrView<'_>, instances: &[u32], weights: Option<&[f32]>) {
+    /// Adds the rows of `instances`; `entries` must be empty. Nothing is of use where `cancel` asked to stop.
+    fn rows(
+        &mut self,
+        features: CsrView<'_>,
+        instances: &[u32],
+        weights: Option<&[f32]>,
+        cancel: &dyn Cancel,
+    ) -> Option<()> {
         // The weight of a single instance would be lost in normalising.
         if let [one] = instances {
             self.entries.extend(features.row(*one as usize).iter());
-            return;
+            return Some(());
         }
-        for &instance in instances {
+        for (added, &instance) in instances.iter().enumerate() {
+            // Labels of many instances take long.
+            if added % ASK == ASK - 1 && cancel.cancelled() {
+                return None;
+            }
             let weight = weights.map_or(1.0, |w| w[instance as usize]);
             for (feature, value) in features.row(instance as usize).iter() {
                 let value = weight * value;
@@ -208,6 +225,7 @@ impl Sum {
         for &(feature, _) in &self.entries {
             self.place[feature as usize] = u32::MAX;
         }
+        Some(())
     }
 }
 
@@ -230,6 +248,7 @@ fn keep_largest(entries: &mut Vec<(u32, f32)>, keep: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::train::observe::NoObserver;
     use xc_sparse::CsrMatrix;
 
     fn dense(vectors: &LabelVectors, i: usize) -> Vec<f32> {
@@ -255,7 +274,9 @@ mod tests {
     #[test]
     fn pifa_is_the_normalised_sum_of_the_positives() {
         let (x, t) = three_instances();
-        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2, 0, 1, 3], None, None);
+        let z =
+            LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2, 0, 1, 3], None, None, &NoObserver)
+                .unwrap();
         assert_eq!((z.len(), z.n_features()), (4, 4));
         let s = 34f32.sqrt();
         near(&dense(&z, 0), &[3.0 / s, 0.0, 0.0, 5.0 / s]);
@@ -268,7 +289,8 @@ mod tests {
     fn weights_scale_the_summed_instances() {
         let (x, t) = three_instances();
         let weights = Some(&[0.5f32, 9.0, 2.0][..]);
-        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2, 0], None, weights);
+        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2, 0], None, weights, &NoObserver)
+            .unwrap();
         // Label 2: 0.5 * (3, 0, 4, 0) + 2 * (0, 0, -4, 5). Label 0 has one instance.
         let sum = [1.5f32, 0.0, -6.0, 10.0];
         let length = sum.iter().map(|v| v * v).sum::<f32>().sqrt();
@@ -282,12 +304,24 @@ mod tests {
         let given = CsrMatrix::from_checked((4, 2), vec![0, 1, 2, 4, 4], vec![1, 0, 0, 1], vec![2.0, 5.0, 3.0, 4.0]);
         let rows = x.view();
         let own = Some(given.view());
-        let z = LabelVectors::build(LabelRepresentation::Pii, rows, &t, None, &[2], None, None);
+        let z = LabelVectors::build(LabelRepresentation::Pii, rows, &t, None, &[2], None, None, &NoObserver).unwrap();
         near(&dense(&z, 0), &[0.5f32.sqrt(), 0.0, 0.5f32.sqrt()]);
-        let z = LabelVectors::build(LabelRepresentation::LabelFeatures, rows, &t, own, &[2, 3], None, None);
+        let z =
+            LabelVectors::build(LabelRepresentation::LabelFeatures, rows, &t, own, &[2, 3], None, None, &NoObserver)
+                .unwrap();
         near(&dense(&z, 0), &[0.6, 0.8]);
         near(&dense(&z, 1), &[0.0, 0.0]);
-        let z = LabelVectors::build(LabelRepresentation::PifaAndLabelFeatures, rows, &t, own, &[0], None, None);
+        let z = LabelVectors::build(
+            LabelRepresentation::PifaAndLabelFeatures,
+            rows,
+            &t,
+            own,
+            &[0],
+            None,
+            None,
+            &NoObserver,
+        )
+        .unwrap();
         let h = 0.5f32.sqrt();
         near(&dense(&z, 0), &[0.6 * h, 0.0, 0.8 * h, 0.0, 0.0, h]);
     }
@@ -295,9 +329,11 @@ mod tests {
     #[test]
     fn only_the_largest_entries_stay() {
         let (x, t) = three_instances();
-        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2], Some(1), None);
+        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2], Some(1), None, &NoObserver)
+            .unwrap();
         near(&dense(&z, 0), &[0.0, 0.0, 0.0, 1.0]);
-        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2], Some(0), None);
+        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2], Some(0), None, &NoObserver)
+            .unwrap();
         assert_eq!(z.nnz(), 0);
     }
 
@@ -307,7 +343,8 @@ mod tests {
         let x = CsrMatrix::from_checked((n, n), (0..=n).collect(), (0..n as u32).collect(), vec![2.0; n]);
         let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
         let labels: Vec<u32> = (0..n as u32).rev().collect();
-        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None);
+        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &NoObserver)
+            .unwrap();
         for (i, &label) in labels.iter().enumerate() {
             assert_eq!(z.vector(i), (&[label][..], &[1.0f32][..]));
         }

@@ -118,8 +118,10 @@ impl<'a> Trainer<'a> {
         }
         let small = &order[n_large..];
         self.workers.run(small.len(), self.observer, |s, scratch| {
-            if !failed() {
-                finish(small[s], self.parent(level, small[s], &members, matched, scratch));
+            if !failed()
+                && let Some(chunk) = self.parent(level, small[s], &members, matched, scratch)
+            {
+                finish(small[s], chunk);
             }
         });
         match failure.into_inner().unwrap_or_else(|e| e.into_inner()) {
@@ -136,15 +138,15 @@ impl<'a> Trainer<'a> {
         members: &Members,
         matched: Option<&Matched>,
         scratch: &mut Scratch,
-    ) -> ChunkRows {
+    ) -> Option<ChunkRows> {
         let parent = self.gather(level, p, members, matched);
         let block = Block::gather(self.features, &parent.instances, self.linear.bias, &mut scratch.numbering);
         let weights = self.weights(&parent);
         let sizes = self.group_sizes(level, p);
-        let groups = (0..sizes.len())
+        let groups: Option<Vec<Solved>> = (0..sizes.len())
             .map(|g| self.solve(level, p, g, &sizes, &block, &parent, weights.as_deref(), &mut scratch.buffers))
             .collect();
-        join(&block, &sizes, groups)
+        Some(join(&block, &sizes, groups?))
     }
 
     fn large_parent(&self, level: usize, p: usize, members: &Members, matched: Option<&Matched>) -> Option<ChunkRows> {
@@ -157,7 +159,7 @@ impl<'a> Trainer<'a> {
         let slots: Vec<Mutex<Option<Solved>>> = sizes.iter().map(|_| Mutex::new(None)).collect();
         self.workers.run(sizes.len(), self.observer, |g, scratch| {
             let solved = self.solve(level, p, g, &sizes, &block, &parent, weights.as_deref(), &mut scratch.buffers);
-            *lock(&slots[g]) = Some(solved);
+            *lock(&slots[g]) = solved;
         });
         let groups: Option<Vec<Solved>> =
             slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(|e| e.into_inner())).collect();
@@ -175,7 +177,7 @@ impl<'a> Trainer<'a> {
         parent: &Parent,
         inverse_weights: Option<&[f32]>,
         buffers: &mut Buffers,
-    ) -> Solved {
+    ) -> Option<Solved> {
         let first = self.topology.boundaries(level)[p] as usize + sizes[..g].iter().sum::<usize>();
         let mut costs = [1.0f32; GROUP];
         if let (true, Some(given)) = (level + 1 == self.topology.depth(), self.input.label_costs) {
@@ -190,7 +192,7 @@ impl<'a> Trainer<'a> {
             inverse_weights,
             name: mix(mix(mix(self.seed, level as u64), p as u64), g as u64),
         };
-        group.solve(self.linear, buffers)
+        group.solve(self.linear, buffers, self.observer)
     }
 
     /// How a parent's children are cut into groups.

@@ -258,10 +258,9 @@ fn shape(
         &labels,
         params.max_label_nnz,
         weights.as_deref(),
-    );
-    if observer.cancelled() {
-        return Err(TrainError::Cancelled);
-    }
+        observer,
+    )
+    .ok_or(TrainError::Cancelled)?;
     observer.event(Event::Clustering { n_labels: labels.len() });
     let Clustering { levels, order } =
         cluster(&vectors, &params.cluster, mix(seed, 0), observer).ok_or(TrainError::Cancelled)?;

@@ -5,6 +5,7 @@ use super::kept::KeptLevel;
 use super::memory::AT_ONCE;
 use crate::model::{BuildError, ModelInfo, Topology, WeightCounts, top};
 use std::ops::Range;
+use xc_sparse::Cancel;
 use xc_sparse::chunked::{ChunkRows, ChunkedLevel, LevelStreams, PackError, PackedSizes, Packer, SlotMap};
 use xc_sparse::dtype::DType;
 use xc_sparse::store::{Checkpoint, CheckpointError, ContainerWriter, WriteError};
@@ -31,6 +32,13 @@ pub enum KeptError {
     /// The model cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// It was asked to stop.
+    #[error("stopped")]
+    Cancelled,
+}
+
+fn go_on(cancel: &dyn Cancel) -> Result<(), KeptError> {
+    if cancel.cancelled() { Err(KeptError::Cancelled) } else { Ok(()) }
 }
 
 /// One tree, and what its arrays follow from.
@@ -59,18 +67,18 @@ impl<'c> StoredTrees<'c> {
     /// *Cost*: the checkpoint is read twice, with a few megabytes of it in memory at a time.
     ///
     /// # Errors
-    /// See [`KeptError`].
-    pub fn write(&self, writer: &mut ContainerWriter) -> Result<WeightCounts, KeptError> {
+    /// See [`KeptError`]; `cancel` is asked before each chunk.
+    pub fn write(&self, writer: &mut ContainerWriter, cancel: &dyn Cancel) -> Result<WeightCounts, KeptError> {
         let mut depths = Vec::with_capacity(self.n_trees);
         let mut counts = WeightCounts::default();
         for tree in 0..self.n_trees {
-            let plan = self.plan(tree)?;
+            let plan = self.plan(tree, cancel)?;
             depths.push((plan.topology.depth(), plan.top.as_ref().map_or(0, |_| top::depth(&plan.topology))));
             let WeightCounts { weights, nodes, bare } = plan.counts;
             counts.weights += weights;
             counts.nodes += nodes;
             counts.bare += bare;
-            self.write_tree(tree, &plan, writer)?;
+            self.write_tree(tree, &plan, writer, cancel)?;
         }
         self.info.write(&depths, writer);
         Ok(counts)
@@ -81,7 +89,7 @@ impl<'c> StoredTrees<'c> {
     }
 
     /// The first pass over a tree's weights.
-    fn plan(&self, tree: usize) -> Result<Plan, KeptError> {
+    fn plan(&self, tree: usize, cancel: &dyn Cancel) -> Result<Plan, KeptError> {
         let kept = self.tree(tree);
         let topology = kept.saved_topology()?;
         let n_features = self.info.n_features;
@@ -92,6 +100,7 @@ impl<'c> StoredTrees<'c> {
             let weights = kept.saved(&topology, level)?;
             let mut size = PackedSizes::default();
             for parent in 0..weights.n_parents() {
+                go_on(cancel)?;
                 let chunk = weights.chunk(parent)?;
                 for &feature in &chunk.features {
                     // One beyond the input's is reported where its chunk is packed.
@@ -112,7 +121,13 @@ impl<'c> StoredTrees<'c> {
     }
 
     /// The second pass.
-    fn write_tree(&self, tree: usize, plan: &Plan, writer: &mut ContainerWriter) -> Result<(), KeptError> {
+    fn write_tree(
+        &self,
+        tree: usize,
+        plan: &Plan,
+        writer: &mut ContainerWriter,
+        cancel: &dyn Cancel,
+    ) -> Result<(), KeptError> {
         plan.slot_map.write(&format!("tree{tree}.slot_map"), writer)?;
         writer.add_slice(&format!("tree{tree}.labels"), plan.topology.labels())?;
         for (level, sizes) in plan.sizes.iter().enumerate() {
@@ -122,6 +137,7 @@ impl<'c> StoredTrees<'c> {
             let mut streams = LevelStreams::begin_sized(&prefix, self.precision, sizes, writer)?;
             let mut packer = Packer::new(&plan.slot_map, self.precision).map_err(pack)?;
             for parents in groups(&weights) {
+                go_on(cancel)?;
                 let chunks = parents.map(|parent| weights.chunk(parent)).collect::<Result<Vec<_>, _>>()?;
                 packer.extend(&chunks).map_err(pack)?;
                 streams.extend(&packer.take())?;

@@ -28,8 +28,9 @@ pub fn read_texts(
             // counts are added up.
             let term_bytes = context.max_memory.map_or(usize::MAX, |limit| (limit / 4) as usize);
             let mut n_texts = 0;
-            let fit = Pipeline::fit_stream_within(text.clone(), term_bytes, |sink| -> Result<(), ReadError> {
+            let fit = Pipeline::fit_stream_within(text.clone(), term_bytes, |sink| -> Result<(), FitError> {
                 for block in source.blocks()? {
+                    context.check_interrupt()?;
                     let block = block?;
                     n_texts += block.instances.len();
                     let texts = block.instances.into_iter().map(|i| i.text);
@@ -40,7 +41,7 @@ pub fn read_texts(
                 Ok(())
             });
             fitted = fit.map_err(|e| match e {
-                FitStreamError::Source(e) => FitError::from(e),
+                FitStreamError::Source(e) => e,
                 FitStreamError::Fit(_) if n_texts == 0 => {
                     FitError::usage(format_args!("{}: no instance; at least one is expected", path.display()))
                 }

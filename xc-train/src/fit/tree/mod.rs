@@ -10,7 +10,7 @@ use super::place::drop_checkpoint;
 use super::reading::Reading;
 use super::report::{Judging, Report};
 use super::save::{self, Extras};
-use super::{Context, FitError, Outcome, Training};
+use super::{Context, FitError, Outcome, Training, Unwatched};
 use crate::message::{chain, counted};
 use crate::model::{HoldOut, TrainingRows};
 use crate::settings::{refuse_idle, tree};
@@ -160,7 +160,7 @@ pub(super) fn train(
     let create = || ContainerWriter::create(&place.model, xc_tree::KIND);
     let (mut counts, n_trees) = (WeightCounts::default(), trees.n_trees());
     save::save_created(create, extras, |writer| {
-        counts = trees.write(writer).map_err(|e| packing_error(&e))?;
+        counts = trees.write(writer, &Unwatched(context.observer)).map_err(|e| packing_error(&e))?;
         Ok::<(), FitError>(())
     })?;
     let save_s = start.elapsed().as_secs_f64();
@@ -234,6 +234,7 @@ fn packing_error(error: &KeptError) -> FitError {
         KeptError::Checkpoint(error) => error.into(),
         KeptError::Build(error) => build_error(error),
         KeptError::Write(error) => error.into(),
+        KeptError::Cancelled => FitError::interrupted(),
         _ => FitError::failed(chain(error)),
     }
 }

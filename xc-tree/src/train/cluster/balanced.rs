@@ -156,7 +156,7 @@ impl Context<'_> {
         }
         let left_parts = parts.div_ceil(2);
         let cut = self.cut(order.len(), level, parts);
-        let h = bisect(space, order, cut, self.params, &mut Stream::new(path));
+        let h = bisect(space, order, cut, self.params, &mut Stream::new(path), self.observer)?;
         let (left, right) = order.split_at_mut(h);
         let (left, right) = rayon::join(
             || self.parts(space, left, level, left_parts, mix(path, 1)),
@@ -209,12 +209,19 @@ impl Cut {
     }
 }
 
-/// Moves the labels of the left part to the first places; how many they are.
-fn bisect(space: &Space<'_>, order: &mut [u32], cut: Cut, params: &ClusterParams, rng: &mut Stream) -> usize {
+/// Moves the labels of the left part to the first places; how many they are, or nothing where the observer asked to stop.
+fn bisect(
+    space: &Space<'_>,
+    order: &mut [u32],
+    cut: Cut,
+    params: &ClusterParams,
+    rng: &mut Stream,
+    observer: &dyn Observer,
+) -> Option<usize> {
     let n = order.len();
     let size = params.max_sample.max(2);
     if n <= size {
-        return two_means(space, order, cut, params, rng).1;
+        return two_means(space, order, cut, params, rng, observer).map(|(_, h)| h);
     }
     let mut sample: Vec<u32> = order.to_vec();
     for i in 0..size {
@@ -222,23 +229,24 @@ fn bisect(space: &Space<'_>, order: &mut [u32], cut: Cut, params: &ClusterParams
         sample.swap(i, j);
     }
     sample.truncate(size);
-    let (direction, _) = two_means(space, &mut sample, cut.of_sample(size, n), params, rng);
+    let (direction, _) = two_means(space, &mut sample, cut.of_sample(size, n), params, rng, observer)?;
     let mut scored = scores(space, order, &direction);
     let h = cut.place(&scored);
     split(&mut scored, h);
     order.iter_mut().zip(&scored).for_each(|(o, s)| *o = s.1);
-    h
+    Some(h)
 }
 
 /// Runs the iterations on `rows`, two or more; leaves the left part in the first places and gives
-/// the last direction and how many they are.
+/// the last direction and how many they are, or nothing where the observer asked to stop.
 fn two_means(
     space: &Space<'_>,
     rows: &mut [u32],
     cut: Cut,
     params: &ClusterParams,
     rng: &mut Stream,
-) -> (Vec<f32>, usize) {
+    observer: &dyn Observer,
+) -> Option<(Vec<f32>, usize)> {
     let width = space.n_features();
     let n = rows.len();
     let first = rng.below(n as u32) as usize;
@@ -257,6 +265,9 @@ fn two_means(
     let mut place: Vec<(f32, u32)> = Vec::with_capacity(n);
     let mut position: Vec<u32> = (0..n as u32).collect();
     for _ in 0..params.max_iterations {
+        if observer.cancelled() {
+            return None;
+        }
         let scored = scores(space, rows, &direction);
         h = cut.place(&scored);
         place.clear();
@@ -287,7 +298,7 @@ fn two_means(
     position.sort_unstable_by_key(|&p| (!was_left[p as usize], rows[p as usize]));
     let sorted: Vec<u32> = position.iter().map(|&p| rows[p as usize]).collect();
     rows.copy_from_slice(&sorted);
-    (direction, h)
+    Some((direction, h))
 }
 
 /// (score, row) of each row.
@@ -344,7 +355,7 @@ mod tests {
         .unwrap();
         let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
         let labels: Vec<u32> = (0..n as u32).collect();
-        LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None)
+        LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &NoObserver).unwrap()
     }
 
     fn params(branching: usize, max_leaf: usize) -> ClusterParams {
@@ -409,7 +420,8 @@ mod tests {
             );
             let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
             let labels: Vec<u32> = (0..n as u32).collect();
-            LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None)
+            LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &NoObserver)
+                .unwrap()
         };
         let vectors = groups(100, |i| usize::from(i >= 60));
         let mut with_slack = ClusterParams { slack: 0.3, ..params(2, 60) };
@@ -482,7 +494,8 @@ mod tests {
         let x = CsrMatrix::from_checked((0, 3), vec![0], vec![], vec![]);
         let t = LabelRows::from_lists(vec![Vec::<u32>::new(); 9], 0).unwrap();
         let labels: Vec<u32> = (0..9).collect();
-        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None);
+        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &NoObserver)
+            .unwrap();
         let c = cluster(&z, &params(2, 2), 5, &NoObserver).unwrap();
         assert_eq!(c.order.len(), 9);
     }

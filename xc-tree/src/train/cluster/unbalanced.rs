@@ -24,24 +24,20 @@ pub(super) fn cluster(
         if nodes.iter().all(|(rows, _)| rows.len() <= params.max_leaf) {
             break;
         }
-        if observer.cancelled() {
-            return None;
-        }
-        let split: Vec<Vec<Vec<u32>>> =
-            nodes
-                .par_iter()
-                .with_max_len(1)
-                .map(|(rows, path)| {
-                    if rows.len() <= params.max_leaf {
-                        vec![rows.clone()]
-                    } else {
-                        k_means(&space, rows, params, *path)
-                    }
-                })
-                .collect();
+        let split: Option<Vec<Vec<Vec<u32>>>> = nodes
+            .par_iter()
+            .with_max_len(1)
+            .map(|(rows, path)| {
+                if rows.len() <= params.max_leaf {
+                    Some(vec![rows.clone()])
+                } else {
+                    k_means(&space, rows, params, *path, observer)
+                }
+            })
+            .collect();
         let mut ends = vec![0u32];
         let mut below = Vec::new();
-        for (parts, (_, path)) in split.into_iter().zip(&nodes) {
+        for (parts, (_, path)) in split?.into_iter().zip(&nodes) {
             for (p, rows) in parts.into_iter().enumerate() {
                 below.push((rows, mix(*path, p as u64 + 1)));
             }
@@ -60,8 +56,15 @@ pub(super) fn cluster(
     Some(Clustering { levels, order })
 }
 
-/// Cuts `rows` into at most `branching` clusters, none empty, rows ascending in each.
-fn k_means(space: &Space<'_>, rows: &[u32], params: &ClusterParams, path: u64) -> Vec<Vec<u32>> {
+/// Cuts `rows` into at most `branching` clusters, none empty, rows ascending in each; nothing where the observer asked to
+/// stop.
+fn k_means(
+    space: &Space<'_>,
+    rows: &[u32],
+    params: &ClusterParams,
+    path: u64,
+    observer: &dyn Observer,
+) -> Option<Vec<Vec<u32>>> {
     let k = params.branching.min(rows.len());
     let local = Space::Local(space.gather(rows));
     let width = local.n_features();
@@ -82,12 +85,15 @@ fn k_means(space: &Space<'_>, rows: &[u32], params: &ClusterParams, path: u64) -
     let mut assigned = vec![0u32; n];
     let mut best = f64::NEG_INFINITY;
     for _ in 0..params.max_iterations {
-        let nearest: Vec<(u32, f32)> = (0..n as u32)
+        let nearest: Option<Vec<(u32, f32)>> = (0..n as u32)
             .into_par_iter()
             .with_min_len(64)
             .map_init(
                 || vec![0.0f32; k],
                 |scores, row| {
+                    if observer.cancelled() {
+                        return None;
+                    }
                     scores.fill(0.0);
                     let (indices, values) = local.vector(row);
                     for (&f, &v) in indices.iter().zip(values) {
@@ -100,10 +106,11 @@ fn k_means(space: &Space<'_>, rows: &[u32], params: &ClusterParams, path: u64) -
                             top = (c as u32, s);
                         }
                     }
-                    top
+                    Some(top)
                 },
             )
             .collect();
+        let nearest = nearest?;
         let objective: f64 = nearest.iter().map(|&(_, s)| f64::from(s)).sum();
         nearest.iter().zip(&mut assigned).for_each(|(&(c, _), a)| *a = c);
         if objective - best <= f64::from(params.tolerance) * objective {
@@ -129,7 +136,7 @@ fn k_means(space: &Space<'_>, rows: &[u32], params: &ClusterParams, path: u64) -
         parts[c as usize].push(row);
     }
     parts.retain(|p| !p.is_empty());
-    parts
+    Some(parts)
 }
 
 #[cfg(test)]
@@ -148,7 +155,7 @@ mod tests {
         );
         let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
         let labels: Vec<u32> = (0..n as u32).collect();
-        LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None)
+        LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &NoObserver).unwrap()
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::lanes::{Problem, Solve, State};
 use super::{LinearParams, Loss, logistic};
 use xc_hash::stream::{Stream, mix};
 use xc_sparse::chunked::ChunkRows;
-use xc_sparse::vectorised_loop;
+use xc_sparse::{Cancel, vectorised_loop};
 
 /// Siblings of one group, at most.
 pub(crate) const GROUP: usize = 16;
@@ -48,21 +48,26 @@ pub(crate) struct Solved {
 }
 
 impl Group<'_> {
-    /// Solves and prunes.
+    /// Solves and prunes; nothing where `cancel` asked to stop.
     ///
     /// *Determinism*: depends on the group alone.
-    pub(crate) fn solve(&self, params: &LinearParams, buffers: &mut Buffers) -> Solved {
+    pub(crate) fn solve(&self, params: &LinearParams, buffers: &mut Buffers, cancel: &dyn Cancel) -> Option<Solved> {
         match (params.loss, self.costs.len()) {
-            (_, 0) => Solved::default(),
-            (Loss::Logistic, _) => self.solve_logistic(params, buffers),
-            (Loss::SquaredHinge, 1) => self.solve_lanes::<1>(params, buffers),
-            (Loss::SquaredHinge, 2..=4) => self.solve_lanes::<4>(params, buffers),
-            (Loss::SquaredHinge, 5..=8) => self.solve_lanes::<8>(params, buffers),
-            (Loss::SquaredHinge, _) => self.solve_lanes::<GROUP>(params, buffers),
+            (_, 0) => Some(Solved::default()),
+            (Loss::Logistic, _) => self.solve_logistic(params, buffers, cancel),
+            (Loss::SquaredHinge, 1) => self.solve_lanes::<1>(params, buffers, cancel),
+            (Loss::SquaredHinge, 2..=4) => self.solve_lanes::<4>(params, buffers, cancel),
+            (Loss::SquaredHinge, 5..=8) => self.solve_lanes::<8>(params, buffers, cancel),
+            (Loss::SquaredHinge, _) => self.solve_lanes::<GROUP>(params, buffers, cancel),
         }
     }
 
-    fn solve_lanes<const N: usize>(&self, params: &LinearParams, buffers: &mut Buffers) -> Solved {
+    fn solve_lanes<const N: usize>(
+        &self,
+        params: &LinearParams,
+        buffers: &mut Buffers,
+        cancel: &dyn Cancel,
+    ) -> Option<Solved> {
         let n = self.block.len();
         // A lane without a sibling never runs; its costs only have to be finite.
         let diagonal = |factor: f32| {
@@ -78,6 +83,7 @@ impl Group<'_> {
             bias: params.bias,
             tolerance: params.tolerance,
             max_passes: params.max_passes,
+            cancel,
         };
         buffers.active.clear();
         buffers.active.resize(n, 0);
@@ -89,7 +95,9 @@ impl Group<'_> {
             bias: [0.0; N],
         };
         let mut rng = Stream::new(self.name);
-        vectorised_loop(Solve { problem: &problem, state: &mut state, rng: &mut rng });
+        if !vectorised_loop(Solve { problem: &problem, state: &mut state, rng: &mut rng }) {
+            return None;
+        }
         let limits: [f32; N] = std::array::from_fn(|lane| match params.max_weights {
             Some(keep) if lane < problem.n_lanes => params.prune_below.max(nth_largest(state.w, lane, keep)),
             _ => params.prune_below,
@@ -108,10 +116,10 @@ impl Group<'_> {
                 solved.push(feature as u32, mask, row);
             }
         }
-        solved
+        Some(solved)
     }
 
-    fn solve_logistic(&self, params: &LinearParams, buffers: &mut Buffers) -> Solved {
+    fn solve_logistic(&self, params: &LinearParams, buffers: &mut Buffers, cancel: &dyn Cancel) -> Option<Solved> {
         let n_features = self.block.n_features();
         let w: &mut [[f32; GROUP]] = buffers.w.zeros(n_features);
         let mut solved = Solved::default();
@@ -130,9 +138,10 @@ impl Group<'_> {
                 bias: params.bias,
                 tolerance: f64::from(params.tolerance),
                 max_passes: params.max_passes,
+                cancel,
             };
             let mut rng = Stream::new(mix(self.name, lane as u64 + 1));
-            let bias = logistic::solve(&problem, &mut buffers.dense, &mut rng);
+            let bias = logistic::solve(&problem, &mut buffers.dense, &mut rng)?;
             solved.bias.push((bias * f64::from(params.bias)) as f32);
             w.iter_mut().zip(&buffers.dense).for_each(|(row, &v)| row[lane] = v as f32);
         }
@@ -147,7 +156,7 @@ impl Group<'_> {
                 solved.push(feature as u32, mask, row);
             }
         }
-        solved
+        Some(solved)
     }
 }
 

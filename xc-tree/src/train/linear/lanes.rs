@@ -17,8 +17,8 @@
 
 use super::block::Block;
 use xc_hash::stream::Stream;
-use xc_sparse::Loop;
 use xc_sparse::simd::prefetch;
+use xc_sparse::{Cancel, Loop};
 
 /// A gradient at most this far from 0 moves nothing.
 pub(super) const TINY: f32 = 1e-12;
@@ -43,6 +43,8 @@ pub(super) struct Problem<'a, const N: usize> {
     pub(super) tolerance: f32,
     /// See `LinearParams::max_passes`.
     pub(super) max_passes: usize,
+    /// Asked between visits of instances.
+    pub(super) cancel: &'a dyn Cancel,
 }
 
 /// What a solver works on and leaves behind: `w` and `bias` hold the rankers.
@@ -117,9 +119,12 @@ pub(super) fn restore<const N: usize>(problem: &Problem<'_, N>, state: &mut Stat
     }
 }
 
-/// Solves all lanes.
+/// Visits of instances between two questions whether to stop: some milliseconds.
+pub(super) const ASK: usize = 1024;
+
+/// Solves all lanes; false where it was asked to stop.
 #[inline(always)]
-fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Stream) {
+fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Stream) -> bool {
     let mut lanes = Lanes::<N>::new(problem.n_lanes);
     restore(problem, state, lanes.running);
     for _ in 0..problem.max_passes {
@@ -127,6 +132,9 @@ fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng
         let (mut highest, mut lowest) = ([f32::NEG_INFINITY; N], [f32::INFINITY; N]);
         let mut kept = 0;
         for s in 0..state.order.len() {
+            if s % ASK == 0 && problem.cancel.cancelled() {
+                return false;
+            }
             let i = state.order[s];
             let mask = state.active[i as usize] & lanes.running;
             if mask == 0 {
@@ -151,6 +159,7 @@ fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng
             break;
         }
     }
+    true
 }
 
 /// The solver as a loop that is compiled for each instruction set. The copies share one body and
@@ -162,11 +171,11 @@ pub(super) struct Solve<'s, 'p, 'a, const N: usize> {
 }
 
 impl<const N: usize> Loop for Solve<'_, '_, '_, N> {
-    type Output = ();
+    type Output = bool;
 
     #[inline(always)]
-    fn run(self) {
-        solve(self.problem, self.state, self.rng);
+    fn run(self) -> bool {
+        solve(self.problem, self.state, self.rng)
     }
 }
 

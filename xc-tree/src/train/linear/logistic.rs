@@ -4,7 +4,9 @@
 //! visit improves the smaller of the two by Newton steps on its one-variable problem. All in f64.
 
 use super::block::Block;
+use super::lanes::ASK;
 use xc_hash::stream::Stream;
+use xc_sparse::Cancel;
 
 /// Newton steps of one visit, at most.
 const NEWTON_STEPS: usize = 100;
@@ -19,10 +21,12 @@ pub(super) struct Problem<'a> {
     pub(super) bias: f32,
     pub(super) tolerance: f64,
     pub(super) max_passes: usize,
+    /// Asked between visits of instances.
+    pub(super) cancel: &'a dyn Cancel,
 }
 
-/// Fills `w` (zeros at the start) and returns the weight of the bias input.
-pub(super) fn solve(problem: &Problem<'_>, w: &mut [f64], rng: &mut Stream) -> f64 {
+/// Fills `w` (zeros at the start) and returns the weight of the bias input; nothing where it was asked to stop.
+pub(super) fn solve(problem: &Problem<'_>, w: &mut [f64], rng: &mut Stream) -> Option<f64> {
     let n = problem.block.len();
     let bias = f64::from(problem.bias);
     let mut bias_weight = 0.0;
@@ -43,7 +47,10 @@ pub(super) fn solve(problem: &Problem<'_>, w: &mut [f64], rng: &mut Stream) -> f
         rng.shuffle(&mut order);
         let mut largest = 0.0f64;
         let mut newton = 0;
-        for &i in &order {
+        for (visit, &i) in order.iter().enumerate() {
+            if visit % ASK == 0 && problem.cancel.cancelled() {
+                return None;
+            }
             let i = i as usize;
             let cost = (problem.cost)(i);
             let (indices, values) = problem.block.row(i);
@@ -78,5 +85,5 @@ pub(super) fn solve(problem: &Problem<'_>, w: &mut [f64], rng: &mut Stream) -> f
             inner_tolerance = smallest_inner.max(0.1 * inner_tolerance);
         }
     }
-    bias_weight
+    Some(bias_weight)
 }

@@ -5,9 +5,11 @@ use super::block::{Block, Numbering};
 use super::group::{Buffers, Group, Solved, join};
 use super::lanes::{Problem, Solve, State};
 use super::{LinearParams, Loss, reference};
+use crate::train::observe::NoObserver;
 use proptest::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_hash::stream::Stream;
-use xc_sparse::{CsrMatrix, Isa, vectorised_loop_on};
+use xc_sparse::{Cancel, CsrMatrix, Isa, vectorised_loop_on};
 
 /// Instances with features drawn from `draws`: (features, positive bits) each.
 fn matrix(draws: &[(Vec<(u8, i8)>, u16)], n_features: usize) -> CsrMatrix {
@@ -61,10 +63,13 @@ fn lanes_equal_reference<const N: usize>(draws: &[(Vec<(u8, i8)>, u16)], n_lanes
         bias: 1.0,
         tolerance: 0.01,
         max_passes: 40,
+        cancel: &NoObserver,
     };
     let expected = run(&problem, reference::solve::<N>);
     for isa in Isa::available() {
-        let got = run(&problem, |problem, state, rng| vectorised_loop_on(isa, Solve { problem, state, rng }));
+        let got = run(&problem, |problem, state, rng| {
+            assert!(vectorised_loop_on(isa, Solve { problem, state, rng }));
+        });
         assert_eq!(got, expected, "{isa}");
     }
 }
@@ -105,7 +110,7 @@ fn solve(loss: Loss, tolerance: f32, costs: &[f32], weights: Option<&[f32]>) -> 
     let block = Block::gather(x.view(), &instances, 1.0, &mut Numbering::default());
     let params = LinearParams { loss, tolerance, prune_below: 0.0, max_passes: 5000, ..LinearParams::default() };
     let group = Group { block: &block, positive: &positive, costs, inverse_weights: weights, name: 3 };
-    let solved = group.solve(&params, &mut Buffers::default());
+    let solved = group.solve(&params, &mut Buffers::default(), &NoObserver).unwrap();
     (x, positive, solved)
 }
 
@@ -173,7 +178,7 @@ fn pruning_keeps_exactly_the_large_weights() {
         let solve = |prune_below, max_weights| {
             let params = LinearParams { loss, prune_below, max_weights, ..LinearParams::default() };
             let group = Group { block: &block, positive: &positive, costs: &[1.0; 4], inverse_weights: None, name: 3 };
-            group.solve(&params, &mut Buffers::default())
+            group.solve(&params, &mut Buffers::default(), &NoObserver).unwrap()
         };
         let all = solve(0.0, None);
         let large = solve(0.2, None);
@@ -211,4 +216,39 @@ fn joined_groups_are_one_valid_chunk() {
     dense.iter_mut().zip(&chunk.bias).for_each(|(w, &b)| w[23] = f64::from(b));
     let expected: Vec<Vec<f64>> = a_columns.into_iter().chain(b_columns).collect();
     assert_eq!(dense, expected);
+}
+
+/// Asks to stop from a question on.
+struct From(usize, AtomicUsize);
+
+impl Cancel for From {
+    fn cancelled(&self) -> bool {
+        self.1.fetch_add(1, Ordering::Relaxed) >= self.0
+    }
+}
+
+#[test]
+fn a_solver_that_is_asked_to_stop_gives_nothing() {
+    let draws = fixed_draws();
+    let x = matrix(&draws, 23);
+    let positive: Vec<u16> = draws.iter().map(|d| d.1).collect();
+    let instances: Vec<u32> = (0..60).collect();
+    let block = Block::gather(x.view(), &instances, 1.0, &mut Numbering::default());
+    for loss in [Loss::SquaredHinge, Loss::Logistic] {
+        for costs in [&[1.0; 1][..], &[1.0; 4], &[1.0; 16]] {
+            let params = LinearParams { loss, ..LinearParams::default() };
+            let group = Group { block: &block, positive: &positive, costs, inverse_weights: None, name: 3 };
+            let solve = |cancel: &From| group.solve(&params, &mut Buffers::default(), cancel);
+            let never = From(usize::MAX, AtomicUsize::new(0));
+            let whole = solve(&never);
+            assert!(whole.is_some());
+            // It is asked in every pass.
+            let asked = never.1.into_inner();
+            assert!(asked > 1, "{loss:?} {costs:?}");
+            for first in [0, 1, asked - 1] {
+                assert_eq!(solve(&From(first, AtomicUsize::new(0))), None, "{loss:?} {costs:?} question {first}");
+            }
+            assert_eq!(solve(&From(asked, AtomicUsize::new(0))), whole);
+        }
+    }
 }

@@ -52,7 +52,7 @@ impl Job<'_> {
             if observer.cancelled() {
                 return None;
             }
-            let bias = self.ranker(label, scratch);
+            let bias = self.ranker(label, scratch, observer)?;
             scratch.all.extend_from_slice(&scratch.entries);
             part.ends.push(scratch.all.len());
             part.bias.push(bias);
@@ -61,13 +61,13 @@ impl Job<'_> {
         Some(part)
     }
 
-    /// Leaves the weights of a label in `scratch.entries`, and returns its bias.
-    fn ranker(&self, label: usize, scratch: &mut Scratch) -> f32 {
+    /// Leaves the weights of a label in `scratch.entries`, and returns its bias; nothing where the observer asked to stop.
+    fn ranker(&self, label: usize, scratch: &mut Scratch, observer: &dyn Observer) -> Option<f32> {
         let Scratch { numbering, buffers, rows, positive, inverse_weights, entries, .. } = scratch;
         entries.clear();
         let n_positives = self.merge(label, rows, positive);
         if n_positives == 0 || n_positives == rows.len() {
-            return if n_positives == 0 && self.params.bias != 0.0 { -1.0 } else { 0.0 };
+            return Some(if n_positives == 0 && self.params.bias != 0.0 { -1.0 } else { 0.0 });
         }
         if let Some(all) = &self.inverse_weights {
             inverse_weights.clear();
@@ -81,11 +81,11 @@ impl Job<'_> {
             inverse_weights: self.inverse_weights.as_ref().map(|_| &inverse_weights[..]),
             name: mix(self.seed, label as u64),
         };
-        let solved = group.solve(self.params, buffers);
+        let solved = group.solve(self.params, buffers, observer)?;
         entries.extend(solved.features.iter().map(|&local| block.feature(local)).zip(solved.values));
         entries.sort_unstable_by_key(|&(feature, _)| feature);
         numbering.reuse(block);
-        solved.bias[0]
+        Some(solved.bias[0])
     }
 
     /// The rows of a label, ascending, and whether each is a positive (1 or 0); returns how many are.
