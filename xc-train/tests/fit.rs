@@ -353,3 +353,36 @@ fn what_cannot_be_is_said_by_the_name_of_the_setting_and_the_rows() {
     let names = Arrays::new(OwnedRows::Texts(texts.clone()), labels.clone()).with_names(vec!["a".to_owned(); 16]);
     assert!(wrong("lns", &[], names.into()).starts_with("label names: "));
 }
+
+#[test]
+fn rows_that_a_tree_learned_from_as_vectors_are_known_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let labels = LabelRows::from_lists((0..40u32).map(|i| [i % 4]), 4).unwrap();
+    let value = |row: usize, column: usize| if row % 4 == column { 2.0 } else { (row * 7 + column) as f32 % 5.0 / 5.0 };
+    let values: Vec<f32> = (0..40).flat_map(|row| (0..6).map(move |column| value(row, column))).collect();
+    let vectors = DenseMatrix::new(40, 6, values);
+    let (npy, of_labels) = (folder.path().join("x.npy"), folder.path().join("y.txt"));
+    write_npy(&mut std::fs::File::create(&npy).unwrap(), 40, 6, &vectors.values).unwrap();
+    std::fs::write(&of_labels, (0..40).map(|i| format!("{}\n", i % 4)).collect::<String>()).unwrap();
+    let files = Files { train: npy, train_labels: Some(of_labels), ..Files::default() };
+    let sources: [Source; 2] = [files.into(), (vectors, labels).into()];
+    let context = Context::new(&Silent).with_threads(1);
+    for (number, source) in sources.iter().enumerate() {
+        let place = folder.path().join(format!("tree-{number}"));
+        let mut training = Training::new("tree", source.clone(), &place).unwrap();
+        training.set("validation-fraction", "0.5").unwrap();
+        training.run(&context).unwrap();
+        let model = Model::open(&place).unwrap();
+        for (asked, rows) in sources.iter().enumerate() {
+            let output = folder.path().join(format!("calibrated-{number}-{asked}"));
+            let calibrate = |leave_out_seen| {
+                let held_out = HeldOut { leave_out_seen, ..HeldOut::new(rows.clone()) };
+                fit::calibrate(&model, &held_out, &CalibrateParams::default(), &output, &context)
+            };
+            let error = calibrate(false).unwrap_err();
+            assert!(error.to_string().contains("20 of 40 instances are training instances of"), "{error}");
+            let done = calibrate(true).unwrap();
+            assert_eq!((done.instances, done.left_out), (20, 20));
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Dense vectors of equal width, row after row.
 
+use super::CsrMatrix;
 use crate::buffer::Buffer;
 
 /// Borrowed dense rows.
@@ -83,5 +84,18 @@ impl DenseMatrix {
     /// As [`DenseRows::new`].
     pub fn view(&self) -> DenseRows<'_> {
         DenseRows::new(&self.values, self.columns)
+    }
+
+    /// Rows of features: those of each vector that are not 0.
+    pub fn to_features(&self) -> CsrMatrix {
+        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in self.view().iter() {
+            for (id, &value) in (0..).zip(row).filter(|(_, value)| **value != 0.0) {
+                indices.push(id);
+                values.push(value);
+            }
+            indptr.push(indices.len());
+        }
+        CsrMatrix::from_checked((self.rows, self.columns), indptr, indices, values)
     }
 }

@@ -44,6 +44,7 @@ pub fn blend(
     ContainerWriter::check(output)?;
     let first = members.first().ok_or_else(|| FitError::usage("a blend: at least two members are expected"))?;
     context.on_threads(|| {
+        let rows = &*rows.for_model(first);
         let refused = |e: crate::model::MembersError| FitError::usage(chain(&e));
         Model::check_members(members).map_err(refused)?;
         refits.map_or(Ok(()), |refits| Model::check_refits(members, refits)).map_err(refused)?;
@@ -112,6 +113,7 @@ pub fn calibrate(
     ContainerWriter::check(output)?;
     let models = std::slice::from_ref(model);
     context.on_threads(|| {
+        let rows = &*rows.for_model(model);
         let seen = rows.training_rows(models, context)?;
         let validation = rows.read(models, &seen, model.dictionary()?, context)?;
         let (n, n_labels) = (validation.labels.len(), model.describe().n_labels);

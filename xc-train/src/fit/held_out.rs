@@ -5,10 +5,11 @@ use super::source::Arrays;
 use super::{Context, FitError, Source};
 use crate::Model;
 use crate::message::chain;
-use crate::model::Row;
 use crate::model::training_rows::{hash_dense, hash_sparse, hash_text};
 use crate::model::{BatchError, QueryError, QueryOptions, TrainingRows};
+use crate::model::{InputKind, OwnedRows, Row};
 use crate::settings::input::InputSettings;
+use std::borrow::Cow;
 use xc_sparse::LabelRows;
 use xc_sparse::io::{LabelNames, UnknownLabels};
 use xc_sparse::rank::RankedBatch;
@@ -45,6 +46,21 @@ impl HeldOut {
     /// All rows of a source that no model was trained on.
     pub fn new(source: impl Into<Source>) -> Self {
         Self { source: source.into(), input: InputSettings::default(), leave_out_seen: false, allow_unverified: false }
+    }
+
+    /// The same with rows in memory in the form that a model takes: for one of features, vectors are rows of features.
+    pub(super) fn for_model(&self, model: &Model) -> Cow<'_, Self> {
+        match &self.source {
+            Source::Memory(arrays) if model.describe().takes == InputKind::Sparse => match &arrays.train.rows {
+                OwnedRows::Dense(vectors) => {
+                    let labels = arrays.train.labels.clone();
+                    let source = Arrays::new(OwnedRows::Sparse(vectors.to_features()), labels).into();
+                    Cow::Owned(Self { source, ..self.clone() })
+                }
+                _ => Cow::Borrowed(self),
+            },
+            _ => Cow::Borrowed(self),
+        }
     }
 
     /// What each model was trained on.
@@ -119,7 +135,12 @@ impl HeldOut {
         };
         let (main, labels, unknown) = (&*files.train, files.train_labels.as_deref(), UnknownLabels::Append);
         let input = &self.input.or(first.input());
-        let data: Dataset = match vector_source(main, labels, files.features.as_deref(), input.format, "validation")? {
+        // A model of features was trained on vectors as rows of features, and knows them as such.
+        let vectors = match first.describe().takes {
+            InputKind::Dense => vector_source(main, labels, files.features.as_deref(), input.format, "validation")?,
+            _ => None,
+        };
+        let data: Dataset = match vectors {
             Some(source) => read_vectors(&source, &KnownLabels { names: names.as_ref(), unknown }, input, context)?,
             None => {
                 let making = Making::Apply { maker: first.reading_pipeline(), n_features: first.describe().n_features };

@@ -19,8 +19,9 @@ use crate::settings::{Choices, Setting, SettingError, data};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use xc_hash::text::PipelineParams;
+use xc_sparse::CsrMatrix;
 use xc_sparse::io::{LabelNames, UnknownLabels, Vectors};
-use xc_sparse::{CsrMatrix, DenseMatrix};
+use xc_sparse::store::is_control;
 
 /// A source with the settings that say how it is read.
 pub(super) struct Reading<'a> {
@@ -130,6 +131,13 @@ impl<'a> Reading<'a> {
         let Arrays { train, validation, names, .. } = arrays;
         let known = names.clone().map(LabelNames::try_new).transpose();
         let known = known.map_err(|e| FitError::usage(format_args!("label names: {}", chain(&e))))?;
+        // Before anything is learned: the folder of the model would refuse them.
+        let is_wrong = |name: &str| name.is_empty() || name.contains(is_control);
+        if let Some((label, name)) = names.iter().flatten().enumerate().find(|(_, name)| is_wrong(name)) {
+            return Err(FitError::usage(format_args!(
+                "label names: label {label}: {name:?} is empty or has a control character; a printable name is expected"
+            )));
+        }
         let name = Path::new(MEMORY);
         let mut data = self.dataset(name, train, self.fitting(hold_out), context)?;
         if data.labels.nnz() == 0 {
@@ -182,7 +190,7 @@ impl<'a> Reading<'a> {
         match rows {
             OwnedRows::Sparse(rows) => of_features(name, rows.clone(), no_labels(rows.rows()), making, true, context),
             OwnedRows::Dense(rows) if self.vectors_as_rows => {
-                let rows = without_zeros(rows);
+                let rows = rows.to_features();
                 let labels = no_labels(rows.rows());
                 of_features(name, rows, labels, making, false, context)
             }
@@ -401,20 +409,6 @@ impl<'a> Reading<'a> {
         };
         Ok((learned, validation))
     }
-}
-
-/// Vectors as rows of features, without those that are 0.
-fn without_zeros(vectors: &DenseMatrix) -> CsrMatrix {
-    let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-    for row in vectors.view().iter() {
-        let kept = (0..).zip(row).filter(|(_, value)| **value != 0.0);
-        kept.for_each(|(id, &value)| {
-            indices.push(id);
-            values.push(value);
-        });
-        indptr.push(indices.len());
-    }
-    CsrMatrix::from_checked((vectors.rows, vectors.columns), indptr, indices, values)
 }
 
 /// The names of a training set, which came out of a dictionary that has each once.

@@ -11,9 +11,9 @@ use crate::fit::plan::{Origin, Plan};
 use crate::fit::save::{self, Extras, beside};
 use crate::fit::{Context, FitError, Training};
 use crate::model::HoldOut;
-use crate::settings::Choices;
 use crate::settings::text::{TOKENS, TokenSettings};
 use crate::settings::words::{self, WordSettings};
+use crate::settings::{Choices, SettingError};
 use crate::skipgram::SkipgramModel;
 use std::path::PathBuf;
 use xc_hash::text::Featurizer;
@@ -56,6 +56,10 @@ impl System for Skipgram {
             return Err(FitError::usage(format_args!("{vectors}: a folder; a file is expected there")));
         }
         check_file(&self.vectors)?;
+        // The table is that of `lns`, which has other presets.
+        if let Some(name) = self.head.preset().filter(|name| preset::skipgram_of(name).is_none()) {
+            return Err(SettingError::of_value("preset", name, "text8 is expected").into());
+        }
         self.words().map(drop)
     }
 
