@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use xc_metrics::{Metric, MetricReport};
 use xc_sparse::store::OpenMode;
+use xc_train::blend::RuleKind;
 use xc_train::blend::fit::FitParams;
 use xc_train::calibrate::Reliability;
 use xc_train::calibrate::fit::CalibrateParams;
@@ -58,8 +59,17 @@ pub(crate) fn blend<'py>(
     let rule = rule.map(|name| name.parse().map_err(|what: String| error::option(py, &format!("--rule: {what}"))));
     let usual = FitParams::default();
     let (folds, hidden, networks) = sizes;
+    let rule = rule.transpose()?;
+    if rule.is_some_and(|rule| rule != RuleKind::Net) {
+        for (name, value) in [("hidden", hidden), ("networks", networks)] {
+            if let Some(value) = value {
+                let line = format!("--{name} {value}: --rule net, or no --rule, is expected with it");
+                return Err(error::option(py, &line));
+            }
+        }
+    }
     let params = FitParams {
-        rule: rule.transpose()?,
+        rule,
         folds: folds.unwrap_or(usual.folds),
         hidden: hidden.unwrap_or(usual.hidden),
         networks: networks.unwrap_or(usual.networks),

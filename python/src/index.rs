@@ -41,6 +41,17 @@ pub(crate) struct Build {
 }
 
 impl Build {
+    /// Refuses what no index can be built for.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        if self.top_k == Some(0) {
+            return Err(error::option(py, "--top-k 0: at least 1 is expected"));
+        }
+        if let Some(least) = self.min_recall.filter(|share| !(0.0..=1.0).contains(share)) {
+            return Err(error::option(py, &format!("--min-recall {least}: a share from 0 to 1 is expected")));
+        }
+        Ok(())
+    }
+
     fn params(&self, usual: BuildParams, seed: u64) -> BuildParams {
         BuildParams {
             degree: self.degree.unwrap_or(usual.degree),
@@ -85,6 +96,7 @@ impl Index {
     ) -> PyResult<(Self, Py<PyAny>)> {
         let metric = serde_json::from_value(Value::String(metric.to_owned()));
         let metric = metric.map_err(|_| error::option(py, "--metric: l2, cosine or ip is expected"))?;
+        options.check(py)?;
         let params = options.params(BuildParams::new(metric), with.seed);
         let values = dense(py, vectors)?;
         let asked = fit_queries.map(|rows| dense(py, rows)).transpose()?;
@@ -149,6 +161,12 @@ impl Index {
     ) -> PyResult<Arrays<'py>> {
         let asked = dense(py, queries)?;
         let (n_rows, width) = self.shape();
+        if top_k == 0 {
+            return Err(error::option(py, "--top-k 0: at least 1 is expected"));
+        }
+        if cells == Some(0) {
+            return Err(error::option(py, "--cells 0: at least 1 is expected"));
+        }
         if asked.columns != width {
             let (name, got) = (queries.name(), asked.columns);
             return Err(error::data(
@@ -290,6 +308,23 @@ pub(crate) fn build_index<'py>(
     output: Option<PathBuf>,
     with: Run,
 ) -> PyResult<Bound<'py, PyAny>> {
+    options.check(py)?;
+    if let Some(points) = max_loss {
+        let line = match (labels, options.target_recall) {
+            _ if !(0.0..=100.0).contains(&points) => "points from 0 to 100 are expected",
+            (_, Some(_)) => "cannot be used with --target-recall",
+            (None, _) => "changes nothing here; X and Y are expected with it",
+            _ => "",
+        };
+        if !line.is_empty() {
+            return Err(error::option(py, &format!("--max-loss {points}: {line}")));
+        }
+    }
+    if let (Some(labels), None) = (labels, queries) {
+        let line =
+            format!("Y: {} rows of labels, and no X; the queries that they belong to are expected", labels.rows.len());
+        return Err(error::data(py, &line, None, None));
+    }
     let params = options.params(label_index_params(), with.seed);
     let asked = queries.map(|rows| rows.taken(py)).transpose()?;
     let n_labels = model.inner.describe().n_labels;

@@ -9,6 +9,7 @@ use pyo3::pybacked::PyBackedStr;
 use std::ops::Range;
 use xc_sparse::rows::{OwnedRows, Rows, sort_row};
 use xc_sparse::{CsrMatrix, DenseMatrix};
+use xc_train::model::InputKind;
 
 /// Whole numbers of either width.
 pub(crate) enum Ints {
@@ -228,6 +229,28 @@ impl Input {
         })
     }
 
+    /// The same in the form that a model takes, as in requests: vectors are rows of features where it takes such, and rows
+    /// of features vectors. What does not fit is left as it is, and refused by the model.
+    pub(crate) fn block_for(&self, range: Range<usize>, takes: InputKind, width: usize) -> Result<Block<'_>, Fault> {
+        let first = range.start;
+        Ok(match self.block(range)? {
+            Block::Rows(OwnedRows::Dense(rows)) if takes == InputKind::Sparse => {
+                if rows.columns != width && rows.rows > 0 {
+                    return Err(Fault::new(first, None, vector_of(rows.columns, width)));
+                }
+                Block::Rows(OwnedRows::Sparse(rows.to_features()))
+            }
+            Block::Rows(OwnedRows::Sparse(rows)) if takes == InputKind::Dense && rows.cols() == width => {
+                let mut values = vec![0.0; rows.rows() * width];
+                for (row, out) in values.chunks_exact_mut(width.max(1)).enumerate() {
+                    rows.view().row(row).iter().for_each(|(id, value)| out[id as usize] = value);
+                }
+                Block::Rows(OwnedRows::Dense(DenseMatrix::new(rows.rows(), width, values)))
+            }
+            block => block,
+        })
+    }
+
     /// All rows, for training.
     pub(crate) fn to_owned_rows(&self) -> Result<OwnedRows, Fault> {
         Ok(match self.block(0..self.rows())? {
@@ -290,6 +313,11 @@ fn sparse_block(
         indptr.push(indices.len());
     }
     Ok(CsrMatrix::from_checked((range.len(), columns), indptr, indices, data))
+}
+
+/// What is said of a vector of another width.
+pub(crate) fn vector_of(got: usize, expected: usize) -> String {
+    format!("the query has {got} values; the model takes {expected}")
 }
 
 /// Takes entries of value 0 out of the last row, as every reader of files does.

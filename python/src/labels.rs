@@ -27,13 +27,14 @@ enum Label {
 }
 
 impl Label {
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+    /// `of` is the list that it stands in, for messages.
+    fn of(object: &Bound<'_, PyAny>, of: impl Fn() -> String) -> PyResult<Self> {
         if let Ok(name) = object.cast::<PyString>() {
             return Ok(Self::Name(name.to_cow()?.into_owned()));
         }
         object.extract::<i64>().map(Self::Id).map_err(|_| {
             let kind = object.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
-            PyTypeError::new_err(format!("a label of type {kind}; an int or a str is expected"))
+            PyTypeError::new_err(format!("{}: a label of type {kind}; an int or a str is expected", of()))
         })
     }
 }
@@ -56,7 +57,9 @@ fn lists(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<Label>>> {
         let labels = list
             .try_iter()
             .map_err(|_| PyTypeError::new_err(format!("{name}: row {row}: a list of labels is expected")))?;
-        out.push(labels.map(|label| Label::of(&label?)).collect::<PyResult<Vec<_>>>()?);
+        out.push(
+            labels.map(|label| Label::of(&label?, || format!("{name}: row {row}"))).collect::<PyResult<Vec<_>>>()?,
+        );
     }
     Ok(out)
 }
@@ -179,7 +182,12 @@ fn sparse_rows(ends: &Ends, ids: &Ints, values: Option<&Foreign<f32>>, columns: 
             let id = ids.get(at);
             match u32::try_from(id) {
                 Ok(id) if (id as usize) < columns => {
-                    if values.is_none_or(|values| values.get(at) != 0.0) {
+                    let value = values.map_or(1.0, |values| values.get(at));
+                    if value.is_nan() {
+                        let what = format!("value NaN in column {id}; a number is expected");
+                        return Err(Fault::new(row, Some(id as usize), what));
+                    }
+                    if value != 0.0 {
                         labels.push(id);
                     }
                 }
@@ -219,7 +227,8 @@ impl Lists {
             return Ok(Self::Own(labels.get().rows.clone()));
         }
         refuse_text(name, object, "a list of labels")?;
-        let list = object.try_iter()?.map(|label| Label::of(&label?)).collect::<PyResult<Vec<_>>>()?;
+        let list =
+            object.try_iter()?.map(|label| Label::of(&label?, || name.to_owned())).collect::<PyResult<Vec<_>>>()?;
         let (rows, _) = numbered(&[list], names, Some(n_labels), false)
             .map_err(|fault| error::data(py, &format!("{name}: {}", fault.what), None, fault.column))?;
         Ok(Self::Shared(rows.row(0).to_vec()))

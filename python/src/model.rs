@@ -1,7 +1,7 @@
 //! Models that answer.
 
 use crate::error::{self, defect, guarded};
-use crate::input::Input;
+use crate::input::{Input, vector_of};
 use crate::json::to_python;
 use crate::labels::Lists;
 use crate::pools::{default_threads, pool};
@@ -22,12 +22,11 @@ use xc_sparse::rows::sort_row;
 use xc_sparse::store::{ContainerWriter, OpenMode};
 use xc_train::calibrate::ThresholdKind;
 use xc_train::message::chain;
-use xc_train::model::explain::{ExplainOptions, Explanation, Feature};
+use xc_train::model::explain::ExplainOptions;
 use xc_train::model::{
-    Answer, Candidates, Changes, Excluded, OpenOptions, QueryError, QueryOptions, Row, ScoreOptions, Scratch,
-    SearchOptions, UseIndex,
+    Answer, Candidates, Changes, Excluded, InputKind, OpenOptions, QueryError, QueryOptions, Row, ScoreOptions,
+    Scratch, SearchOptions, UseIndex,
 };
-use xc_train::xc_tree::PathNode;
 
 /// Rows that are answered one after the other: starting threads takes longer.
 const FEW: usize = 8;
@@ -155,6 +154,15 @@ impl Model {
         threshold: Option<&str>,
         search: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Asked> {
+        if top_k == 0 {
+            return Err(error::option(py, "--top-k 0: at least 1 is expected"));
+        }
+        if let Some(score) = min_score.filter(|score| !score.is_finite()) {
+            return Err(error::option(py, &format!("--min-score {score}: a number is expected")));
+        }
+        if let Some(score) = min_score.filter(|&score| score > 1.0 && self.inner.scores_at_most_one(raw_scores)) {
+            return Err(error::option(py, &format!("--min-score {score}: scores of this model are at most 1")));
+        }
         let n_labels = self.inner.describe().n_labels;
         let lists = |name: &str, object: Option<&Bound<'_, PyAny>>| -> PyResult<Option<Lists>> {
             let Some(object) = object else { return Ok(None) };
@@ -233,22 +241,37 @@ impl Model {
         if let Ok(text) = query.cast::<PyString>() {
             return answer_to(&Row::Text(&text.to_cow()?));
         }
-        take_row(py, query, ids, values, order)?;
-        match ids.is_empty() && !values.is_empty() {
+        let is_vector = take_row(py, query, ids, values, order)?;
+        let about = self.inner.describe();
+        let (takes, width) = (about.takes, about.n_features);
+        if is_vector && takes == InputKind::Sparse {
+            if values.len() != width {
+                return Err(error::data(py, &format!("query: {}", vector_of(values.len(), width)), None, None));
+            }
+            ids.extend((0u32..).zip(&**values).filter(|(_, value)| **value != 0.0).map(|(id, _)| id));
+            values.retain(|&value| value != 0.0);
+            return answer_to(&Row::Sparse(SparseRow::from_checked(ids, values)));
+        }
+        if !is_vector && takes == InputKind::Dense && ids.last().is_none_or(|&id| (id as usize) < width) {
+            let mut vector = vec![0.0; width];
+            ids.iter().zip(&**values).for_each(|(&id, &value)| vector[id as usize] = value);
+            return answer_to(&Row::Dense(&vector));
+        }
+        match is_vector {
             true => answer_to(&Row::Dense(values)),
             false => answer_to(&Row::Sparse(SparseRow::from_checked(ids, values))),
         }
     }
 }
 
-/// The query as a sparse row, or, where it has no ids, as a vector.
+/// The query as a sparse row, or as a vector; whether it is one.
 fn take_row(
     py: Python<'_>,
     query: &Bound<'_, PyAny>,
     ids: &mut Vec<u32>,
     values: &mut Vec<f32>,
     order: &mut Vec<(u32, f32)>,
-) -> PyResult<()> {
+) -> PyResult<bool> {
     ids.clear();
     values.clear();
     let expected = "a str, {id: value}, (ids, values) or a vector is expected";
@@ -266,15 +289,25 @@ fn take_row(
             values.push(value.extract().map_err(|_| wrong(format!("{value:?}: a number is expected")))?);
         }
     } else {
-        return take_values(query, values).map_err(|_| PyTypeError::new_err(format!("query: {expected}")));
+        take_values(query, values).map_err(|_| PyTypeError::new_err(format!("query: {expected}")))?;
+        return finite(py, values, |at| at).map(|()| true);
     }
     sort_row(ids, values, order).map_err(|repeated| wrong(format!("id {} stands twice", repeated.id)))?;
+    finite(py, values, |at| ids[at] as usize)?;
     if values.contains(&0.0) {
         let mut kept = values.iter().map(|&value| value != 0.0);
         ids.retain(|_| kept.next().unwrap_or(true));
         values.retain(|&value| value != 0.0);
     }
-    Ok(())
+    Ok(false)
+}
+
+/// Refuses a value that no row of a matrix may have; `column_of` says where it stands.
+fn finite(py: Python<'_>, values: &[f32], column_of: impl Fn(usize) -> usize) -> PyResult<()> {
+    let Some(at) = values.iter().position(|value| !value.is_finite()) else { return Ok(()) };
+    let (value, column) = (values[at], column_of(at));
+    let what = format!("query: value {value} in column {column}; finite numbers are expected");
+    Err(error::data(py, &what, None, Some(column)))
 }
 
 fn take_ids(object: &Bound<'_, PyAny>, out: &mut Vec<u32>) -> PyResult<()> {
@@ -404,7 +437,10 @@ impl Model {
             true => Some(pool(threads).map_err(|e| error::option(py, &format!("--threads {threads}: {e}")))?),
             false => None,
         };
-        let entries = MOST_ENTRIES / rows.width_hint().max(1);
+        let about = self.inner.describe();
+        let (takes, width) = (about.takes, about.n_features);
+        let made = if takes == InputKind::Dense { width } else { 0 };
+        let entries = MOST_ENTRIES / rows.width_hint().max(made).max(1);
         let most = MOST_ROWS.min(entries.max(1));
         let mut found = Found::new(n, top_k.min(self.inner.describe().n_labels));
         let (mut at, mut size, mut known) = (0, most.min(FEW.max(64)), Vec::new());
@@ -412,7 +448,7 @@ impl Model {
             let end = n.min(at + size);
             let begin = Instant::now();
             let work = || {
-                let block = rows.block(at..end).map_err(Ok)?;
+                let block = rows.block_for(at..end, takes, width).map_err(Ok)?;
                 let options = asked.options(at);
                 let answered = match &pool {
                     Some(pool) => pool.install(|| self.inner.predict_batch(block.view(), &options)),
@@ -477,7 +513,8 @@ impl Model {
         }
         let options = ExplainOptions { made: false, n_features, raw: raw_scores };
         let work = || {
-            let block = rows.block(0..1).map_err(Ok)?;
+            let about = self.inner.describe();
+            let block = rows.block_for(0..1, about.takes, about.n_features).map_err(Ok)?;
             self.inner.explain(&block.view().row(0), label, &options).map_err(Err)
         };
         let outcome = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
@@ -485,7 +522,7 @@ impl Model {
             Ok(fault) => fault.raised(py, rows.name()),
             Err(source) => Self::refused(py, rows.name(), Some(0), &source),
         })?;
-        to_python(py, &explained(&found))
+        to_python(py, &self.explained(py, &found)?)
     }
 
     /// Saves a copy in another folder.
@@ -498,41 +535,6 @@ impl Model {
         });
         saved.map_err(|panic| defect(py, &panic))?.map_err(|line| error::model_line(py, &line))
     }
-}
-
-/// An explanation as `xc explain --json` writes it.
-fn explained(found: &Explanation) -> Value {
-    let Explanation { label, score, logit, wide, effects, others, paths } = found;
-    let with = |mut entry: Value, effect: f32, logit: Option<f32>| {
-        entry["effect"] = json!(effect);
-        logit.into_iter().for_each(|logit| entry["logit"] = json!(logit));
-        entry
-    };
-    let of_feature = |feature: &Feature| {
-        let Feature { number, term, hashed, value } = feature;
-        json!({ "feature": number, "term": term, "hashed": hashed, "value": value })
-    };
-    let parts = |parts: &[(u32, f32)]| {
-        parts.iter().map(|(feature, part)| json!({ "feature": feature, "part": part })).collect::<Vec<_>>()
-    };
-    let effects = effects.iter().map(|effect| with(of_feature(&effect.feature), effect.score, effect.logit));
-    let mut out = json!({ "label": label, "score": score, "effects": effects.collect::<Vec<_>>() });
-    logit.iter().for_each(|logit| out["logit"] = json!(logit));
-    if let Some(others) = others {
-        out["others"] = with(json!({ "features": others.n }), others.score, others.logit);
-    }
-    if let Some(of) = wide {
-        let (network, bias) = (of.network, of.bias);
-        out["wide"] = json!({ "logit": of.logit(), "network": network, "bias": bias, "parts": parts(&of.parts) });
-    }
-    if !paths.is_empty() {
-        let node = |node: &PathNode| {
-            let PathNode { node, margin, bias, parts: of_node, score } = node;
-            json!({ "node": node, "margin": margin, "score": score, "bias": bias, "parts": parts(of_node) })
-        };
-        out["trees"] = paths.iter().map(|path| path.iter().map(node).collect::<Vec<_>>()).collect();
-    }
-    out
 }
 
 /// A copy of a model with other names or weights, saved in a folder.

@@ -42,8 +42,11 @@ pub(crate) fn default_threads() -> usize {
 /// The pool of so many threads, which is made when it is first asked for.
 ///
 /// # Errors
-/// The system starts no thread.
+/// No thread, more than 4096, or more than the system starts.
 pub(crate) fn pool(threads: usize) -> Result<Arc<ThreadPool>, String> {
+    if !(1..=4096).contains(&threads) {
+        return Err(format!("{threads} threads; between 1 and 4096 are expected"));
+    }
     let mut by_size = pools().by_size.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(pool) = by_size.get(&threads) {
         return Ok(pool.clone());

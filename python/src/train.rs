@@ -156,14 +156,16 @@ pub(crate) fn explain<'py>(
     let watch = Watch::default();
     let context = with.context(py, &watch)?;
     let plan = run(py, &watch, with.callback(py).as_ref(), || training.explain(&context))?;
-    to_python(py, &planned(&plan.map_err(|e| of_fit(py, &e))?))
+    let given: Vec<&str> = options.iter().map(|(name, _)| &**name).collect();
+    to_python(py, &planned(&plan.map_err(|e| of_fit(py, &e))?, &given))
 }
 
-fn planned(plan: &Plan) -> Value {
+fn planned(plan: &Plan, given: &[&str]) -> Value {
     let rows = tables(&plan.kind).into_iter().flat_map(|table| table.rows.iter());
     let options = rows.filter_map(|row| {
         let (value, origin) = plan.resolved.get(row.name)?;
-        Some(json!({ "option": row.name, "value": value, "from": origin.to_string() }))
+        let origin = if given.contains(&row.name) { "given".to_owned() } else { origin.to_string() };
+        Some(json!({ "option": row.name, "value": value, "from": origin }))
     });
     let lines = plan.lines.iter().map(|(what, text)| json!({ "about": what, "says": text }));
     json!({
@@ -297,7 +299,8 @@ pub(crate) fn settings<'py>(py: Python<'py>, kind: &str) -> PyResult<Bound<'py, 
         };
         json!({
             "name": row.name, "type": values, "names": names, "unit": row.unit, "help": row.help,
-            "alias": row.alias, "in_search": row.in_search,
+            "alias": row.alias, "in_search": row.in_search, "heading": row.heading,
+            "belongs_to": row.belongs_to, "excludes": row.excludes, "follows": row.follows, "none": row.none,
         })
     };
     let tables = tables(kind);

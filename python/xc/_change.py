@@ -54,8 +54,9 @@ def merge(parts, output, *, n_labels=None, label_names=None):
 def inspect(path, verify=False):
     """What the folder of a model or an index holds: kind, parameters, arrays and their sizes. ``verify`` compares every
     byte with the hashes of when it was saved (``damaged`` is then a list)."""
-    path = path.folder if isinstance(path, Model) else os.fspath(path)
-    return _native.inspect(path, verify)
+    # A temporary folder goes with its model, which is therefore held until the folder was read.
+    folder = path.folder if isinstance(path, Model) else os.fspath(path)
+    return _native.inspect(folder, verify)
 
 
 def evaluate(

@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from . import _native
-from ._errors import OptionError
+from ._errors import DataError, OptionError
 from ._model import running
 from ._ranked import Ranked
 from ._rows import rows
@@ -82,7 +82,11 @@ class Index:
 
     def delete(self, rows):
         """Takes rows out of the answers; how many of them were there. Others keep their numbers."""
-        return self._native.delete([int(row) for row in np.asarray(rows).ravel()])
+        numbers = whole_numbers(np.atleast_1d(rows), "rows")
+        wrong = numbers[(numbers < 0) | (numbers >= len(self))]
+        if len(wrong):
+            raise DataError(f"rows: row {wrong[0]}; rows from 0 and below {len(self)} are expected")
+        return self._native.delete(numbers.tolist())
 
     def refresh(self, vectors, fit_queries=None, policy=None, threads=None, callback=None):
         """Brings the index up to vectors that changed a little: as many, in the same order."""
@@ -106,4 +110,12 @@ def row_numbers(filter, n):
         if filter.shape != (n,):
             raise OptionError(f"filter: {filter.shape} values; one for each of the {n} rows is expected")
         return np.flatnonzero(filter).astype(np.int64)
-    return np.ascontiguousarray(filter, dtype=np.int64)
+    return whole_numbers(filter, "filter")
+
+
+def whole_numbers(numbers, name):
+    """Numbers of rows; an empty list has any type."""
+    numbers = np.asarray(numbers)
+    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size > 0):
+        raise DataError(f"{name}: an array of {numbers.dtype} with {numbers.ndim} dimensions; a list of row numbers is expected")
+    return np.ascontiguousarray(numbers, dtype=np.int64)

@@ -102,7 +102,7 @@ def contiguous(array, dtype, name):
         return array
     announce(name, f"an array of {array.dtype}", f"one of {np.dtype(dtype)}", array.size * np.dtype(dtype).itemsize)
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(array, dtype=dtype)
+        return np.require(array, dtype, ["C", "A"])
 
 
 def whole_numbers(array, name):
@@ -113,8 +113,8 @@ def whole_numbers(array, name):
     return contiguous(array, np.int32 if array.dtype.itemsize <= 4 and array.dtype.kind == "i" else np.int64, name)
 
 
-def sparse_rows(x, name):
-    """Rows of a sparse matrix in compressed rows."""
+def compressed(x, name):
+    """The arrays of a matrix in compressed rows, which go together: ``(indptr, indices, data, columns)``."""
     if getattr(x, "format", "csr") != "csr":
         announce(name, f"a {x.format.upper()} matrix", "a CSR matrix", len(x.data) * 8)
         x = x.tocsr()
@@ -123,13 +123,26 @@ def sparse_rows(x, name):
         raise DataError(f"{name}: values of type {data.dtype}; numbers are expected")
     if len(x.shape) != 2:
         raise DataError(f"{name}: {len(x.shape)} dimensions; 2 are expected")
-    return Input.sparse(
-        name,
-        whole_numbers(x.indptr, f"{name}.indptr"),
-        whole_numbers(x.indices, f"{name}.indices"),
-        contiguous(data, np.float32, f"{name}.data"),
-        int(x.shape[1]),
-    )
+    indptr = whole_numbers(x.indptr, f"{name}.indptr")
+    indices = whole_numbers(x.indices, f"{name}.indices")
+    for part, array in (("indptr", indptr), ("indices", indices), ("data", data)):
+        if array.ndim != 1:
+            raise DataError(f"{name}.{part}: {array.ndim} dimensions; 1 is expected")
+    rows, columns = map(int, x.shape)
+    if len(indptr) != rows + 1 or indptr[0] != 0:
+        first = f", the first {indptr[0]}" if len(indptr) else ""
+        raise DataError(f"{name}.indptr: {len(indptr)} values{first}; {rows + 1} for {rows} rows, and a first value of 0, are expected")
+    if len(indices) != len(data):
+        raise DataError(f"{name}: {len(indices)} indices and {len(data)} values; as many are expected")
+    if not 0 <= columns < 1 << 32:
+        raise DataError(f"{name}: {columns} columns; 0 or more, and fewer than 2^32, are expected")
+    return indptr, indices, data, columns
+
+
+def sparse_rows(x, name):
+    """Rows of a sparse matrix in compressed rows."""
+    indptr, indices, data, columns = compressed(x, name)
+    return Input.sparse(name, indptr, indices, contiguous(data, np.float32, f"{name}.data"), columns)
 
 
 def dense_rows(x, name):
@@ -146,16 +159,15 @@ def labels(y, name="Y", names=None, n_labels=None, append=False):
     if hasattr(y, "tocsr") and not (is_sparse(y) and getattr(y, "format", "csr") == "csr"):
         y = y.tocsr()
     if is_sparse(y):
-        data = np.asarray(y.data)
-        values = data if data.dtype == np.float32 else (data != 0).astype(np.float32)
-        check_columns(int(y.shape[1]), n_labels, append, name)
-        return Labels.sparse(
-            name,
-            whole_numbers(y.indptr, f"{name}.indptr"),
-            whole_numbers(y.indices, f"{name}.indices"),
-            contiguous(values, np.float32, f"{name}.data"),
-            max(int(y.shape[1]), n_labels or 0),
-        )
+        indptr, indices, data, columns = compressed(y, name)
+        values = data
+        if data.dtype != np.float32:
+            values = (data != 0).astype(np.float32)
+            if data.dtype.kind == "f":
+                values[np.isnan(data)] = np.nan
+        check_columns(columns, n_labels, append, name)
+        values = contiguous(values, np.float32, f"{name}.data")
+        return Labels.sparse(name, indptr, indices, values, max(columns, n_labels or 0))
     if isinstance(y, np.ndarray) and y.dtype.kind in "biuf":
         if y.ndim != 2:
             raise DataError(f"{name}: an array of {y.ndim} dimensions; a matrix of 0 and 1, or lists of labels, are expected")

@@ -146,7 +146,7 @@ class Progress:
 
     def line(self, text):
         if self.bar is not None:
-            self.bar.write(text)
+            self.bar.write(text, file=sys.stderr)
         else:
             print(text, file=sys.stderr)
 
