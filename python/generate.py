@@ -1,0 +1,137 @@
+"""Writes `xc/_options.pyi`: the options of each kind as keywords, from the table of settings of the installed package.
+
+    python generate.py            # writes the file beside this one
+    python generate.py --check    # says whether it is what the table says
+"""
+
+import pathlib
+import sys
+import textwrap
+
+HERE = pathlib.Path(__file__).resolve().parent
+# The package as it is installed; that beside this file has no extension module.
+sys.path[:] = [path for path in sys.path if pathlib.Path(path or ".").resolve() != HERE]
+
+import xc  # noqa: E402
+from xc import _native  # noqa: E402
+
+PLACE = HERE / "xc" / "_options.pyi"
+
+HEAD = '''\
+"""Options of training by keyword. Written by `python/generate.py` from the table of settings: change that."""
+
+import os
+from typing import Any, Callable, Iterable, Literal, Mapping, Sequence, TypedDict, Union, overload
+
+from typing_extensions import Unpack
+
+from . import LabelsLike, Report, RowsLike, Trained, Tuned
+'''
+
+TYPES = {
+    "int": "int",
+    "ints": "Union[int, Sequence[int]]",
+    "float": "float",
+    "bool": "bool",
+    "switch": "bool",
+    "text": "Union[str, int]",
+}
+
+DATA = """\
+    validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
+    label_names: Union[Iterable[str], None] = ...,
+    label_features: Union[RowsLike, None] = ...,
+    instance_weights: Union[Iterable[float], None] = ...,
+    label_costs: Union[Iterable[float], None] = ...,
+    seed: int = ...,
+    threads: Union[int, None] = ...,
+    max_memory: Union[int, str, None] = ...,
+    text_fields: Union[str, Sequence[str], None] = ...,
+    options: Union[Mapping[str, Any], None] = ...,
+"""
+
+WORK = """\
+    resume: bool = ...,
+    restart: bool = ...,
+    progress: Union[bool, None] = ...,
+    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+"""
+
+CALLS = {
+    "train": (
+        "Trained",
+        "    Y: Union[LabelsLike, None] = ...,\n",
+        "    model: Union[str, os.PathLike[str], None] = ...,\n    checkpoint: Union[str, os.PathLike[str], None] = ...,\n"
+        "    refit: Union[str, os.PathLike[str], None] = ...,\n    device: str = ...,\n" + WORK,
+    ),
+    "plan": ("Report", "    Y: Union[LabelsLike, None] = ...,\n", ""),
+    "tune": (
+        "Tuned",
+        "    Y: LabelsLike,\n",
+        "    budget: Union[str, None] = ...,\n    trials: Union[int, None] = ...,\n    metric: str = ...,\n"
+        "    output: Union[str, os.PathLike[str], None] = ...,\n    train_model: bool = ...,\n" + WORK,
+    ),
+}
+
+
+def of_arrays(kind):
+    """The settings that arrays can have, by keyword: those about the form of a file are not among them."""
+    return {name: row for name, row in xc.settings(kind).items() if row["heading"] != "Input options"}
+
+
+def type_of(row):
+    """The type of a setting's values."""
+    if row["type"] == "name":
+        names = list(row["names"])
+        if set(names) == {"true", "false"}:
+            return "bool"
+        return "Literal[" + ", ".join(f'"{name}"' for name in names) + "]"
+    return TYPES[row["type"]]
+
+
+def said(row):
+    """What a setting means, as a docstring."""
+    text = row["help"].rstrip(".")
+    text = text[:1].upper() + text[1:]
+    if row["belongs_to"]:
+        other, values = row["belongs_to"]
+        keyword = xc._errors.keyword(other)
+        text += f". Needs {keyword}" + (f" {' or '.join(values)}" if values else "")
+    text = xc._errors.keywords_in(text).replace("\\", "\\\\").replace('"""', "'''")
+    return textwrap.wrap(f'"""{text}."""', 112)
+
+
+def options_of(kind):
+    """A class with the options of a kind."""
+    lines = [f"class {kind.capitalize()}Options(TypedDict, total=False):"]
+    lines.append(f'    """Options of `xc train {kind}`."""')
+    for name, row in of_arrays(kind).items():
+        lines += ["", f"    {name}: Union[{type_of(row)}, None]"]
+        lines += [f"    {line}" for line in said(row)]
+    return "\n".join(lines)
+
+
+def overloads(call):
+    """The signatures of a function, one a kind: one for any ``str`` would take every keyword."""
+    returns, labels, own = CALLS[call]
+    out = []
+    for kind in _native.kinds():
+        out.append(
+            f'@overload\ndef {call}(\n    kind: Literal["{kind}"],\n    X: RowsLike,\n{labels}    *,\n{own}{DATA}'
+            f"    **keywords: Unpack[{kind.capitalize()}Options],\n) -> {returns}: ..."
+        )
+    return out
+
+
+def text():
+    """The whole file."""
+    parts = [HEAD, *(options_of(kind) for kind in _native.kinds())]
+    for call in CALLS:
+        parts += overloads(call)
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+if __name__ == "__main__":
+    if "--check" in sys.argv[1:]:
+        sys.exit(0 if PLACE.read_text(encoding="utf-8") == text() else f"{PLACE}: is not what the table of settings says")
+    PLACE.write_text(text(), encoding="utf-8")

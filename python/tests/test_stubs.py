@@ -1,0 +1,157 @@
+"""Types that editors and checkers see are those of the package, and the options those of the table of settings."""
+
+import ast
+import importlib.util
+import inspect
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import xc
+
+INSTALLED = pathlib.Path(xc.__file__).resolve().parent
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+
+
+def generator():
+    """`generate.py`, as a module."""
+    spec = importlib.util.spec_from_file_location("generate", SOURCE / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def stub(name):
+    return ast.parse((INSTALLED / name).read_text(encoding="utf-8"))
+
+
+def test_the_stub_of_options_is_what_the_table_says():
+    expected = generator().text()
+    for place in (INSTALLED, SOURCE / "xc"):
+        assert (place / "_options.pyi").read_text(encoding="utf-8") == expected, f"{place}: run python/generate.py"
+    classes = {node.name: node for node in ast.parse(expected).body if isinstance(node, ast.ClassDef)}
+    for kind in xc._native.kinds():
+        fields = {node.target.id: node for node in classes[f"{kind.capitalize()}Options"].body if isinstance(node, ast.AnnAssign)}
+        of_files = {name for name, row in xc.settings(kind).items() if row["heading"] == "Input options"}
+        assert set(fields) == set(xc.settings(kind)) - of_files and len(fields) > 30
+    assert "Literal[\"balanced\", \"unbalanced\"]" in expected and "Needs cluster_method unbalanced" in expected
+
+
+def test_the_package_says_that_it_has_types():
+    for name in ("py.typed", "__init__.pyi", "_native.pyi", "_options.pyi"):
+        assert (INSTALLED / name).exists(), name
+
+
+def parameters(node):
+    """Names of parameters, and which of them have a default."""
+    arguments = node.args
+    plain = arguments.posonlyargs + arguments.args
+    defaults = [None] * (len(plain) - len(arguments.defaults)) + list(arguments.defaults)
+    given = [(argument.arg, default is not None) for argument, default in zip(plain, defaults)]
+    given += [(argument.arg, default is not None) for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    return [pair for pair in given if pair[0] != "self"], arguments.kwarg.arg if arguments.kwarg else None
+
+
+def of_runtime(function):
+    found = inspect.signature(function).parameters.values()
+    names = [(p.name, p.default is not p.empty) for p in found if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    keywords = [p.name for p in found if p.kind is p.VAR_KEYWORD]
+    return [pair for pair in names if pair[0] != "self"], keywords[0] if keywords else None
+
+
+def test_the_stubs_have_the_names_and_parameters_of_the_package():
+    tree, options = stub("__init__.pyi"), stub("_options.pyi")
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    functions.update({node.name: node for node in options.body if isinstance(node, ast.FunctionDef)})
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    assert {*functions, *classes, "__version__"} == set(xc.__all__)
+    for name, node in functions.items():
+        expected, keywords = of_runtime(getattr(xc, name))
+        got, own = parameters(node)
+        assert (sorted(got), own) == (sorted(expected), keywords), name
+    for name, node in classes.items():
+        whole = getattr(xc, name)
+        public = {member for member in dir(whole) if not member.startswith("_")}
+        inherited = {member for base in whole.__mro__[1:] for member in vars(base) if base.__module__ != "xc._report"}
+        methods = {member.name: member for member in node.body if isinstance(member, ast.FunctionDef)}
+        fields = {member.target.id for member in node.body if isinstance(member, ast.AnnAssign)}
+        bases = {member for base in node.bases if ast.unparse(base) == "Report" for member in ("plot",)}
+        assert public - inherited <= {*methods, *fields, *bases}, f"{name}: {public - inherited - set(methods) - fields}"
+        for member, function in methods.items():
+            found = getattr(whole, member, None)
+            if member == "__iter__" or isinstance(found, property):
+                continue
+            assert found is not None, f"{name}.{member}"
+            if inspect.isfunction(found):
+                assert parameters(function) == of_runtime(found), f"{name}.{member}"
+
+
+def test_the_stub_of_the_extension_has_its_names():
+    tree = stub("_native.pyi")
+    names = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    public = {name for name in dir(xc._native) if not name.startswith("_")}
+    assert public == set(names)
+    for name, node in names.items():
+        if isinstance(node, ast.FunctionDef):
+            # `with` is no name in Python.
+            got = [parameter.rstrip("_") for parameter, _ in parameters(node)[0]]
+            written = getattr(xc._native, name).__text_signature__.strip("()")
+            assert got == [part.split("=")[0].strip() for part in written.split(",") if part.strip()], name
+            continue
+        members = {member.name for member in node.body if isinstance(member, ast.FunctionDef)}
+        found = {member for member in vars(getattr(xc._native, name)) if not member.startswith("_") or member == "__len__"}
+        assert members == found, name
+
+
+RIGHT = """
+    import numpy as np
+    import xc
+
+    X, Y = np.zeros((3, 4), np.float32), [[0], [1], [0]]
+    t = xc.train("tree", X, Y, model="m", tree_branching=2, cluster_method="unbalanced", tfidf=True, linear_cost=0.5)
+    d = xc.train("dense", X, Y, network_widths=[8, 4], epochs=3, wide="off", callbacks=[print], validation=(X, Y))
+    kind: str = t.model.kind
+    r = t.model.predict(X, top_k=3, beam=4)
+    pairs: list[tuple[str | int, float]] = r[0]
+    report: xc.Evaluation = xc.evaluate(Y, r, k=(1, 3), intervals=True)
+    plan: xc.Report = xc.plan("lns", X, Y, negatives_uniform=3)
+    tuned: xc.Tuned = xc.tune("mach", X, Y, trials=2, buckets=8)
+    near: xc.Ranked = xc.index(X, "l2", top_k=3).search(X)
+    metrics = t.report.metrics
+    share: float = metrics["P@1"] if metrics else 0.0
+"""
+
+WRONG = [
+    ('xc.train("tree", X, Y, tree_branchng=2)', "tree_branchng|No overload"),
+    ('xc.train("tree", X, Y, epochs=2)', "epochs|No overload"),
+    ('xc.train("tree", X, Y, cluster_method="round")', "cluster_method|No overload"),
+    ('xc.train("dense", X, Y, network_widths="wide")', "network_widths|incompatible|No overload"),
+    ('xc.load(3)', "arg-type"),
+    ('xc.load("m").predictt(X)', "predictt"),
+]
+
+
+def test_a_checker_of_types_accepts_right_calls_and_no_wrong_ones(tmp_path):
+    pytest.importorskip("mypy", reason="no mypy: the stubs are not checked by one")
+    file = tmp_path / "calls.py"
+    right = textwrap.dedent(RIGHT)
+    file.write_text(right + "\n".join(call for call, _ in WRONG) + "\n", encoding="utf-8")
+    first = len(right.splitlines()) + 1
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--python-version", f"{max((3, 10), sys.version_info[:2])[0]}."
+         f"{max((3, 10), sys.version_info[:2])[1]}", "--cache-dir", str(tmp_path / "cache"), str(file)],
+        capture_output=True, text=True, cwd=tmp_path,
+    )
+    lines = [line for line in checked.stdout.splitlines() if "error:" in line]
+    found = {}
+    for line in lines:
+        place, _, said = line.partition(": error: ")
+        assert place.split(":")[0].endswith("calls.py"), checked.stdout
+        found.setdefault(int(place.split(":")[1]), []).append(said)
+    import re
+
+    assert set(found) == set(range(first, first + len(WRONG))), checked.stdout
+    for number, (call, expected) in enumerate(WRONG, first):
+        assert any(re.search(expected, said) for said in found[number]), f"{call}: {found[number]}"
