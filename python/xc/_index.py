@@ -117,5 +117,6 @@ def whole_numbers(numbers, name):
     """Numbers of rows; an empty list has any type."""
     numbers = np.asarray(numbers)
     if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size > 0):
-        raise DataError(f"{name}: an array of {numbers.dtype} with {numbers.ndim} dimensions; a list of row numbers is expected")
+        shape = f"an array of {numbers.dtype} with {numbers.ndim} dimensions"
+        raise DataError(f"{name}: {shape}; a list of row numbers is expected")
     return np.ascontiguousarray(numbers, dtype=np.int64)

@@ -131,7 +131,8 @@ def compressed(x, name):
     rows, columns = map(int, x.shape)
     if len(indptr) != rows + 1 or indptr[0] != 0:
         first = f", the first {indptr[0]}" if len(indptr) else ""
-        raise DataError(f"{name}.indptr: {len(indptr)} values{first}; {rows + 1} for {rows} rows, and a first value of 0, are expected")
+        expected = f"{rows + 1} for {rows} rows, and a first value of 0, are expected"
+        raise DataError(f"{name}.indptr: {len(indptr)} values{first}; {expected}")
     if len(indices) != len(data):
         raise DataError(f"{name}: {len(indices)} indices and {len(data)} values; as many are expected")
     if not 0 <= columns < 1 << 32:
