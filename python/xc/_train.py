@@ -160,7 +160,9 @@ def followed(watch, checkpoint_is_kept, work):
     try:
         return work()
     except KeyboardInterrupt as error:
-        if watch.checkpoint is not None and checkpoint_is_kept:
+        if watch.checkpoint is not None and checkpoint_is_kept and not os.path.exists(watch.checkpoint):
+            said = "stopped; there is no checkpoint: the work had only begun, or its result is saved already"
+        elif watch.checkpoint is not None and checkpoint_is_kept:
             said = f"stopped; finished work is kept in {watch.checkpoint}: the same call with resume=True goes on"
         else:
             said = "stopped; nothing is kept (model= or checkpoint= names a folder for finished work)"
