@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use std::sync::Arc;
-use xc_kernels::{Device, Emulated};
+use xc_kernels::{Device, Emulated, Shape};
 use xc_nn::cuda::{EncoderOnDevice, HeadOnDevice};
 use xc_nn::encoder::{Bag, Precomputed, Stack};
 use xc_nn::head::sparse::SparseParams;
@@ -215,6 +215,31 @@ fn embeddings_may_be_wider_than_a_block_of_threads() {
     for width in [256, 257, 700] {
         let network = network(Bag::new(9, width, Activation::Relu, 0.0, 1), Dense::new(11, width, 2), 3);
         assert_same_answers(&device, &network, &sparse_batch(4, 9, 4), &[2]);
+    }
+}
+
+#[test]
+fn values_are_cut_and_rounded_by_any_number_of_blocks() {
+    const N: usize = 1000;
+    let _emulated = Emulated::hold();
+    let device = Device::open(0).unwrap();
+    let mut next = numbers(5);
+    let values: Vec<f32> = (0..N).map(|_| next()).collect();
+    let cut: Vec<f32> = values.iter().map(|v| v.max(0.0)).collect();
+    let rounded: Vec<f32> = values.iter().map(|&v| half::bf16::from_f32(v).to_f32()).collect();
+    let (n, from) = (N as u64, device.upload(&values).unwrap());
+    for blocks in [1, 2, 3, 9] {
+        let shape = Shape { grid: [blocks, 1, 1], threads: 256, shared: 0 };
+        let mut got = device.upload(&values).unwrap();
+        let kernel = device.kernel("xc_nn_relu").unwrap();
+        // SAFETY: there are n values.
+        unsafe { kernel.call(device.stream()).arg(&mut got).arg(&n).launch(shape) }.unwrap();
+        assert_eq!(device.download(&got).unwrap(), cut, "{blocks} blocks");
+        let mut got = device.zeros::<f32>(N).unwrap();
+        let kernel = device.kernel("xc_nn_round").unwrap();
+        // SAFETY: there are n values, and room for as many.
+        unsafe { kernel.call(device.stream()).arg(&from).arg(&n).arg(&mut got).launch(shape) }.unwrap();
+        assert_eq!(device.download(&got).unwrap(), rounded, "{blocks} blocks");
     }
 }
 

@@ -49,6 +49,18 @@ proptest! {
 }
 
 #[test]
+fn more_keys_than_a_block_has_threads_are_sorted() {
+    let _emulated = Emulated::hold();
+    let device = Device::open(0).unwrap();
+    let row: Vec<u64> = (0..2000u64).map(|i| i * 7919 % 2003).collect();
+    let mut sorted = row.clone();
+    sorted.sort_unstable();
+    for k in [512, 513, 1500] {
+        assert_eq!(selected(&device, std::slice::from_ref(&row), k), [&sorted[..k]], "{k} keys");
+    }
+}
+
+#[test]
 fn threads_may_take_turns_after_every_instruction() {
     let emulated = Emulated::hold();
     emulated.set_turn(1);
