@@ -91,9 +91,11 @@ pub(crate) fn merge<'py>(
     let context = with.context(py, &watch)?;
     let work = || fit::merge(&parts, &output, n_labels, names, &context);
     let done = run(py, &watch, with.callback(py).as_ref(), work)?.map_err(|e| of_fit(py, &e))?;
-    let report = serde_json::json!({
-        "repetitions": done.repetitions, "labels": done.n_labels, "model_bytes": done.n_bytes,
-    });
+    let mut report = serde_json::json!({ "labels": done.n_labels, "model_bytes": done.n_bytes });
+    match done.trees {
+        0 => report["repetitions"] = done.repetitions.into(),
+        trees => report["trees"] = trees.into(),
+    }
     to_python(py, &report)
 }
 

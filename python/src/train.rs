@@ -119,6 +119,7 @@ fn training(
         vectors: vectors.clone(),
         resume: *resume,
         restart: *restart,
+        part: None,
     };
     training.refit = refit.clone();
     Ok(training)

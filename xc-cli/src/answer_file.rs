@@ -103,11 +103,17 @@ pub(crate) struct Writer<'n> {
 
 impl<'n> Writer<'n> {
     /// Begins a file; `n_labels` are the columns of an npz matrix.
-    pub(crate) fn new(style: Style<'n>, mut out: Output, n_labels: usize) -> Result<Self, CliError> {
+    pub(crate) fn new(style: Style<'n>, out: Output, n_labels: usize) -> Result<Self, CliError> {
+        let mut writer = Self::behind(style, out, n_labels, 0);
         if style.form == Form::Csv {
-            out.put(format!("{PREDICTION_CSV_HEADER}\n").as_bytes())?;
+            writer.out.put(format!("{PREDICTION_CSV_HEADER}\n").as_bytes())?;
         }
-        Ok(Self { style, out, kept: RankedBatch::new(), n_labels, n_rows: 0, buffer: Vec::new() })
+        Ok(writer)
+    }
+
+    /// Begins a file of answers that follow `n_rows` others in another one.
+    pub(crate) fn behind(style: Style<'n>, out: Output, n_labels: usize, n_rows: usize) -> Self {
+        Self { style, out, kept: RankedBatch::new(), n_labels, n_rows, buffer: Vec::new() }
     }
 
     /// Writes the next answer.

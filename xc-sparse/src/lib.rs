@@ -75,6 +75,7 @@ pub mod dtype;
 #[cfg(feature = "io")]
 pub mod io;
 pub mod parallel;
+mod part;
 pub mod rank;
 pub mod ranker_weights;
 pub mod rows;
@@ -87,6 +88,7 @@ pub mod uniform;
 pub use buffer::{Buffer, FloatBuffer};
 pub use cancel::Cancel;
 pub use dtype::DType;
+pub use part::{Part, PartError};
 pub use rows::{
     CscMatrix, CscView, CsrMatrix, CsrView, Dataset, DenseMatrix, DenseRows, LabelRows, LabelRowsError, MatrixError,
     SparseRow, SparseRowError,

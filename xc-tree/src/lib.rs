@@ -91,8 +91,9 @@ pub use train::rankers;
 #[cfg(feature = "train")]
 pub use train::{
     CHECKPOINT, CheckTreeParamsError, ClusterMethod, ClusterParams, Event, KeptError, LabelRepresentation,
-    LabelVectors, LinearParams, Loss, Negatives, NoObserver, Observer, Preset, StoredTrees, TrainError, TrainInput,
-    TreeMemory, TreeParams, UnknownPreset, Unseen, checkpoint_key, train_out_of_core, train_tree, train_trees,
+    LabelVectors, LinearParams, Loss, Negatives, NoObserver, Observer, PART_KIND, PartsError, Preset, StoredTrees,
+    TrainError, TrainInput, TrainedPart, TreeMemory, TreeParams, UnknownPreset, Unseen, checkpoint_key, part_key,
+    train_out_of_core, train_part, train_tree, train_trees,
 };
 /// The crate of devices and their errors in signatures here.
 #[cfg(feature = "cuda")]

@@ -8,23 +8,27 @@ use serde_json::json;
 use std::path::PathBuf;
 use xc_train::fit::{self, Merged};
 
-/// Merge repetitions of MACH models that were trained separately into one model
+/// Merge parts of a model that were trained separately into one model
 ///
-/// The parts must agree in seed, buckets, network, features and labels, and hold
-/// different repetitions (`xc train mach --repetitions-range`). The result is byte for
-/// byte the model that one training run of all repetitions gives.
+/// The parts of trees (`xc train tree --part I/N`) are all N of them, of the same data and
+/// settings, in any order.
 ///
-/// With --labels, labels are added without training: they are scored by the buckets
+/// Those of MACH (`xc train mach --part I/N` or --repetitions-range) must agree in seed,
+/// buckets, network, features and labels, and hold different repetitions.
+///
+/// The result is byte for byte the model that one training run gives.
+///
+/// With --labels, labels are added to MACH models without training: they are scored by the buckets
 /// that they fall into. The prime family of hash functions (--hash.family) has room up
 /// to its prime, the others for any number.
 ///
 /// Examples:
-///   xc merge part1.model part2.model --output my.model
+///   xc merge part-0 part-1 part-2 --output my.model
 ///   xc merge my.model --labels 120000 --output grown.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// The model folders
+    /// The folders of the parts
     #[arg(value_name = "DIR", required = true)]
     parts: Vec<PathBuf>,
     /// Folder of the merged model; an existing model is replaced when the new one is complete
@@ -43,12 +47,19 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         args.names.check(names.as_ref(), n_labels)?;
     }
     let done = fit::merge(&args.parts, &args.output, args.labels, names, &context.fit())?;
-    let Merged { repetitions, n_labels, n_bytes } = done;
+    let Merged { repetitions, trees, n_labels, n_bytes } = done;
+    let mut report = json!({ "labels": n_labels, "model_bytes": n_bytes });
+    let what = if trees > 0 {
+        report["trees"] = json!(trees);
+        format!("{trees} trees")
+    } else {
+        report["repetitions"] = json!(repetitions);
+        format!("{} repetitions", repetitions.len())
+    };
     if context.json {
-        let report = json!({ "repetitions": repetitions, "labels": n_labels, "model_bytes": n_bytes });
         return crate::output::print(&report.to_string());
     }
-    let (output, n) = (args.output.display(), repetitions.len());
-    context.note(format_args!("merge: saved {output}: {n} repetitions, {n_labels} labels, {}", format_bytes(n_bytes)));
+    let output = args.output.display();
+    context.note(format_args!("merge: saved {output}: {what}, {n_labels} labels, {}", format_bytes(n_bytes)));
     Ok(())
 }

@@ -11,6 +11,8 @@ mod calibrate;
 mod change;
 #[cfg(unix)]
 mod checkpoints;
+#[cfg(unix)]
+mod cluster_page;
 mod evaluate;
 mod evaluate_model;
 mod every_option;
@@ -34,6 +36,7 @@ mod names_and_ids;
 mod networks;
 mod one_answer;
 mod options;
+mod parts;
 #[cfg(target_os = "linux")]
 mod places;
 mod program;

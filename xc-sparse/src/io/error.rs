@@ -125,6 +125,9 @@ pub enum ReadErrorKind {
         "it is not a regular file and cannot be read twice: expected a file, or its format stated (for jsonl, a file)"
     )]
     NotAFile,
+    /// A file that is to be read in parts, and can be read whole only.
+    #[error("cannot be read in parts: {0}")]
+    Uncut(&'static str),
     /// A line without a query.
     #[error("a blank line")]
     Blank,

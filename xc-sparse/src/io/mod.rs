@@ -38,6 +38,7 @@
 
 mod blocks;
 mod compression;
+mod cut;
 mod dataset;
 mod detect;
 mod digits;
@@ -66,6 +67,7 @@ use formats::{csv, fasttext, jsonl, npy, npz, svmlight, vecs, xc_text};
 
 pub use compression::Compression;
 pub use csv::{push_field as push_csv_field, write_csv};
+pub use cut::PartRows;
 pub use dataset::{
     Instances, LabelLists, TextBlocks, TextDataset, first_fields, holds_text, open_text, read_dataset, read_instances,
     read_labels, read_labels_and_ids, read_text,

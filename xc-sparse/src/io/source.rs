@@ -103,6 +103,12 @@ impl Source {
         Ok(Self { name: name.to_owned(), compression, reader, left_bytes: limit_bytes, limit_bytes })
     }
 
+    /// Wraps bytes that are not compressed, whatever they look like.
+    pub(crate) fn plain(name: String, reader: impl Read + Send + 'static) -> Self {
+        let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, reader));
+        Self { name, compression: Compression::Plain, reader, left_bytes: u64::MAX, limit_bytes: u64::MAX }
+    }
+
     /// The name that is used in messages.
     pub fn name(&self) -> &str {
         &self.name
@@ -116,6 +122,11 @@ impl Source {
     /// The bytes as a plain reader; running over the limit on expansion is an error of it.
     pub(crate) fn reading(&mut self) -> impl Read + '_ {
         Reading(self)
+    }
+
+    /// Whether the bytes are one JSON object a line, as far as the beginning shows.
+    pub(crate) fn holds_one_object_a_line(self) -> bool {
+        !OneALine::new(self.reader).look()
     }
 
     /// The same bytes with JSON objects that fill several lines, and arrays of objects, as one object a

@@ -15,6 +15,7 @@
 //! ```
 
 use super::csv::CsvReader;
+use super::cut::{FileCut, Lead, PartRows};
 use super::entries::IdKind;
 use super::error::{ReadError, ReadErrorKind};
 use super::form::{Begun, Form};
@@ -22,7 +23,9 @@ use super::format::Format;
 use super::options::ReadOptions;
 use super::parser::{InstanceBuffer, parse_line};
 use super::source::Source;
+use crate::Part;
 use std::io::Read;
+use std::path::Path;
 
 /// The content of a stream's instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub struct InstanceReader {
     /// Whether the line has been read and not yet parsed.
     pending: bool,
     rows: u64,
+    /// Whether a byte order mark may stand before the first line.
+    may_have_mark: bool,
 }
 
 impl InstanceReader {
@@ -85,7 +90,46 @@ impl InstanceReader {
             }
         };
         let (options, line) = (options.clone(), Vec::new());
-        Ok(Self { source, options, begun, table, line, line_no: 0, pending: false, rows: 0 })
+        Ok(Self { source, options, begun, table, line, line_no: 0, pending: false, rows: 0, may_have_mark: true })
+    }
+
+    /// Reads a part of a file of lines, whose format is stated: the rows that begin at or behind byte I n / N of the n
+    /// bytes below the header, and before the byte where the next part begins. What all parts give is, in order, what
+    /// the whole file gives. Lines of messages count from the byte that the name in the messages says.
+    ///
+    /// `counts`: whether [`PartRows::before`] is asked for. *Cost*: what precedes the part is read if it is, and where
+    /// fields of a table may be in quotes, or rows are below a header of XC text; otherwise nothing of it.
+    ///
+    /// # Errors
+    /// As [`InstanceReader::new`]; a file that is compressed, no regular file, a JSON array, has objects of several
+    /// lines or rows that end with carriage returns.
+    pub fn part(path: &Path, part: Part, counts: bool, options: &ReadOptions) -> Result<(Self, PartRows), ReadError> {
+        let FileCut { mut source, begun, lead, may_have_mark, starts_at, rows } =
+            FileCut::new(path, part, counts, options)?;
+        let table = match (begun.form, lead) {
+            (Form::Table { delimiter }, Lead::FirstRow(row)) => {
+                Some(CsvReader::behind(row, &mut source, delimiter, starts_at, options)?)
+            }
+            (Form::Table { delimiter }, Lead::Mark(mark)) => Some(CsvReader::new(delimiter, mark, options)),
+            _ => None,
+        };
+        let reader = Self {
+            source,
+            options: options.clone(),
+            begun: Some(begun),
+            table: table.map(Box::new),
+            line: Vec::new(),
+            line_no: starts_at - 1,
+            pending: false,
+            rows: 0,
+            may_have_mark,
+        };
+        Ok((reader, rows))
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> &str {
+        self.source.name()
     }
 
     /// The content of the instances; reads the first line if necessary. `None` for an empty stream.
@@ -105,7 +149,7 @@ impl InstanceReader {
     fn read(&mut self) -> Result<bool, ReadError> {
         let more = self.source.read_line(&mut self.line, self.line_no + 1, self.options.max_line_bytes)?;
         self.line_no += u64::from(more);
-        if self.line_no == 1 && self.line.starts_with(b"\xef\xbb\xbf") {
+        if self.line_no == 1 && self.may_have_mark && self.line.starts_with(b"\xef\xbb\xbf") {
             self.line.drain(..3);
         }
         Ok(more)

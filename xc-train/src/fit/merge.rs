@@ -1,30 +1,35 @@
-//! Repetitions of a model that were trained apart, as one model.
+//! Parts of a model that were trained apart, as one model: repetitions of MACH, or chunks of trees.
 
-use super::{Context, Extras, FitError, open_container, save_created};
+use super::{Context, Extras, FitError, open_container, save_created, tree};
 use crate::calibrate::Calibration;
 use crate::message::chain;
 use crate::model::{
-    InputForm, MergeError, Merged as Parts, TrainingRows, merge as joined, read_pipeline, trained_alike,
+    InputForm, MergeError, Merged as Parts, TrainingRows, merge as joined, merge_trees as joined_trees, read_pipeline,
+    trained_alike,
 };
 use std::path::{Path, PathBuf};
 use xc_hash::universal::FamilyParamsError;
 use xc_mach::AssignError;
 use xc_sparse::io::LabelNames;
-use xc_sparse::store::ContainerWriter;
+use xc_sparse::store::{Container, ContainerWriter};
+use xc_tree::{PART_KIND, TreeParams};
 
 /// What came out of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// Numbers of the repetitions.
+    /// Numbers of the repetitions of a MACH model.
     pub repetitions: Vec<u32>,
+    /// Number of trees of a tree model.
+    pub trees: usize,
     /// Number of labels.
     pub n_labels: usize,
     /// Bytes of the model.
     pub n_bytes: u64,
 }
 
-/// Merges parts of a MACH model and saves the result in the folder `output`. With `n_labels`, labels are added without
-/// training; `names` are then those of all.
+/// Merges parts of a model and saves the result in the folder `output`: repetitions of a MACH model, or all parts of
+/// trees ([`Place::part`](super::Place::part)), in any order. With `n_labels`, labels are added without
+/// training (MACH); `names` are then those of all.
 ///
 /// # Errors
 /// Folders that are no parts of one model, labels for which there is no room, names that are not one a label, a folder
@@ -41,6 +46,9 @@ pub fn merge(
     // A part that lacks a file is no part to merge.
     let opened = parts.iter().map(|path| open_container(path)).collect::<Result<Vec<_>, _>>()?;
     let Some(first) = opened.first() else { return Err(FitError::usage("merge: at least one part is expected")) };
+    if first.kind() == PART_KIND {
+        return merge_trees(opened, output, n_labels.is_some() || names.is_some(), context);
+    }
     let trained: Vec<bool> = opened.iter().map(|part| trained_alike(part, first)).collect();
     let rows = opened.iter().map(TrainingRows::read).collect::<Result<Option<Vec<_>>, _>>();
     let rows = rows.map_err(|e| FitError::usage(chain(&e)))?;
@@ -84,7 +92,38 @@ pub fn merge(
     )?;
     drop(advance);
     let n_bytes = open_container(output)?.n_bytes();
-    Ok(Merged { repetitions: numbers.to_vec(), n_labels, n_bytes })
+    Ok(Merged { repetitions: numbers.to_vec(), trees: 0, n_labels, n_bytes })
+}
+
+/// Merges all parts of trees.
+fn merge_trees(
+    parts: Vec<Container>,
+    output: &Path,
+    has_labels: bool,
+    context: &Context<'_>,
+) -> Result<Merged, FitError> {
+    if has_labels {
+        return Err(FitError::usage("--labels, --label-names: trees get no labels without training"));
+    }
+    let folder = parts[0].folder().to_owned();
+    let trees = joined_trees(parts).map_err(|e| refused(&e))?;
+    context.check_interrupt()?;
+    // All parts agree in what belongs to the model.
+    let first = open_container(&folder)?;
+    let unreadable = |e: &dyn std::error::Error| FitError::usage(chain(e));
+    let maker = read_pipeline(&first).map_err(|e| unreadable(&e))?;
+    let names = first.labels().map_err(|e| unreadable(&e))?;
+    let rows = TrainingRows::read(&first).map_err(|e| unreadable(&e))?;
+    let input = InputForm::read(&first).map_err(|e| unreadable(&e))?;
+    let training = first.parameters().get("training").cloned();
+    let params: TreeParams = first.parameter("training").map_err(|e| unreadable(&e))?;
+    let n_labels = first.parameter("n_labels").map_err(|e| unreadable(&e))?;
+    let (maker, names, rows) = (maker.as_ref(), names.as_deref(), rows.as_ref());
+    let extras = Extras { maker, names, input: Some(&input), training, rows };
+    let create = || ContainerWriter::create(output, xc_tree::KIND);
+    tree::save(create, extras, &trees, &params, context)?;
+    let n_bytes = open_container(output)?.n_bytes();
+    Ok(Merged { repetitions: Vec::new(), trees: trees.n_trees(), n_labels, n_bytes })
 }
 
 /// Labels that a model cannot have, with the option of its training that would have made room.

@@ -171,6 +171,9 @@ impl Training {
     /// # Errors
     /// It cannot be: no instance is held out, or its folder cannot be written.
     pub fn second(&self, context: &Context<'_>) -> Result<Option<Refit>, FitError> {
+        if self.place.part.is_some() && self.refit.is_some() {
+            return Err(SettingError::of("refit", "a model is expected with it, and --part is of one").into());
+        }
         let hold_out = self.choices.hold_out(context.seed)?;
         let is_judged = self.source.has_validation() || hold_out.is_some();
         if !is_judged && self.kind != xc_tree::KIND {
@@ -236,6 +239,14 @@ impl Training {
         choose_epoch: bool,
         context: &Context<'_>,
     ) -> Result<Outcome, FitError> {
+        if let Some(part) = self.place.part
+            && !["tree", "mach"].contains(&&*self.kind)
+        {
+            let kind = &self.kind;
+            return Err(FitError::usage(format_args!(
+                "--part {part}: models of kind {kind} are trained by one process; tree or mach is expected"
+            )));
+        }
         context.on_threads(|| match self.system() {
             Some(system) => {
                 network::train(&*system, self, explain, &Judges { hold_out, judging, choose_epoch }, context)

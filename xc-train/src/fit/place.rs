@@ -4,6 +4,7 @@ use super::{Context, FitError, beside};
 use crate::message::chain;
 use std::io;
 use std::path::{Path, PathBuf};
+use xc_sparse::Part;
 use xc_sparse::atomic::{OutputFile, OutputFolder, WriteFileError, parent_of};
 use xc_sparse::store::{Checkpoint, CheckpointFolder, ContainerWriter, Layout};
 
@@ -21,6 +22,9 @@ pub struct Place {
     pub resume: bool,
     /// Discard an unfinished checkpoint, if there is one, and start over.
     pub restart: bool,
+    /// Which part of the model goes there, where several processes train one each (`tree`, `mach`); [`merge`](super::merge)
+    /// makes the model of all.
+    pub part: Option<Part>,
 }
 
 impl Place {

@@ -8,9 +8,22 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::store::{Container, ContainerWriter, Mismatch, OpenError, WriteError};
+use xc_tree::{PART_KIND, StoredTrees};
 
-/// Parameters in which all parts agree.
+/// Parameters in which all parts of a MACH model agree.
 const SHARED: [&str; 4] = ["mach", LearningParams::NAME, "n_features", "n_labels"];
+/// Parameters in which all parts of trees agree.
+const SHARED_BY_TREES: [&str; 9] = [
+    "training",
+    "n_features",
+    "n_labels",
+    "post_processor",
+    "normalise_rows",
+    "row_length",
+    "beam",
+    "precision",
+    "input",
+];
 
 /// Parts of one model that belong together, to be written as one.
 #[derive(Debug)]
@@ -179,14 +192,36 @@ pub fn merge(parts: Vec<Container>) -> Result<Merged, MergeError> {
         let (path, kind) = (first.folder().to_owned(), first.kind().to_owned());
         return Err(MergeError::Kind { path, kind, known: mach::KIND });
     }
-    for part in &parts {
-        part.expect_kind(mach::KIND)?;
+    verify(&parts, mach::KIND)?;
+    others.iter().try_for_each(|part| same(first, part, &SHARED))?;
+    Merged::new(parts)
+}
+
+/// The trees of parts, checked as [`merge`] does.
+///
+/// *Cost*: reads every file once.
+///
+/// # Errors
+/// Parts that are damaged, do not belong together, or are not all that there are.
+///
+/// # Panics
+/// If there is none.
+pub fn merge_trees(parts: Vec<Container>) -> Result<StoredTrees<'static>, MergeError> {
+    assert!(!parts.is_empty(), "no parts to merge");
+    verify(&parts, PART_KIND)?;
+    parts[1..].iter().try_for_each(|part| same(&parts[0], part, &SHARED_BY_TREES))?;
+    StoredTrees::of_parts(parts).map_err(MergeError::model)
+}
+
+/// Refuses parts of another kind, and files that changed since they were saved.
+fn verify(parts: &[Container], kind: &str) -> Result<(), MergeError> {
+    for part in parts {
+        part.expect_kind(kind)?;
         if let Some(mismatch) = part.verify()?.into_iter().next() {
             return Err(MergeError::Damaged(mismatch));
         }
     }
-    others.iter().try_for_each(|part| same(first, part))?;
-    Merged::new(parts)
+    Ok(())
 }
 
 /// Whether two models were trained with the same settings, as their folders note them.
@@ -195,9 +230,9 @@ pub fn trained_alike(a: &Container, b: &Container) -> bool {
 }
 
 /// Refuses parts that do not belong together, naming what differs.
-fn same(first: &Container, part: &Container) -> Result<(), MergeError> {
+fn same(first: &Container, part: &Container, shared: &[&str]) -> Result<(), MergeError> {
     let (path, first_path) = (part.folder().to_owned(), first.folder().to_owned());
-    for key in SHARED {
+    for &key in shared {
         let at = |container: &Container| container.parameters().get(key).cloned().unwrap_or(Value::Null);
         if let Some((name, expected, got)) = difference(key, &at(first), &at(part)) {
             let (got, expected) = (got.to_string(), expected.to_string());

@@ -54,7 +54,7 @@ pub use index::{IndexError, IndexFit, IndexWarning, label_index_params};
 pub use input::InputForm;
 pub use inspect::inspected;
 #[cfg(feature = "train")]
-pub use merge::{MergeError, Merged, merge, trained_alike};
+pub use merge::{MergeError, Merged, merge, merge_trees, trained_alike};
 #[cfg(any(feature = "requests", feature = "fit"))]
 pub use names::dictionary;
 pub use open::{OpenModelError, OpenOptions, UseIndex, open_container, tables};

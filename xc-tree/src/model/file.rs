@@ -54,15 +54,45 @@ impl ModelInfo {
     /// Adds what a model knows beside its arrays; of each tree the number of its levels and of those
     /// that its head holds.
     pub(crate) fn write(&self, depths: &[(usize, usize)], writer: &mut ContainerWriter) {
+        self.write_own(writer);
+        let (depths, heads): (Vec<u64>, Vec<u64>) = depths.iter().map(|&(d, h)| (d as u64, h as u64)).unzip();
+        writer.set_parameter("depths", depths);
+        writer.set_parameter("heads", heads);
+    }
+
+    /// Adds what does not depend on the trees.
+    pub(crate) fn write_own(&self, writer: &mut ContainerWriter) {
         writer.set_parameter("n_features", self.n_features as u64);
         writer.set_parameter("n_labels", self.n_labels as u64);
         writer.set_parameter("post_processor", self.post.to_string());
         writer.set_parameter("normalise_rows", self.normalise_rows);
         writer.set_parameter("row_length", f64::from(self.row_length));
         writer.set_parameter("beam", self.beam as u64);
-        let (depths, heads): (Vec<u64>, Vec<u64>) = depths.iter().map(|&(d, h)| (d as u64, h as u64)).unzip();
-        writer.set_parameter("depths", depths);
-        writer.set_parameter("heads", heads);
+    }
+
+    /// What [`Self::write_own`] wrote.
+    pub(crate) fn read(container: &Container) -> Result<Self, OpenTreeError> {
+        let path = || container.folder().to_owned();
+        let name: String = container.parameter("post_processor")?;
+        let post: PostProcessor = name.parse().map_err(|e: UnknownPostProcessor| OpenTreeError::Parameter {
+            path: path(),
+            key: "post_processor",
+            why: e.to_string(),
+        })?;
+        // Absent where a program has written the model whose rows have length 1.
+        let row_length = container.parameter::<Option<f32>>("row_length")?.unwrap_or(1.0);
+        if !(row_length.is_finite() && row_length > 0.0) {
+            let why = format!("got {row_length}, expected a finite number above 0");
+            return Err(OpenTreeError::Parameter { path: path(), key: "row_length", why });
+        }
+        Ok(Self {
+            n_features: container.parameter("n_features")?,
+            n_labels: container.parameter("n_labels")?,
+            post,
+            normalise_rows: container.parameter("normalise_rows")?,
+            row_length,
+            beam: container.parameter("beam")?,
+        })
     }
 }
 
@@ -114,26 +144,7 @@ impl TreeModel {
     pub(super) fn open_with(container: &Container, opener: &Opener) -> Result<Self, OpenTreeError> {
         container.expect_kind(KIND)?;
         let path = || container.folder().to_owned();
-        let name: String = container.parameter("post_processor")?;
-        let post: PostProcessor = name.parse().map_err(|e: UnknownPostProcessor| OpenTreeError::Parameter {
-            path: path(),
-            key: "post_processor",
-            why: e.to_string(),
-        })?;
-        // Absent where a program has written the model whose rows have length 1.
-        let row_length = container.parameter::<Option<f32>>("row_length")?.unwrap_or(1.0);
-        if !(row_length.is_finite() && row_length > 0.0) {
-            let why = format!("got {row_length}, expected a finite number above 0");
-            return Err(OpenTreeError::Parameter { path: path(), key: "row_length", why });
-        }
-        let info = ModelInfo {
-            n_features: container.parameter("n_features")?,
-            n_labels: container.parameter("n_labels")?,
-            post,
-            normalise_rows: container.parameter("normalise_rows")?,
-            row_length,
-            beam: container.parameter("beam")?,
-        };
+        let info = ModelInfo::read(container)?;
         let depths: Vec<usize> = container.parameter("depths")?;
         if depths.is_empty() || depths.contains(&0) {
             let why = format!("got {depths:?}, expected one number of levels above 0 for each tree");

@@ -78,6 +78,9 @@ pub enum TrainError {
         /// The limit that was set.
         max_bytes: u64,
     },
+    /// Negatives that a part cannot have.
+    #[error("matcher-aware negatives follow from all chunks of the level above, and a part has some of them")]
+    NegativesInParts,
     /// The trained trees do not form a model.
     #[error(transparent)]
     Build(#[from] BuildError),

@@ -11,10 +11,11 @@ use super::input::TrainInput;
 use super::kept::{KeptChunks, KeptLevel, damaged};
 use super::params::TreeParams;
 use crate::model::Topology;
+use std::sync::Arc;
 use xc_sparse::store::{CHECKPOINT_KIND, Checkpoint, CheckpointError, CheckpointKey, Layout, OpenError};
 
 /// Counts as part of every key: raise it when training changes its results.
-const VERSION: u64 = 2;
+pub(super) const VERSION: u64 = 2;
 
 /// The checkpoints of [`train_trees`](super::train_trees).
 pub const CHECKPOINT: Layout = Layout { system: crate::KIND, parts: &["tree-#-topology", "tree-#-level-#"] };
@@ -89,8 +90,13 @@ impl TreeCheckpoint<'_> {
 
     /// The weights of `level`, if it was finished.
     pub(super) fn level(&self, topology: &Topology, level: usize) -> Result<Option<KeptLevel>, CheckpointError> {
+        self.some_level(topology, level)?.map(KeptLevel::whole).transpose()
+    }
+
+    /// The chunks of `level` that were to be trained, if they were finished.
+    pub(super) fn some_level(&self, topology: &Topology, level: usize) -> Result<Option<KeptLevel>, CheckpointError> {
         let Some(part) = self.checkpoint.part(&self.level_name(level))? else { return Ok(None) };
-        KeptLevel::new(part, topology.boundaries(level)).map(Some)
+        KeptLevel::new(Arc::new(part), "", topology.boundaries(level)).map(Some)
     }
 
     /// The weights of `level`, which was finished.
@@ -107,7 +113,7 @@ impl TreeCheckpoint<'_> {
         train: impl FnOnce(&KeptChunks) -> Result<(), TrainError>,
     ) -> Result<(), TrainError> {
         self.checkpoint.save(&self.level_name(level), CHECKPOINT_KIND, |writer| {
-            let chunks = KeptChunks::begin(writer)?;
+            let chunks = KeptChunks::begin("", writer)?;
             train(&chunks)?;
             chunks.finish(writer).map_err(TrainError::from)
         })

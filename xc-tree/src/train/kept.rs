@@ -1,9 +1,10 @@
 //! The weights of a level in a checkpoint: written chunk by chunk as they are solved, read a chunk at
 //! a time, so that no level is ever whole in memory.
 
+use super::stored_trees::KeptError;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use xc_sparse::buffer::Buffer;
 use xc_sparse::chunked::ChunkRows;
 use xc_sparse::dtype::DType;
@@ -14,6 +15,8 @@ const RESIDENT: usize = 8 << 20;
 
 /// Takes the chunks of a level, in any order and from any thread.
 pub(super) struct KeptChunks {
+    /// What the names of the arrays begin with.
+    prefix: String,
     streams: Mutex<Streams>,
 }
 
@@ -29,8 +32,8 @@ struct Streams {
 }
 
 impl KeptChunks {
-    pub(super) fn begin(writer: &mut ContainerWriter) -> Result<Self, WriteError> {
-        let mut stream = |name: &str, dtype| writer.stream(name, dtype);
+    pub(super) fn begin(prefix: &str, writer: &mut ContainerWriter) -> Result<Self, WriteError> {
+        let mut stream = |name: &str, dtype| writer.stream(&format!("{prefix}{name}"), dtype);
         let streams = Streams {
             parents: Vec::new(),
             rows: Vec::new(),
@@ -41,7 +44,7 @@ impl KeptChunks {
             values: stream("values", DType::F32)?,
             bias: stream("bias", DType::F32)?,
         };
-        Ok(Self { streams: Mutex::new(streams) })
+        Ok(Self { prefix: prefix.to_owned(), streams: Mutex::new(streams) })
     }
 
     /// Appends the chunk of a parent.
@@ -58,10 +61,11 @@ impl KeptChunks {
     }
 
     pub(super) fn finish(self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
-        let streams = self.streams.into_inner().unwrap_or_else(|e| e.into_inner());
-        writer.add_slice("parents", &streams.parents)?;
-        writer.add_slice("rows", &streams.rows)?;
-        writer.add_slice("entries", &streams.entries)?;
+        let Self { prefix, streams } = self;
+        let streams = streams.into_inner().unwrap_or_else(|e| e.into_inner());
+        writer.add_slice(&format!("{prefix}parents"), &streams.parents)?;
+        writer.add_slice(&format!("{prefix}rows"), &streams.rows)?;
+        writer.add_slice(&format!("{prefix}entries"), &streams.entries)?;
         let Streams { features, row_ptr, columns, values, bias, .. } = streams;
         [features, row_ptr, columns, values, bias].into_iter().try_for_each(ArrayStream::finish)
     }
@@ -69,8 +73,9 @@ impl KeptChunks {
 
 /// A level whose weights lie in a checkpoint.
 pub(super) struct KeptLevel {
-    part: Container,
-    places: Vec<Place>,
+    part: Arc<Container>,
+    /// Of each parent whose chunk is there.
+    places: Vec<Option<Place>>,
     features: Buffer<u32>,
     row_ptr: Buffer<u32>,
     columns: Buffer<u32>,
@@ -93,13 +98,14 @@ struct Place {
 }
 
 impl KeptLevel {
-    /// A level whose children are divided by `boundaries`.
-    pub(super) fn new(part: Container, boundaries: &[u32]) -> Result<Self, CheckpointError> {
-        let numbers = |name| part.array::<u32>(name);
+    /// Chunks of a level whose children are divided by `boundaries`; the names of their arrays begin with `prefix`.
+    pub(super) fn new(part: Arc<Container>, prefix: &str, boundaries: &[u32]) -> Result<Self, CheckpointError> {
+        let named = |name: &str| format!("{prefix}{name}");
+        let numbers = |name| part.array::<u32>(&named(name));
         let (features, row_ptr, columns) = (numbers("features")?, numbers("row_ptr")?, numbers("columns")?);
-        let (values, bias) = (part.array::<f32>("values")?, part.array::<f32>("bias")?);
-        let (parents, rows) = (numbers("parents")?, part.array::<u64>("rows")?);
-        let extents = part.array::<u64>("entries")?;
+        let (values, bias) = (part.array::<f32>(&named("values"))?, part.array::<f32>(&named("bias"))?);
+        let (parents, rows) = (numbers("parents")?, part.array::<u64>(&named("rows"))?);
+        let extents = part.array::<u64>(&named("entries"))?;
         let n_parents = boundaries.len() - 1;
         let mut places: Vec<Option<Place>> = vec![None; n_parents];
         let mut next = Place::default();
@@ -119,9 +125,32 @@ impl KeptLevel {
             && parents.iter().zip(&rows[..]).zip(&extents[..]).all(|((&p, &r), &e)| put(p, r, e).is_some())
             && [features.len(), row_ptr.len(), columns.len(), values.len(), bias.len()]
                 == [next.rows, next.row_ptr, next.entries, next.entries, next.bias];
-        let places = fits.then(|| places.into_iter().collect::<Option<Vec<_>>>()).flatten();
-        let Some(places) = places else { return Err(damaged(part.folder(), "weights that fit no chunks")) };
+        if !fits {
+            return Err(damaged(part.folder(), "weights that fit no chunks"));
+        }
         Ok(Self { places, features, row_ptr, columns, values, bias, read: AtomicUsize::new(0), part })
+    }
+
+    /// Writes the chunks that are there into a container, in order of their parents.
+    pub(super) fn write(&self, prefix: &str, writer: &mut ContainerWriter) -> Result<(), KeptError> {
+        let chunks = KeptChunks::begin(prefix, writer)?;
+        for parent in self.parents() {
+            chunks.put(parent, &self.chunk(parent)?)?;
+        }
+        Ok(chunks.finish(writer)?)
+    }
+
+    /// The same, if every chunk is there.
+    pub(super) fn whole(self) -> Result<Self, CheckpointError> {
+        match self.places.iter().all(Option::is_some) {
+            true => Ok(self),
+            false => Err(damaged(self.part.folder(), "weights that fit no chunks")),
+        }
+    }
+
+    /// The parents whose chunks are there, ascending.
+    pub(super) fn parents(&self) -> impl Iterator<Item = usize> {
+        self.places.iter().enumerate().filter_map(|(parent, place)| place.map(|_| parent))
     }
 
     /// Number of parents.
@@ -131,12 +160,13 @@ impl KeptLevel {
 
     /// Weights below a parent.
     pub(super) fn nnz(&self, parent: usize) -> usize {
-        self.places[parent].n_entries
+        self.places[parent].map_or(0, |place| place.n_entries)
     }
 
     /// A copy of the chunk of a parent.
     pub(super) fn chunk(&self, parent: usize) -> Result<ChunkRows, CheckpointError> {
-        let at = self.places[parent];
+        let missing = || damaged(self.part.folder(), &format!("the weights of parent {parent} are not there"));
+        let at = self.places[parent].ok_or_else(missing)?;
         let chunk = ChunkRows {
             n_columns: at.n_columns,
             features: self.features[at.rows..at.rows + at.n_rows].to_vec(),

@@ -17,6 +17,7 @@
 mod check;
 mod checkpoint;
 mod cluster;
+mod deal;
 mod input;
 mod kept;
 mod label_vectors;
@@ -27,6 +28,7 @@ mod memory;
 mod negatives;
 mod observe;
 mod params;
+mod parts;
 pub mod rankers;
 mod stored_trees;
 mod weights;
@@ -41,6 +43,7 @@ pub use linear::{LinearParams, Loss};
 pub use memory::TreeMemory;
 pub use observe::{Event, NoObserver, Observer};
 pub use params::{CheckTreeParamsError, Negatives, Preset, TreeParams, UnknownPreset, Unseen};
+pub use parts::{PART_KIND, PartsError, TrainedPart, part_key, train_part};
 pub use stored_trees::{KeptError, StoredTrees};
 
 use crate::model::{Topology, TreeModel, TreeParts};
@@ -183,16 +186,7 @@ fn grow(
 ) -> Result<TreeParts, TrainError> {
     observer.event(Event::Tree { tree, n_trees: params.n_trees });
     let seed = mix(params.seed, tree as u64);
-    let topology = match checkpoint.map(TreeCheckpoint::topology).transpose()?.flatten() {
-        Some(topology) => topology,
-        None => {
-            let topology = shape(input, params, seed, observer)?;
-            if let Some(checkpoint) = checkpoint {
-                checkpoint.save_topology(&topology)?;
-            }
-            topology
-        }
-    };
+    let topology = shape_of(input, params, seed, observer, checkpoint)?;
     let n_levels = topology.depth();
     observer.event(Event::Clustered { n_levels });
     let trainer = Trainer::new(input, params, &topology, mix(seed, u64::MAX), observer);
@@ -232,6 +226,24 @@ fn grow(
     }
     drop(trainer);
     Ok(TreeParts { topology, levels })
+}
+
+/// The shape of a tree, out of the checkpoint where that has it.
+fn shape_of(
+    input: &TrainInput<'_>,
+    params: &TreeParams,
+    seed: u64,
+    observer: &dyn Observer,
+    checkpoint: Option<&TreeCheckpoint<'_>>,
+) -> Result<Topology, TrainError> {
+    if let Some(topology) = checkpoint.map(TreeCheckpoint::topology).transpose()?.flatten() {
+        return Ok(topology);
+    }
+    let topology = shape(input, params, seed, observer)?;
+    if let Some(checkpoint) = checkpoint {
+        checkpoint.save_topology(&topology)?;
+    }
+    Ok(topology)
 }
 
 /// Clusters the labels.

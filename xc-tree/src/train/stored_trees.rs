@@ -3,6 +3,7 @@
 use super::checkpoint::TreeCheckpoint;
 use super::kept::KeptLevel;
 use super::memory::AT_ONCE;
+use super::parts::AllParts;
 use crate::model::{BuildError, ModelInfo, Topology, WeightCounts, top};
 use std::ops::Range;
 use xc_sparse::Cancel;
@@ -10,13 +11,53 @@ use xc_sparse::chunked::{ChunkRows, ChunkedLevel, LevelStreams, PackError, Packe
 use xc_sparse::dtype::DType;
 use xc_sparse::store::{Checkpoint, CheckpointError, ContainerWriter, WriteError};
 
-/// Trees of an ensemble whose weights are in the checkpoint of their training.
+/// Trees of an ensemble whose weights are in the checkpoint of their training, or in the folders of parts.
 #[derive(Debug)]
 pub struct StoredTrees<'c> {
-    checkpoint: &'c Checkpoint,
+    weights: Weights<'c>,
     info: ModelInfo,
     n_trees: usize,
     precision: DType,
+}
+
+/// Where the chunks are.
+#[derive(Debug)]
+enum Weights<'c> {
+    Checkpoint(&'c Checkpoint),
+    Parts(AllParts),
+}
+
+/// The chunks of a level, wherever they are.
+struct StoredLevel {
+    pieces: Vec<KeptLevel>,
+    /// The piece that has the chunk of a parent.
+    places: Vec<u32>,
+}
+
+impl StoredLevel {
+    fn new(pieces: Vec<KeptLevel>) -> Self {
+        let mut places = vec![0; pieces.first().map_or(0, KeptLevel::n_parents)];
+        for (at, piece) in (0..).zip(&pieces) {
+            piece.parents().for_each(|parent| places[parent] = at);
+        }
+        Self { pieces, places }
+    }
+
+    fn n_parents(&self) -> usize {
+        self.places.len()
+    }
+
+    fn piece(&self, parent: usize) -> &KeptLevel {
+        &self.pieces[self.places[parent] as usize]
+    }
+
+    fn nnz(&self, parent: usize) -> usize {
+        self.piece(parent).nnz(parent)
+    }
+
+    fn chunk(&self, parent: usize) -> Result<ChunkRows, CheckpointError> {
+        self.piece(parent).chunk(parent)
+    }
 }
 
 /// Why trees in a checkpoint cannot be made a model.
@@ -52,7 +93,11 @@ struct Plan {
 
 impl<'c> StoredTrees<'c> {
     pub(super) fn new(checkpoint: &'c Checkpoint, info: ModelInfo, n_trees: usize, precision: DType) -> Self {
-        Self { checkpoint, info, n_trees, precision }
+        Self { weights: Weights::Checkpoint(checkpoint), info, n_trees, precision }
+    }
+
+    pub(super) fn over_parts(parts: AllParts, info: ModelInfo, n_trees: usize, precision: DType) -> Self {
+        Self { weights: Weights::Parts(parts), info, n_trees, precision }
     }
 
     /// Number of trees.
@@ -64,7 +109,7 @@ impl<'c> StoredTrees<'c> {
     /// byte as [`TreeModel::write`](crate::TreeModel::write) does for the model in memory. Returns
     /// what [`TreeModel::weight_counts`](crate::TreeModel::weight_counts) would.
     ///
-    /// *Cost*: the checkpoint is read twice, with a few megabytes of it in memory at a time.
+    /// *Cost*: the weights are read twice, with a few megabytes of it in memory at a time.
     ///
     /// # Errors
     /// See [`KeptError`]; `cancel` is asked before each chunk.
@@ -84,20 +129,30 @@ impl<'c> StoredTrees<'c> {
         Ok(counts)
     }
 
-    fn tree(&self, tree: usize) -> TreeCheckpoint<'c> {
-        TreeCheckpoint { checkpoint: self.checkpoint, tree }
+    fn topology(&self, tree: usize) -> Result<Topology, CheckpointError> {
+        match &self.weights {
+            Weights::Checkpoint(checkpoint) => TreeCheckpoint { checkpoint, tree }.saved_topology(),
+            Weights::Parts(parts) => parts.topology(tree),
+        }
+    }
+
+    fn level(&self, topology: &Topology, tree: usize, level: usize) -> Result<StoredLevel, CheckpointError> {
+        let pieces = match &self.weights {
+            Weights::Checkpoint(checkpoint) => vec![TreeCheckpoint { checkpoint, tree }.saved(topology, level)?],
+            Weights::Parts(parts) => parts.level(topology, tree, level)?,
+        };
+        Ok(StoredLevel::new(pieces))
     }
 
     /// The first pass over a tree's weights.
     fn plan(&self, tree: usize, cancel: &dyn Cancel) -> Result<Plan, KeptError> {
-        let kept = self.tree(tree);
-        let topology = kept.saved_topology()?;
+        let topology = self.topology(tree)?;
         let n_features = self.info.n_features;
         let top_depth = top::depth(&topology);
         let (mut counts, mut sizes, mut first) = (vec![0u64; n_features], Vec::new(), Vec::new());
         let mut weight_counts = WeightCounts::default();
         for level in 0..topology.depth() {
-            let weights = kept.saved(&topology, level)?;
+            let weights = self.level(&topology, tree, level)?;
             let mut size = PackedSizes::default();
             for parent in 0..weights.n_parents() {
                 go_on(cancel)?;
@@ -131,7 +186,7 @@ impl<'c> StoredTrees<'c> {
         plan.slot_map.write(&format!("tree{tree}.slot_map"), writer)?;
         writer.add_slice(&format!("tree{tree}.labels"), plan.topology.labels())?;
         for (level, sizes) in plan.sizes.iter().enumerate() {
-            let weights = self.tree(tree).saved(&plan.topology, level)?;
+            let weights = self.level(&plan.topology, tree, level)?;
             let pack = |source: PackError| BuildError::Pack { tree, level, source };
             let prefix = format!("tree{tree}.level{level}");
             let mut streams = LevelStreams::begin_sized(&prefix, self.precision, sizes, writer)?;
@@ -156,7 +211,7 @@ impl<'c> StoredTrees<'c> {
 }
 
 /// Stretches of parents with at most [`AT_ONCE`] weights each, or one parent.
-fn groups(weights: &KeptLevel) -> impl Iterator<Item = Range<usize>> {
+fn groups(weights: &StoredLevel) -> impl Iterator<Item = Range<usize>> {
     let mut first = 0;
     std::iter::from_fn(move || {
         let (start, mut nnz) = (first, 0);

@@ -25,13 +25,45 @@ pub(super) struct Found {
     pub(super) has_ids: bool,
 }
 
-/// Reads predictions, and checks that they belong to the truth.
+/// Reads predictions, of several files one after the other, and checks that they belong to the truth.
 pub(super) fn read(
-    path: &Path,
+    paths: &[PathBuf],
     setting: &Setting<'_>,
     truth: &Truth,
     n_labels: Option<usize>,
 ) -> Result<Found, CliError> {
+    let mut all = Predictions::default();
+    for path in paths {
+        // A part may have no instance.
+        if paths.len() > 1 && std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() == 0) {
+            continue;
+        }
+        let part = read_one(path, setting, truth, n_labels)?;
+        // Ids are those of all instances, or there is none.
+        all.ids.resize(if part.ids.is_empty() { 0 } else { all.ranked.len() }.max(all.ids.len()), None);
+        all.ids.extend(part.ids);
+        all.ranked.append(&part.ranked);
+    }
+    if !all.ids.is_empty() {
+        all.ids.resize(all.ranked.len(), None);
+    }
+    let name = |path: &Path| if path == Path::new("-") { PathBuf::from(stdin::NAME) } else { path.to_owned() };
+    let path = match paths {
+        [] => PathBuf::new(),
+        [one] => name(one),
+        [first, .., last] => PathBuf::from(format!("{} to {}", first.display(), last.display())),
+    };
+    check_number(&path, all.ranked.len(), setting, truth)?;
+    let has_ids = setting.check_ids(&path, &all.ids, truth)?;
+    Ok(Found { path, ranked: all.ranked, has_ids })
+}
+
+fn read_one(
+    path: &Path,
+    setting: &Setting<'_>,
+    truth: &Truth,
+    n_labels: Option<usize>,
+) -> Result<Predictions, CliError> {
     let options = ReadOptions { n_labels, label_names: setting.names.clone(), ..ReadOptions::default() };
     let is_stdin = path == Path::new("-");
     let path = if is_stdin { Path::new(stdin::NAME) } else { path };
@@ -48,12 +80,9 @@ pub(super) fn read(
             setting.check_columns(path, n_columns, truth).and(Err(e.into()))
         }
         _ => Err(unreadable(e, setting.names.is_some())),
-    });
-    let Predictions { ranked, ids, n_columns } = read?;
-    setting.check_columns(path, n_columns, truth)?;
-    check_number(path, ranked.len(), setting, truth)?;
-    let has_ids = setting.check_ids(path, &ids, truth)?;
-    Ok(Found { path: path.to_owned(), ranked, has_ids })
+    })?;
+    setting.check_columns(path, read.n_columns, truth)?;
+    Ok(read)
 }
 
 /// The model's answers, as `xc predict` gives them.

@@ -3,6 +3,7 @@
 mod files;
 mod found;
 mod lists;
+mod parts;
 mod truth;
 
 use crate::context::Context;
@@ -44,6 +45,7 @@ use xc_train::calibrate::best_threshold as best_threshold_of;
 ///   xc evaluate --truth test.txt --predictions predictions.txt
 ///   xc evaluate --truth test.txt --predictions predictions.txt --k 1,3,5,100
 ///     --propensity-from train.txt --json
+///   xc evaluate --truth test.txt --predictions 'part-*.txt'
 ///   xc evaluate --truth test.txt --predictions new.txt --compare old.txt
 ///   xc evaluate --truth test.txt --predictions top50.txt --threshold 0.3
 #[derive(clap::Args, Debug)]
@@ -52,10 +54,11 @@ pub(crate) struct Args {
     /// File with the true labels, in any input format; its features or text are ignored [default: --input]
     #[arg(long, value_name = "FILE", required_unless_present = "input")]
     truth: Option<PathBuf>,
-    /// Output of `xc predict`: a line of `id:score` pairs per instance, JSONL or npz; - is stdin (lines or JSONL)
-    /// [default: the answers of --model]
-    #[arg(long, value_name = "FILE", required_unless_present = "model")]
-    predictions: Option<PathBuf>,
+    /// Output of `xc predict`: a line of `id:score` pairs per instance, JSONL or npz; - is stdin (lines or JSONL).
+    /// Several files are answers in parts, one after the other: in the order given, or those whose names fit a pattern
+    /// in quotes ('part-*'), by the numbers in their names [default: the answers of --model]
+    #[arg(long, value_name = "FILE", required_unless_present = "model", num_args = 1..)]
+    predictions: Option<Vec<PathBuf>>,
     /// The model folder: gives names of labels, fields, and the label counts of PSP, unless options give others, and
     /// answers where --predictions is not given
     #[arg(long, value_name = "DIR")]
@@ -167,8 +170,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.top_k == Some(0) {
         return Err(CliError::usage("--top-k 0: at least 1 is expected"));
     }
-    let of_stdin = [&args.predictions, &args.compare].into_iter().flatten().filter(|path| **path == Path::new("-"));
-    if of_stdin.count() == 2 {
+    let predictions = args.predictions.as_deref().map(parts::files).transpose()?;
+    let of_stdin = predictions.iter().flatten().chain(&args.compare).filter(|path| **path == Path::new("-"));
+    if of_stdin.count() > 1 {
         return Err(CliError::usage("--predictions - --compare -: stdin is read once; one file is expected"));
     }
     let create = |option: &str, path: &Option<PathBuf>| -> Result<Option<Output>, CliError> {
@@ -192,13 +196,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         None => truth.n_labels.map(|n| n.max(training.as_ref().map_or(0, Propensity::n_labels))),
     };
     let n_instances = truth.labels.len();
-    let read = |path: &Path| found::read(path, &setting, &truth, bound);
-    let predicted = match (&args.predictions, &model) {
-        (Some(path), _) => read(path)?,
+    let read = |paths: &[PathBuf]| found::read(paths, &setting, &truth, bound);
+    let predicted = match (&predictions, &model) {
+        (Some(paths), _) => read(paths)?,
         (None, Some(model)) => found::predict(model, &setting, &truth, context)?,
         (None, None) => return Err(CliError::usage("--predictions FILE is expected, or --model DIR, which answers")),
     };
-    let other = args.compare.as_deref().map(read).transpose()?;
+    let other = args.compare.as_ref().map(|path| read(std::slice::from_ref(path))).transpose()?;
     if args.worst.is_none() && !predicted.has_ids && other.as_ref().is_none_or(|other| !other.has_ids) {
         let why =
             "no ids are compared: the truth and the predictions, or the file of --input, are expected to have some";

@@ -14,6 +14,7 @@ use crate::stdin;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use xc_sparse::Part;
 use xc_sparse::io::{AnswerNotes, Fields, Format, LabelNames};
 use xc_sparse::rank::Scored;
 use xc_sparse::store::PART_FOLDER;
@@ -59,6 +60,7 @@ use xc_train::model::{Excluded, InputKind, QueryOptions, ScoreOptions};
 ///   xc predict --model my.model --input users.txt --exclude seen.txt --output new.txt
 ///   xc predict --model my.model --input users.jsonl --exclude-field seen --output new.csv
 ///   xc predict --model calibrated.model --input test.txt --threshold micro --output decided.txt
+///   xc predict --model my.model --input users.jsonl --part 3/8 --output part-3.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -68,6 +70,12 @@ pub(crate) struct Args {
     /// File of instances; - answers each line of stdin
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
+    /// Answer part I of N of --input, from 0/N on: the answers of all parts, joined in order (cat), are those of the
+    /// whole. Of npz and npy a part has the rows I n/N to (I+1) n/N; of other formats the rows that begin in its share
+    /// of the bytes. A line number of a message counts from the byte that stands with it. Not with stdin, compressed
+    /// files, JSON that is not one object a line, or npz answers
+    #[arg(long, value_name = "I/N")]
+    part: Option<Part>,
     /// Labels per instance, at most [default: 5; with --threshold as many as the calibration used, or 50]
     #[arg(long, value_name = "K")]
     top_k: Option<usize>,
@@ -168,6 +176,17 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.names && form == Form::Npz {
         return Err(CliError::usage("--names: an npz matrix has no names; lines, jsonl or csv is expected"));
     }
+    let from_stdin = args.input == Path::new("-");
+    if let Some(part) = args.part {
+        let why = match form {
+            _ if from_stdin => "a stream has no parts that could be read apart; --input FILE is expected",
+            Form::Npz => "an npz file is no part of another; lines, jsonl or csv is expected",
+            _ => "",
+        };
+        if !why.is_empty() {
+            return Err(CliError::usage(format_args!("--part {part}: {why}")));
+        }
+    }
     output::check(&args.output)?;
     let mut model = args.open.open(&args.model, &args.search, context)?;
     let excludes = args.exclude.is_some() || args.exclude_field.is_some();
@@ -206,7 +225,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             return Err(CliError::usage(format_args!("--threshold {kind} cuts probabilities, not --raw-scores")));
         }
     }
-    let from_stdin = args.input == Path::new("-");
     args.refuse_idle(&model, form, by_name, context)?;
     args.check_bounds(&model)?;
     let n_labels = model.describe().n_labels;
@@ -225,8 +243,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     };
     let labels = args.only_labels.as_ref().map(|_| "only-labels").or(args.candidates.as_ref().map(|_| "candidates"));
     args.device.put(&mut model, &args.search, labels, context)?;
-    let input = if from_stdin { stdin::NAME.to_owned() } else { args.input.display().to_string() };
-    let queries = if from_stdin { None } else { Some(Queries::open(&args.input, &args.format.settings(), &model)?) };
+    let part = args.part.unwrap_or(Part::WHOLE);
+    // Lists follow the row, and rows without an id are numbered.
+    let counts = args.candidates.is_some() || excludes || form == Form::Csv;
+    let queries = match from_stdin {
+        true => None,
+        false => Some(Queries::open_part(&args.input, &args.format.settings(), &model, part, counts)?),
+    };
+    let input = queries.as_ref().map_or(stdin::NAME, Queries::name).to_owned();
     let style = Style { form, names: names.as_deref().filter(|_| args.names || form.has_names()) };
     let top_k = args.top_k.unwrap_or_else(|| match args.threshold {
         None => 5,
@@ -237,7 +261,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if let Some(n) = queries.as_ref().and_then(Queries::known_len) {
         run.lists().try_for_each(|lists| lists.check(n, true))?;
     }
-    let writer = Writer::new(style, Output::create(&args.output)?, n_labels)?;
+    let out = Output::create(&args.output)?;
+    let writer = match &queries {
+        Some(queries) if !part.is_first() => Writer::behind(style, out, n_labels, queries.before()),
+        _ => Writer::new(style, out, n_labels)?,
+    };
     match queries {
         Some(mut queries) => {
             run.file(&mut queries, writer, context)?;
@@ -413,7 +441,7 @@ impl Run<'_> {
 
     fn file(&mut self, queries: &mut Queries, mut writer: Writer<'_>, context: &Context) -> Result<(), CliError> {
         let task = context.progress.count("instances answered");
-        let mut done = 0;
+        let mut done = queries.before();
         while let Some(batch) = queries.next_batch(self.model.describe().batch_size)? {
             context.check_interrupt()?;
             self.lists().try_for_each(|lists| lists.check(done + batch.len(), false))?;
@@ -429,7 +457,8 @@ impl Run<'_> {
             task.advance(batch.len() as u64);
         }
         drop(task);
-        self.lists().try_for_each(|lists| lists.check(done, true))?;
+        let is_end = self.args.part.is_none_or(Part::is_last);
+        self.lists().try_for_each(|lists| lists.check(done, is_end))?;
         writer.finish()
     }
 }

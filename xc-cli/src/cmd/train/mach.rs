@@ -4,6 +4,7 @@ use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{LOSSES, OfNetwork, show_default};
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
+use xc_sparse::Part;
 use xc_train::fit::Files;
 use xc_train::mach;
 use xc_train::settings::mach::{self as settings, MachSettings};
@@ -16,16 +17,18 @@ use xc_train::settings::{Choices, Setting, Table, serialised};
 /// training time depend on the number of buckets, not of labels. A label's score combines
 /// the scores of its buckets in all repetitions.
 ///
-/// Repetitions are independent. --repetitions-range trains some of them, on this machine
-/// or another, and `xc merge` combines them: the result is byte for byte that of one run.
+/// Repetitions are independent. --part trains a share of them, --repetitions-range those
+/// that it names, on this machine or another, and `xc merge` combines them: the result is
+/// byte for byte that of one run.
 ///
 /// A finished repetition is kept in MODEL.checkpoint until the model is complete, and
 /// --resume continues an unfinished one. Progress is logged to MODEL.log.
 ///
 /// Examples:
 ///   xc train mach --train train.txt --tfidf --repetitions 8 --buckets 2000 --model my.model
-///   xc train mach --train train.txt --buckets 2000 --repetitions-range 4..8 --model part2.model
-///   xc merge part1.model part2.model --output my.model
+///   xc train mach --train train.txt --repetitions 8 --part 0/2 --model part-0.model
+///   xc train mach --train train.txt --repetitions 8 --part 1/2 --model part-1.model
+///   xc merge part-0.model part-1.model --output my.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[command(mut_args(|arg| show_default(&mach::preset(), arg)))]
@@ -38,6 +41,9 @@ pub(crate) struct Args {
     own: Chosen<OfMach>,
     #[command(flatten)]
     pub(super) network: Chosen<OfNetwork>,
+    /// Train part I of N of the repetitions, from 0/N on, as a process of its own: `xc merge` makes one model of all
+    #[arg(long, value_name = "I/N")]
+    pub(super) part: Option<Part>,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
 }
@@ -63,6 +69,10 @@ impl Kind for Args {
 
     fn files(&self) -> Files {
         self.data.files()
+    }
+
+    fn part(&self) -> Option<Part> {
+        self.part
     }
 
     fn choices(&self) -> Choices {

@@ -21,7 +21,8 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::measure::Meter;
 use inputs::DataArgs;
-use xc_train::fit::{Files, Training};
+use xc_sparse::Part;
+use xc_train::fit::{Files, Place, Training};
 use xc_train::settings::Choices;
 
 /// Train a model
@@ -57,11 +58,16 @@ pub(super) trait Kind {
     /// What was typed of its settings.
     fn choices(&self) -> Choices;
 
+    /// Which part of the model is trained, where it is not the whole.
+    fn part(&self) -> Option<Part> {
+        None
+    }
+
     /// The training run.
     fn training(&self) -> Result<Training, CliError> {
         let place = &self.data().place;
         let mut training = Training::new(Self::KIND, self.files(), &place.model)?;
-        training.place = place.place();
+        training.place = Place { part: self.part(), ..place.place() };
         training.choices = self.choices();
         training.refit = self.data().refit.clone();
         Ok(training)

@@ -4,6 +4,7 @@ use super::inputs::DataArgs;
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable};
 use std::path::PathBuf;
+use xc_sparse::Part;
 use xc_train::fit::Files;
 use xc_train::settings::{Choices, Setting, Table, tree};
 
@@ -30,6 +31,9 @@ use xc_train::settings::{Choices, Setting, Table, tree};
 ///   xc train tree --train x.npz --train-labels y.npz --trees 3 --tree.branching 16
 ///     --model my.model
 ///   xc train tree --train train.txt --model my.model --explain
+///   xc train tree --train train.txt --part 0/2 --model part-0
+///   xc train tree --train train.txt --part 1/2 --model part-1
+///   xc merge part-0 part-1 --output my.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -37,6 +41,10 @@ pub(crate) struct Args {
     pub(super) preset: Chosen<OfPreset>,
     #[command(flatten)]
     pub(super) settings: Chosen<OfTree>,
+    /// Train part I of N of the trees, from 0/N on, as a process of its own; --model is then the folder of the part, and
+    /// `xc merge` makes the model of all N. Not with validation instances or matcher-aware negatives
+    #[arg(long, value_name = "I/N")]
+    pub(super) part: Option<Part>,
     /// Features or text of the labels, one row per label, for --cluster.representation
     #[arg(long, value_name = "FILE")]
     pub(in crate::cmd) label_features: Option<PathBuf>,
@@ -88,6 +96,10 @@ impl Kind for Args {
             label_costs: self.label_costs.clone(),
             ..self.data.files()
         }
+    }
+
+    fn part(&self) -> Option<Part> {
+        self.part
     }
 
     fn choices(&self) -> Choices {

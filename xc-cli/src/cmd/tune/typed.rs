@@ -29,7 +29,7 @@ impl<A: Tuned> clap::Args for Typed<A> {
         // Options that a search has no use for are not listed.
         let rows = xc_train::fit::tables(A::KIND).into_iter().flat_map(|table| table.rows);
         let of_training_alone = rows.filter(|row| !row.in_search).map(|row| row.name);
-        let command = of_training_alone.chain(["checkpoint", "refit"]).fold(command, |command, name| {
+        let command = of_training_alone.chain(["checkpoint", "refit", "part"]).fold(command, |command, name| {
             let id = command.get_arguments().find(|arg| arg.get_long() == Some(name)).map(|arg| arg.get_id().clone());
             id.into_iter().fold(command, |command, id| command.mut_arg(id, |arg| arg.hide(true)))
         });

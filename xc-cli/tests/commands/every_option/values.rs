@@ -242,6 +242,7 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, _, "precision") => "bf16",
         (_, _, "repetitions") if kind == "train" => "2",
         (_, _, "repetitions-range") => "1..3",
+        (_, "predict" | "train tree" | "train mach", "part") => "1/2",
         (_, _, "buckets") => "5",
         (_, _, "hash.family") => "tabulation",
         (_, _, "decoder") => "mean",

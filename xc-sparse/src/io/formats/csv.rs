@@ -21,7 +21,7 @@ use crate::io::source::Source;
 use crate::io::write::{same_rows, stream};
 use crate::rows::LabelRows;
 use csv_core::{ReadRecordResult, ReaderBuilder};
-use quotes::Quotes;
+pub(crate) use quotes::Quotes;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
@@ -286,6 +286,36 @@ impl CsvReader {
     pub(crate) fn new(delimiter: u8, begun: Vec<u8>, options: &ReadOptions) -> Self {
         let records = Records::new(delimiter, begun, options);
         Self { records, columns: None, held: None, options: options.clone() }
+    }
+
+    /// A reader of rows that stand behind others in a file whose first row, which may name the columns, is `first`,
+    /// with its line end. `starts_at`: line of the row that the source begins with.
+    ///
+    /// # Errors
+    /// As [`Self::next_into`] about the first row; a file whose rows end with carriage returns.
+    pub(crate) fn behind(
+        first: Vec<u8>,
+        source: &mut Source,
+        delimiter: u8,
+        starts_at: u64,
+        options: &ReadOptions,
+    ) -> Result<Self, ReadError> {
+        let mut reader = Self::new(delimiter, first, options);
+        // Where the first row has no line end, nothing follows it.
+        if !reader.begin(source)? {
+            return Err(ReadError::file(source.name(), ReadErrorKind::Empty { expected: "a header of column names" }));
+        }
+        reader.held = None;
+        let rest = &reader.records.input[reader.records.at..];
+        if rest.iter().any(|b| !b"\r\n".contains(b)) {
+            return Err(ReadError::file(
+                source.name(),
+                ReadErrorKind::Uncut("its rows end with carriage returns alone"),
+            ));
+        }
+        // The line end of the first row is still to be read.
+        reader.records.line = starts_at - rest.iter().filter(|&&b| b == b'\n').count() as u64;
+        Ok(reader)
     }
 
     /// Reads the header, unless that is done; false for an empty source.

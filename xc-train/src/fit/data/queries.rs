@@ -6,13 +6,14 @@ use crate::fit::Context;
 use crate::fit::FitError;
 use crate::model::{InputKind, OwnedRows, Row};
 use crate::settings::input::InputSettings;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use xc_sparse::io::{
-    Content, ForeignFile, Format, InstanceBuffer, InstanceReader, Parts, ReadError, ReadErrorKind, RowId, Source,
-    UnseenCount, Vectors, read_dataset,
+    Content, ForeignFile, Format, InstanceBuffer, InstanceReader, PartRows, Parts, ReadError, ReadErrorKind, RowId,
+    Source, UnseenCount, Vectors, read_dataset,
 };
-use xc_sparse::{CsrMatrix, DenseMatrix};
+use xc_sparse::{CsrMatrix, DenseMatrix, Part};
 
 /// A stream of queries for one model.
 pub struct Queries {
@@ -24,12 +25,14 @@ pub struct Queries {
     ids: Vec<Option<RowId>>,
     /// Entries of features that the model does not know.
     unseen: Option<Arc<UnseenCount>>,
+    /// Where a part of a file of lines lies in it.
+    lies: Option<PartRows>,
 }
 
 enum Reader {
     Lines { reader: Box<InstanceReader>, buffer: Box<InstanceBuffer> },
-    Whole { features: CsrMatrix, next: usize },
-    Vectors { vectors: Vectors, next: usize },
+    Whole { features: CsrMatrix, rows: Range<usize> },
+    Vectors { vectors: Vectors, rows: Range<usize> },
 }
 
 impl Queries {
@@ -39,6 +42,24 @@ impl Queries {
     /// A file that is absent, empty, of another format, or holds features where the model wants
     /// text or the other way round.
     pub fn open(path: &Path, input: &InputSettings, model: &Model) -> Result<Self, FitError> {
+        Self::open_part(path, input, model, Part::WHOLE, false)
+    }
+
+    /// Opens a part of a file: what all parts give is, in order, what the file gives. Of arrays a part has the rows
+    /// I n / N to (I + 1) n / N; of a file of lines see [`InstanceReader::part`]. A part may have no query.
+    ///
+    /// `counts`: whether [`Self::before`] is asked for, which costs a pass over what precedes the part in a file of
+    /// lines.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; a file of lines that can be read from its beginning only.
+    pub fn open_part(
+        path: &Path,
+        input: &InputSettings,
+        model: &Model,
+        part: Part,
+        counts: bool,
+    ) -> Result<Self, FitError> {
         let mut options = input.or(model.input()).options();
         options.parts = Parts::Queries;
         let about = model.describe();
@@ -49,7 +70,12 @@ impl Queries {
             format => format?,
         };
         options.format = Some(format);
-        let name = path.display().to_string();
+        let mut name = path.display().to_string();
+        let rows_of = |n: usize| {
+            let rows = part.range(n as u64);
+            rows.start as usize..rows.end as usize
+        };
+        let mut lies = None;
         let reader = if about.takes == InputKind::Dense {
             let width = about.n_features;
             if format != Format::Npy {
@@ -62,18 +88,27 @@ impl Queries {
                     vectors.columns()
                 )));
             }
-            Reader::Vectors { vectors, next: 0 }
+            let rows = rows_of(vectors.rows());
+            Reader::Vectors { vectors, rows }
         } else if matches!(format, Format::Npz | Format::Npy) {
-            Reader::Whole { features: read_dataset(path, &options)?.features, next: 0 }
+            let features = read_dataset(path, &options)?.features;
+            let rows = rows_of(features.rows());
+            Reader::Whole { features, rows }
         } else {
             if about.takes == InputKind::Text && !format.may_hold_text() {
                 return Err(wrong_content(&name, about.takes));
             }
-            let reader = InstanceReader::over(Source::open(path, options.max_expanded_bytes)?, &options)?;
+            let reader = if part == Part::WHOLE {
+                InstanceReader::over(Source::open(path, options.max_expanded_bytes)?, &options)?
+            } else {
+                let (reader, found) = InstanceReader::part(path, part, counts, &options)?;
+                (name, lies) = (reader.name().to_owned(), Some(found));
+                reader
+            };
             Reader::Lines { reader: Box::new(reader), buffer: Box::default() }
         };
         let (takes, n_features, unseen) = (about.takes, about.n_features, options.unseen);
-        let mut queries = Self { reader, takes, n_features, name, ids: Vec::new(), unseen };
+        let mut queries = Self { reader, takes, n_features, name, ids: Vec::new(), unseen, lies };
         if queries.check_content()? {
             let kind = ReadErrorKind::Empty { expected: "one instance a line" };
             return Err(ReadError::path(path, kind).into());
@@ -111,10 +146,26 @@ impl Queries {
         report_unseen(&self.name, self.unseen.as_deref(), context);
     }
 
-    /// Number of queries, where it is known before they are read.
+    /// What messages call the file or its part.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Number of queries of the file before its part; 0 where they were not counted.
+    pub fn before(&self) -> usize {
+        match (&self.reader, self.lies) {
+            (Reader::Whole { rows, .. } | Reader::Vectors { rows, .. }, _) => rows.start,
+            (Reader::Lines { .. }, lies) => lies.and_then(|lies| lies.before).map_or(0, |n| n as usize),
+        }
+    }
+
+    /// Number of queries of the whole file, where it is known before they are read.
     pub fn known_len(&self) -> Option<usize> {
         match &self.reader {
-            Reader::Lines { reader, .. } => reader.promised_rows().and_then(|n| usize::try_from(n).ok()),
+            Reader::Lines { reader, .. } => {
+                let promised = self.lies.map_or_else(|| reader.promised_rows(), |lies| lies.promised);
+                promised.and_then(|n| usize::try_from(n).ok())
+            }
             Reader::Whole { features, .. } => Some(features.rows()),
             Reader::Vectors { vectors, .. } => Some(vectors.rows()),
         }
@@ -133,20 +184,14 @@ impl Queries {
                     _ => Row::Sparse(buffer.row.features()),
                 }))
             }
-            Reader::Whole { features, next } => {
-                let at = *next;
-                *next += 1;
-                Ok((at < features.rows()).then(|| Row::Sparse(features.view().row(at))))
-            }
-            Reader::Vectors { vectors, next } => {
-                let at = *next;
-                if at == vectors.rows() {
-                    return Ok(None);
+            Reader::Whole { features, rows } => Ok(rows.next().map(|at| Row::Sparse(features.view().row(at)))),
+            Reader::Vectors { vectors, rows } => match rows.next() {
+                None => Ok(None),
+                Some(at) => {
+                    vectors.check(at..at + 1)?;
+                    Ok(Some(Row::Dense(vectors.some(at..at + 1))))
                 }
-                vectors.check(at..at + 1)?;
-                *next += 1;
-                Ok(Some(Row::Dense(vectors.some(at..at + 1))))
-            }
+            },
         }
     }
 
@@ -156,13 +201,13 @@ impl Queries {
     /// What is wrong with one of them.
     pub fn next_batch(&mut self, max_rows: usize) -> Result<Option<OwnedRows>, FitError> {
         self.ids.clear();
-        if let Reader::Vectors { vectors, next } = &mut self.reader {
-            let rows = *next..vectors.rows().min(next.saturating_add(max_rows));
+        if let Reader::Vectors { vectors, rows: left } = &mut self.reader {
+            let rows = left.start..left.end.min(left.start.saturating_add(max_rows));
             if rows.is_empty() {
                 return Ok(None);
             }
             vectors.check(rows.clone())?;
-            *next = rows.end;
+            left.start = rows.end;
             let (n, columns, values) = (rows.len(), vectors.columns(), vectors.some(rows).to_vec());
             return Ok(Some(OwnedRows::Dense(DenseMatrix::new(n, columns, values))));
         }

@@ -11,20 +11,23 @@ use crate::mach::{
     self, Asking, CHECKPOINT, KIND, MachContainer, MachParams, Repetition, bucket_rows, repetition_seed,
 };
 use crate::message::{chain, counted};
-use crate::settings::Choices;
 use crate::settings::mach::{MachSettings, TABLE};
+use crate::settings::{Choices, SettingError};
 use serde_json::{Value, json};
 use xc_mach::Sizing;
+use xc_sparse::Part;
 use xc_sparse::store::{ContainerWriter, Layout, OpenMode, to_parameter};
 
 pub(in crate::fit) struct Mach {
     network: NetworkChoices,
     choices: Choices,
+    /// The part of the repetitions that is trained, where it is not all of them.
+    part: Option<Part>,
 }
 
 impl Mach {
-    pub(super) fn new(choices: &Choices) -> Self {
-        Self { network: NetworkChoices::new(choices), choices: choices.clone() }
+    pub(super) fn new(choices: &Choices, part: Option<Part>) -> Self {
+        Self { network: NetworkChoices::new(choices), choices: choices.clone(), part }
     }
 
     fn own(&self) -> MachSettings {
@@ -34,7 +37,14 @@ impl Mach {
 
     /// Numbers of the repetitions to train, for so many labels.
     fn numbers(&self, n_labels: usize) -> Vec<u32> {
-        self.own().numbers(n_labels)
+        let all = self.own().numbers(n_labels);
+        match self.part {
+            Some(part) => {
+                let range = part.range(all.len() as u64);
+                all[range.start as usize..range.end as usize].to_vec()
+            }
+            None => all,
+        }
     }
 
     /// Buckets of a repetition.
@@ -62,7 +72,20 @@ impl System for Mach {
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
-        MachSettings::new(&self.choices)?;
+        let settings = MachSettings::new(&self.choices)?;
+        if let Some(part) = self.part {
+            let n = settings.numbers(shape.n_labels).len();
+            if settings.repetitions_range.is_some() {
+                let why = "--part is itself a range of repetitions; one of the two is expected";
+                return Err(SettingError::of("repetitions-range", why).into());
+            }
+            if n < part.of() as usize {
+                return Err(FitError::usage(format_args!(
+                    "--part {part}: there are {}; so many parts or fewer are expected",
+                    counted(n, "repetition")
+                )));
+            }
+        }
         let params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
         params.check(shape.n_features, self.n_outputs(shape)).map_err(|e| params_error(&e))?;
         Ok(params)
@@ -107,7 +130,7 @@ impl System for Mach {
         ));
         // Some of a range are not all: whether labels are told apart shows when they are merged.
         let risk = sizing.indistinguishable_probability();
-        if self.own().repetitions_range.is_none() && risk > 0.5 {
+        if self.own().repetitions_range.is_none() && self.part.is_none() && risk > 0.5 {
             context.warn(format_args!(
                 "so few repetitions of so few buckets leave labels that share all their buckets; {} repetitions would \
                  tell all labels apart with probability 0.99",

@@ -56,7 +56,7 @@ pub(super) fn system(kind: &str, choices: &Choices, place: &Place) -> Option<Box
         "uniform" => Box::new(uniform::Uniform::new(choices)),
         "lns" => Box::new(lns::Lns::new(choices)),
         "astra" => Box::new(astra::Astra::new(choices)),
-        "mach" => Box::new(mach::Mach::new(choices)),
+        "mach" => Box::new(mach::Mach::new(choices, place.part)),
         "skipgram" => Box::new(skipgram::Skipgram::new(choices, place)),
         _ => return None,
     })

@@ -93,6 +93,9 @@ fn lines(args: &Tree<'_>, params: &TreeParams, data: &Dataset) -> Vec<(&'static 
         Negatives::MatcherAware { beam } => format!("those of the same parent and what a beam of {beam} sends there"),
     };
     line("negatives", negatives);
+    if let Some(part) = args.of.place.part {
+        line("part", format!("{part}: its share of the clusters, as `xc merge` takes it"));
+    }
     out
 }
 

@@ -3,13 +3,14 @@
 mod explain;
 mod judge;
 mod memory;
+mod part;
 
 use super::data::Datasets;
 use super::memory::Standing;
 use super::place::drop_checkpoint;
 use super::reading::Reading;
 use super::report::{Judging, Report};
-use super::save::{self, Extras};
+use super::save::{Extras, save_created};
 use super::{Context, FitError, Outcome, Training, Unwatched};
 use crate::message::{chain, counted};
 use crate::model::{HoldOut, TrainingRows};
@@ -21,10 +22,10 @@ use std::path::Path;
 use std::time::Instant;
 use xc_hash::text::Featurizer;
 use xc_sparse::CsrMatrix;
-use xc_sparse::store::{ContainerWriter, to_parameter};
+use xc_sparse::store::{ContainerWriter, WriteError, to_parameter};
 use xc_tree::{
-    BuildError, CHECKPOINT, KeptError, Preset, TrainError, TrainInput, TreeParams, WeightCounts, checkpoint_key,
-    train_out_of_core,
+    BuildError, CHECKPOINT, KeptError, Preset, StoredTrees, TrainError, TrainInput, TreeParams, WeightCounts,
+    checkpoint_key, train_out_of_core,
 };
 
 /// Everything that was named, opened and checked.
@@ -116,6 +117,9 @@ pub(super) fn train(
     // inputs.
     let (args, place) = (Tree::new(of), &of.place);
     let params = args.params(context.seed)?;
+    if let Some(part) = place.part {
+        part::check(part, &params, of.source.has_validation() || hold_out.is_some())?;
+    }
     let reading = of.reading()?.with_vectors_as_rows();
     let folder = match explain {
         true => None,
@@ -144,6 +148,10 @@ pub(super) fn train(
 
     let start = Instant::now();
     let watch = context.observer.of_trees();
+    if let Some(part) = place.part {
+        drop(watch);
+        return part::train(&args, part, &inputs, &params, folder, (read_s, needed), context);
+    }
     let key = checkpoint_key(&inputs.train_input(), &params);
     let checkpoint = folder.begin(key)?;
     let trained = train_out_of_core(&inputs.train_input(), &params, &*watch, &checkpoint);
@@ -158,16 +166,10 @@ pub(super) fn train(
     let extras =
         Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), input: Some(&data.form), training, rows };
     let create = || ContainerWriter::create(&place.model, xc_tree::KIND);
-    let (mut counts, n_trees) = (WeightCounts::default(), trees.n_trees());
-    save::save_created(create, extras, |writer| {
-        counts = trees.write(writer, &Unwatched(context.observer)).map_err(|e| packing_error(&e))?;
-        Ok::<(), FitError>(())
-    })?;
+    let n_trees = trees.n_trees();
+    let counts = save(create, extras, &trees, &params, context)?;
     let save_s = start.elapsed().as_secs_f64();
     drop_checkpoint(checkpoint, context);
-    if counts.is_pruned_away() {
-        context.warn(pruned_away(&counts, &params));
-    }
 
     let (metrics, curve) = judge(&place.model, &inputs.instances, judging, context)?;
     Ok(Outcome::Trained(Box::new(Report {
@@ -186,6 +188,25 @@ pub(super) fn train(
         ]),
         data: Some(inputs.rows.fingerprint()),
     })))
+}
+
+/// Packs trees and saves them as a model.
+pub(super) fn save(
+    create: impl FnOnce() -> Result<ContainerWriter, WriteError>,
+    extras: Extras<'_>,
+    trees: &StoredTrees<'_>,
+    params: &TreeParams,
+    context: &Context<'_>,
+) -> Result<WeightCounts, FitError> {
+    let mut counts = WeightCounts::default();
+    save_created(create, extras, |writer| {
+        counts = trees.write(writer, &Unwatched(context.observer)).map_err(|e| packing_error(&e))?;
+        Ok::<(), FitError>(())
+    })?;
+    if counts.is_pruned_away() {
+        context.warn(pruned_away(&counts, params));
+    }
+    Ok(counts)
 }
 
 /// What is wrong with a model most of whose rankers have no weight, and which option is to blame.

@@ -105,6 +105,9 @@ impl Tuning {
         if let Some(name) = given {
             return Err(SettingError::of(name, "belongs to xc train; a search has none").into());
         }
+        if place.part.is_some() {
+            return Err(SettingError::of("part", "belongs to xc train; a search has none").into());
+        }
         check(self)?;
         self.training.check(seed)?;
         let rungs = rungs(source.has_validation(), choices.validation_fraction(), seed)?;

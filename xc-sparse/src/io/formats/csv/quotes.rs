@@ -13,7 +13,7 @@ enum Place {
 }
 
 /// Follows the fields of a table, byte by byte.
-pub(super) struct Quotes {
+pub(crate) struct Quotes {
     delimiter: u8,
     place: Place,
     /// The byte before, in a quoted field.
@@ -28,13 +28,23 @@ pub(super) struct Quotes {
 }
 
 impl Quotes {
-    pub(super) fn new(delimiter: u8) -> Self {
+    pub(crate) fn new(delimiter: u8) -> Self {
         let place = Place::FieldStart;
         Self { delimiter, place, before: 0, escaped: false, spans: false, spanned: false, bare: false }
     }
 
+    /// Begins anew.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::new(self.delimiter);
+    }
+
+    /// Whether the last byte stands inside a quoted field, so that a line end there ends no row.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.place == Place::Quoted
+    }
+
     /// Goes over bytes of the table; gives what is wrong with them.
-    pub(super) fn pass(&mut self, bytes: &[u8]) -> Option<ReadErrorKind> {
+    pub(crate) fn pass(&mut self, bytes: &[u8]) -> Option<ReadErrorKind> {
         let ends = |b: u8| b == self.delimiter || matches!(b, b'\n' | b'\r');
         let outside = matches!(self.place, Place::FieldStart | Place::Unquoted);
         if outside && memchr::memchr(b'"', bytes).is_none() {
