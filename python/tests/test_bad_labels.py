@@ -267,7 +267,7 @@ def test_options_of_an_index_that_cannot_be_are_refused(data):
     for options, message in (
         ({"top_k": 0}, "top_k 0: at least 1"), ({"filter": [60]}, "filter: row 60; rows from 0 and below 60"),
         ({"filter": [-1]}, "filter: row -1"), ({"filter": np.zeros(3, bool)}, "filter: .* values; one for each of the 60"),
-        ({"filter": [0.5]}, "filter: .*"), ({"filter": "ab"}, "filter: .*"), ({"threads": 0}, "threads: 0 threads; between"),
+        ({"filter": [0.5]}, "filter: .*"), ({"filter": "ab"}, "filter: .*"), ({"threads": 0}, "threads 0: between 1 and 4096"),
         ({"cells": 0}, "cells"), ({"search_width": -2.0}, "search_width|search width"),
         ({"exact": True, "cells": 2}, "exact: cannot be used with"),
         ({"search_width": 0.1, "cells": 2}, "search_width: cannot be used with cells"),
@@ -283,13 +283,16 @@ def test_options_of_an_index_that_cannot_be_are_refused(data):
         built.insert(vectors[:, :3])
     with pytest.raises(xc.DataError, match="^vectors: .*60"):
         built.refresh(vectors[:3])
+    with pytest.raises(xc.DataError, match="^fit_queries: vectors of 3 values; the index has 8"):
+        built.refresh(vectors, fit_queries=vectors[:, :3])
     with pytest.raises(xc.OptionError, match="^policy: codes, search"):
         built.refresh(vectors, policy="all")
     assert len(built) == 60 and len(built.search(vectors[:2]).ids) == 20
     # Fewer vectors than neighbours, none, one.
     assert len(xc.index(vectors[:1], "l2").search(vectors[:2], top_k=10).ids) == 2
-    with pytest.raises((xc.DataError, xc.OptionError)):
-        xc.index(vectors[:0], "l2")
+    nothing = xc.index(vectors[:0], "l2")
+    assert len(nothing.search(vectors[:2]).ids) == 0
+    assert nothing.insert(vectors[:5]).tolist() == [0, 1, 2, 3, 4] and len(nothing.search(vectors[:2]).ids) == 10
 
 
 def test_options_of_an_evaluation_that_cannot_be_are_refused(model, data):

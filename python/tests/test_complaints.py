@@ -6,9 +6,9 @@
 | ragged answers forced into a rectangle, ids that do not exist | `test_bad_labels.py::test_k_is_at_least_1_and_may_be_above_the_labels`, `test_fewer_neighbours_than_k_are_no_error` |
 | errors about types and layouts that say nothing | `test_bad_input.py::test_vectors_of_any_type_and_layout_are_the_same_vectors`, `...sparse_rows_of_any_type...`, `...not_rows...` |
 | a new numpy breaks `predict` | CI's `python-all`: the oldest and the newest numpy of each interpreter |
-| pools of threads that hang after a fork | tests of processes: fork, spawn, joblib |
-| one object in two threads | tests of threads: four threads on one model |
-| training that only a signal of the kernel ends | tests of interrupts, and `test_an_exception_of_a_callback_stops_and_is_raised` |
+| pools of threads that hang after a fork | `test_processes.py::test_forked_children_answer_as_the_parent`, `...multiprocessing`, `...joblib` |
+| one object in two threads | `test_processes.py::test_threads_share_a_model` |
+| training that only a signal of the kernel ends | `test_interrupt.py::test_an_interrupted_training_goes_on_with_the_same_bytes`, `test_an_exception_of_a_callback_stops_and_is_raised` |
 | no callback, no progress | `test_callbacks_hear_of_every_stage`, `test_progress_is_shown_where_it_is_asked_for` |
 | settings lost, crashes on load, pickles cut | `test_damaged_folders_are_refused`, `test_settings_are_in_the_folder`, `test_pickles_are_whole_or_a_path` |
 | labels or answers made dense | `test_labels_of_millions_of_columns_stay_sparse` |
@@ -25,6 +25,7 @@ import io
 import os
 import pathlib
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,14 @@ from program import SMALL, Sparse
 @pytest.fixture
 def model(data, tmp_path):
     return xc.train("tree", *data.arrays("sparse"), model=tmp_path / "m", progress=False, **SMALL["tree"]).model
+
+
+def test_the_tests_that_the_table_names_are_there():
+    here = pathlib.Path(__file__).resolve().parent
+    named = re.findall(r"`(?:(test_\w+\.py)::)?(test_\w+)`", __doc__)
+    assert len(named) > 15
+    for file, name in named:
+        assert f"def {name}(" in (here / (file or "test_complaints.py")).read_text(encoding="utf-8"), f"{file}::{name}"
 
 
 def rss():

@@ -67,6 +67,8 @@ class Index:
             raise OptionError("search_width: cannot be used with cells")
         if exact and (search_width is not None or cells is not None):
             raise OptionError("exact: cannot be used with search_width or cells")
+        if threads is not None and not 1 <= threads <= 4096:
+            raise OptionError(f"threads {threads}: between 1 and 4096 are expected")
         single = isinstance(q, np.ndarray) and q.ndim == 1 and q.dtype.kind == "f"
         queries = rows(q.reshape(1, -1) if single else q, "q")
         arrays = self._native.search(
@@ -77,7 +79,7 @@ class Index:
     def insert(self, vectors, threads=None, callback=None):
         """Adds vectors: their row numbers follow those that are there."""
         first = len(self)
-        self._native.insert(rows(vectors, "vectors"), running(0, threads, None, callback))
+        self._native.insert(self._rows(vectors, "vectors"), running(0, threads, None, callback))
         return np.arange(first, len(self))
 
     def delete(self, rows):
@@ -90,8 +92,15 @@ class Index:
 
     def refresh(self, vectors, fit_queries=None, policy=None, threads=None, callback=None):
         """Brings the index up to vectors that changed a little: as many, in the same order."""
-        asked = None if fit_queries is None else rows(fit_queries, "fit_queries")
+        asked = None if fit_queries is None else self._rows(fit_queries, "fit_queries")
         return self._native.refresh(rows(vectors, "vectors"), asked, policy, running(0, threads, None, callback))
+
+    def _rows(self, vectors, name):
+        """Vectors of the index's width."""
+        found = rows(vectors, name)
+        if found.columns != self.width:
+            raise DataError(f"{name}: vectors of {found.columns} values; the index has {self.width}")
+        return found
 
     def save(self, folder):
         """Saves it in a folder."""
