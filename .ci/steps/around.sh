@@ -38,7 +38,7 @@ for path in files:
 print(len(files), "Python files compile")
 sys.exit(not files)
 END
-  for file in .ci/run .ci/steps/*.sh bench/*.sh bench/gpu/run bench/gpu/pack; do
+  for file in .ci/run .ci/steps/*.sh bench/*.sh bench/gpu/run bench/gpu/pack bench/gpu/compare; do
     bash -n "$file" || return 1
   done
 }
