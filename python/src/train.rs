@@ -162,7 +162,7 @@ pub(crate) fn explain<'py>(
 }
 
 fn planned(plan: &Plan, given: &[&str]) -> Value {
-    let rows = tables(&plan.kind).into_iter().flat_map(|table| table.rows.iter());
+    let rows = tables(plan.kind).into_iter().flat_map(|table| table.rows.iter());
     let options = rows.filter_map(|row| {
         let (value, origin) = plan.resolved.get(row.name)?;
         let origin = if given.contains(&row.name) { "given".to_owned() } else { origin.to_string() };
