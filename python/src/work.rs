@@ -80,6 +80,15 @@ impl Watch {
         locked(&self.curve).clone()
     }
 
+    /// Tells a callback where finished work is kept, of work that an interruption has ended.
+    fn tell_checkpoint(&self, callback: &Bound<'_, PyAny>) {
+        let waiting = std::mem::take(&mut *locked(&self.waiting));
+        for event in waiting.iter().filter(|event| event["event"] == "checkpoint") {
+            // The interruption is what is raised.
+            let _ = to_python(callback.py(), event).and_then(|event| callback.call1((event,)));
+        }
+    }
+
     /// Hands waiting events to a callback; notes and warnings go to it too.
     fn deliver(&self, py: Python<'_>, callback: &Bound<'_, PyAny>) -> PyResult<()> {
         let waiting = std::mem::take(&mut *locked(&self.waiting));
@@ -289,6 +298,9 @@ pub(crate) fn run<T: Send>(
                 raised.get_or_insert(error);
             }
             if is_done {
+                if let (Some(callback), true) = (callback, raised.is_some()) {
+                    watch.tell_checkpoint(callback);
+                }
                 break;
             }
         }

@@ -17,8 +17,9 @@ use xc_sparse::rank::RankedBatch;
 /// Share of the validation rows that models may have been trained on.
 const MOST_SEEN: f64 = 0.01;
 
-/// Instances that are read and answered together.
-const BATCH: usize = 4096;
+/// Instances that are read and answered together: between two batches an observer may cancel, some tenths of a second
+/// apart.
+const BATCH: usize = 512;
 
 /// Where rows that models were not trained on come from.
 #[derive(Clone, Debug)]
