@@ -39,7 +39,7 @@ checked() {
 }
 
 # crates: each crate of the workspace with its own features, a line each. A feature that only turns on features of other
-# crates of ours is checked in the crate that owns them.
+# crates of ours is checked in the crate that owns them; `emulated` is of tests alone, which step `gpu` builds.
 crates() {
   cargo metadata --no-deps --locked --format-version 1 | python3 -c '
 import json, sys
@@ -49,7 +49,8 @@ def is_forwarded(parts):
     of = [part.split("/")[0].rstrip("?") for part in parts]
     return bool(parts) and all("/" in part and name in ours for part, name in zip(parts, of))
 for package in packages:
-    own = [name for name, parts in package["features"].items() if name != "default" and not is_forwarded(parts)]
+    left_out = ("default", "emulated")
+    own = [name for name, parts in package["features"].items() if name not in left_out and not is_forwarded(parts)]
     print(package["name"], *sorted(own))
 '
 }

@@ -16,6 +16,19 @@ python_room() {
   printf '%s\n' "$room"
 }
 
+# The room of the two steps is made while others run: it waits for the network.
+begin_python_room() {
+  python_room 3 > "$scratch/python-room" 2> /dev/null &
+  python_room_job=$!
+}
+
+# The room, in `room`.
+take_python_room() {
+  [ -z "${room:-}" ] || return 0
+  [ -n "${python_room_job:-}" ] || begin_python_room
+  wait "$python_room_job" && room=$(cat "$scratch/python-room")
+}
+
 wheel() { # wheel ROOM MOST
   local size
   cargo fmt --manifest-path python/Cargo.toml --check &&
@@ -32,7 +45,7 @@ tested() {
   local program
   program=$(realpath "$xc")
   "$1/bin/pip" install --quiet --force-reinstall --no-deps "$scratch"/wheels/*.whl &&
-    (cd "$scratch" && XC_PROGRAM=$program "$1/bin/python" -m pytest -q -p no:cacheprovider "$here/python/tests")
+    (cd "$scratch" && XC_PROGRAM=$program "$1/bin/python" -m pytest -q -n 2 -p no:cacheprovider "$here/python/tests")
 }
 
 # interpreter VERSION: a Python of that version, on the path or of pyenv.
@@ -48,7 +61,7 @@ interpreter() {
 step_python-all() {
   local version numpy room
   has_program
-  room=$(python_room 3) && wheel "$room" 8388608 || { failed+=(python-all) && return; }
+  take_python_room && wheel "$room" 8388608 || { failed+=(python-all) && return; }
   for version in 3.9 3.10 3.11 3.12 3.13 3.14; do
     interpreter "$version" > /dev/null || continue
     for numpy in oldest newest; do
@@ -62,11 +75,11 @@ tested_with() {
   local room=$scratch/room-$1-$2 numpy=numpy
   local -A oldest=([3.9]=1.21.6 [3.10]=1.21.6 [3.11]=1.23.5 [3.12]=1.26.4 [3.13]=2.1.0 [3.14]=2.3.2)
   [ "$2" = newest ] || numpy=numpy==${oldest[$1]}
-  "$(interpreter "$1")" -m venv "$room" && "$room/bin/pip" install --quiet --only-binary :all: "$numpy" pytest && tested "$room"
+  "$(interpreter "$1")" -m venv "$room" && "$room/bin/pip" install --quiet --only-binary :all: "$numpy" pytest pytest-xdist && tested "$room"
 }
 
 step_python-wheel() {
-  if room=$(python_room 3); then
+  if take_python_room; then
     check python-wheel wheel "$room" 8388608
   else
     skip python-wheel "pip does not install what $python_needs names"
@@ -75,7 +88,7 @@ step_python-wheel() {
 
 step_python-tests() {
   has_program
-  if ! room=$(python_room 3); then
+  if ! take_python_room; then
     skip python-tests "pip does not install what $python_needs names"
   elif ! ls "$scratch"/wheels/*.whl > /dev/null 2>&1 && ! wheel "$room" 8388608; then
     failed+=(python-wheel)
