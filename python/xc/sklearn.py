@@ -310,6 +310,13 @@ def is_names(y):
     return isinstance(first, (list, tuple, set, frozenset)) and isinstance(next(iter(first)), str)
 
 
+def set_all(estimator, given):
+    """Sets the parameters of a constructor as attributes: its local variables."""
+    for name, value in given.items():
+        if name not in ("self", "__class__"):
+            setattr(estimator, name, value)
+
+
 class TreeClassifier(_Classifier):
     __doc__ = "Trees of clusters of labels with linear rankers (kind \"tree\")." + _Classifier.__doc__.partition(".")[2]
 
@@ -320,55 +327,10 @@ class TreeClassifier(_Classifier):
         negatives=None, beam=None, tfidf=None, normalise=None, validation_fraction=None, top_k=None, threshold=0.5,
         calibration=None, text_fields=None, seed=0, threads=None, max_memory=None, options=None,
     ):
-        self.preset = preset
-        self.trees = trees
-        self.tree_branching = tree_branching
-        self.cluster_max_leaf = cluster_max_leaf
-        self.linear_loss = linear_loss
-        self.linear_cost = linear_cost
-        self.negatives = negatives
-        self.beam = beam
-        self.tfidf = tfidf
-        self.normalise = normalise
-        self.validation_fraction = validation_fraction
-        self.top_k = top_k
-        self.threshold = threshold
-        self.calibration = calibration
-        self.text_fields = text_fields
-        self.seed = seed
-        self.threads = threads
-        self.max_memory = max_memory
-        self.options = options
+        set_all(self, locals())
 
 
-class _Network(_Classifier):
-    """What classifiers of networks have in common."""
-
-    def _common(
-        self, network_widths, network_dropout, loss, epochs, batch_size, optimizer_rate, patience, tfidf, normalise,
-        validation_fraction, top_k, threshold, calibration, text_fields, seed, threads, max_memory, options,
-    ):
-        self.network_widths = network_widths
-        self.network_dropout = network_dropout
-        self.loss = loss
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.optimizer_rate = optimizer_rate
-        self.patience = patience
-        self.tfidf = tfidf
-        self.normalise = normalise
-        self.validation_fraction = validation_fraction
-        self.top_k = top_k
-        self.threshold = threshold
-        self.calibration = calibration
-        self.text_fields = text_fields
-        self.seed = seed
-        self.threads = threads
-        self.max_memory = max_memory
-        self.options = options
-
-
-class MachClassifier(_Network):
+class MachClassifier(_Classifier):
     __doc__ = "Networks over buckets that labels are hashed to (kind \"mach\")." + _Classifier.__doc__.partition(".")[2]
 
     _kind = "mach"
@@ -381,16 +343,10 @@ class MachClassifier(_Network):
         validation_fraction=None, top_k=None, threshold=0.5, calibration=None, text_fields=None, seed=0, threads=None,
         max_memory=None, options=None,
     ):
-        self.repetitions = repetitions
-        self.buckets = buckets
-        self.decoder = decoder
-        self._common(
-            network_widths, network_dropout, loss, epochs, batch_size, optimizer_rate, patience, tfidf, normalise,
-            validation_fraction, top_k, threshold, calibration, text_fields, seed, threads, max_memory, options,
-        )
+        set_all(self, locals())
 
 
-class DenseClassifier(_Network):
+class DenseClassifier(_Classifier):
     __doc__ = "A network that scores every label (kind \"dense\")." + _Classifier.__doc__.partition(".")[2]
 
     _kind = "dense"
@@ -400,14 +356,10 @@ class DenseClassifier(_Network):
         optimizer_rate=None, patience=None, tfidf=None, normalise=None, validation_fraction=None, top_k=None,
         threshold=0.5, calibration=None, text_fields=None, seed=0, threads=None, max_memory=None, options=None,
     ):
-        self.wide = wide
-        self._common(
-            network_widths, network_dropout, loss, epochs, batch_size, optimizer_rate, patience, tfidf, normalise,
-            validation_fraction, top_k, threshold, calibration, text_fields, seed, threads, max_memory, options,
-        )
+        set_all(self, locals())
 
 
-class UniformClassifier(_Network):
+class UniformClassifier(_Classifier):
     __doc__ = (
         "A network whose labels have few connections each (kind \"uniform\")." + _Classifier.__doc__.partition(".")[2]
     )
@@ -420,18 +372,10 @@ class UniformClassifier(_Network):
         patience=None, tfidf=None, normalise=None, validation_fraction=None, top_k=None, threshold=0.5,
         calibration=None, text_fields=None, seed=0, threads=None, max_memory=None, options=None,
     ):
-        self.network_intermediate = network_intermediate
-        self.head_fan_in = head_fan_in
-        self.sampler = sampler
-        self.negatives_sampled = negatives_sampled
-        self.wide = wide
-        self._common(
-            network_widths, network_dropout, loss, epochs, batch_size, optimizer_rate, patience, tfidf, normalise,
-            validation_fraction, top_k, threshold, calibration, text_fields, seed, threads, max_memory, options,
-        )
+        set_all(self, locals())
 
 
-class LnsClassifier(_Network):
+class LnsClassifier(_Classifier):
     __doc__ = (
         "A network that learns from sampled negative labels (kind \"lns\")." + _Classifier.__doc__.partition(".")[2]
     )
@@ -444,18 +388,10 @@ class LnsClassifier(_Network):
         normalise=None, validation_fraction=None, top_k=None, threshold=0.5, calibration=None, text_fields=None, seed=0,
         threads=None, max_memory=None, options=None,
     ):
-        self.preset = preset
-        self.sampler = sampler
-        self.negatives_sampled = negatives_sampled
-        self.weighting = weighting
-        self.wide = wide
-        self._common(
-            network_widths, network_dropout, loss, epochs, batch_size, optimizer_rate, patience, tfidf, normalise,
-            validation_fraction, top_k, threshold, calibration, text_fields, seed, threads, max_memory, options,
-        )
+        set_all(self, locals())
 
 
-class AstraClassifier(_Network):
+class AstraClassifier(_Classifier):
     __doc__ = (
         "A network that learns from labels that are hard to tell apart (kind \"astra\")."
         + _Classifier.__doc__.partition(".")[2]
@@ -469,15 +405,7 @@ class AstraClassifier(_Network):
         patience=None, tfidf=None, normalise=None, validation_fraction=None, top_k=None, threshold=0.5,
         calibration=None, text_fields=None, seed=0, threads=None, max_memory=None, options=None,
     ):
-        self.sampler = sampler
-        self.retrieval = retrieval
-        self.negatives_hard = negatives_hard
-        self.negatives_uniform = negatives_uniform
-        self.wide = wide
-        self._common(
-            network_widths, network_dropout, loss, epochs, batch_size, optimizer_rate, patience, tfidf, normalise,
-            validation_fraction, top_k, threshold, calibration, text_fields, seed, threads, max_memory, options,
-        )
+        set_all(self, locals())
 
 
 class TextVectorizer(TransformerMixin, BaseEstimator):
@@ -496,24 +424,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         text_min_chars=None, text_split_at_blanks=None, text_keep_case=None, text_strip_accents=None, text_fields=None,
         threads=None, max_memory=None,
     ):
-        self.text_ngrams = text_ngrams
-        self.text_chars = text_chars
-        self.text_hash = text_hash
-        self.text_min_df = text_min_df
-        self.text_max_features = text_max_features
-        self.text_words = text_words
-        self.text_pairs = text_pairs
-        self.text_trigrams = text_trigrams
-        self.text_oov = text_oov
-        self.text_fold = text_fold
-        self.text_preset = text_preset
-        self.text_min_chars = text_min_chars
-        self.text_split_at_blanks = text_split_at_blanks
-        self.text_keep_case = text_keep_case
-        self.text_strip_accents = text_strip_accents
-        self.text_fields = text_fields
-        self.threads = threads
-        self.max_memory = max_memory
+        set_all(self, locals())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

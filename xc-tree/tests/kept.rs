@@ -1,35 +1,18 @@
 //! Trees whose weights stay in the checkpoint: the same model as one that was in memory.
 
+mod made;
+
+use made::{clusters, data};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_sparse::Cancel;
 use xc_sparse::dtype::DType;
 use xc_sparse::store::{Checkpoint, CheckpointFolder, ContainerWriter};
-use xc_sparse::{CsrMatrix, LabelRows};
 use xc_tree::{
     CHECKPOINT, ClusterMethod, ClusterParams, KIND, KeptError, Negatives, NoObserver, TrainInput, TreeMemory,
     TreeModel, TreeParams, checkpoint_key, train_out_of_core,
 };
-
-/// `n` instances with two of `l` labels each, a feature of its own for each label, and noise.
-fn data(n: usize, l: usize) -> (CsrMatrix, LabelRows) {
-    let (mut indptr, mut indices, mut values, mut lists) = (vec![0], Vec::new(), Vec::new(), Vec::new());
-    for i in 0..n {
-        let mut labels = vec![(i % l) as u32, (7 * i % l) as u32];
-        labels.sort_unstable();
-        labels.dedup();
-        indices.extend(labels.iter().copied().chain([(l + i * i % 11) as u32]));
-        values.extend(labels.iter().map(|_| 0.7).chain([0.3]));
-        indptr.push(indices.len());
-        lists.push(labels);
-    }
-    (CsrMatrix::from_checked((n, l + 11), indptr, indices, values), LabelRows::from_lists(lists, l).unwrap())
-}
-
-fn clusters(branching: usize, max_leaf: usize) -> ClusterParams {
-    ClusterParams { branching, max_leaf, ..ClusterParams::default() }
-}
 
 /// Trees with and without a top, wider than one chunk, of both methods, precisions and negatives.
 fn kinds() -> Vec<TreeParams> {

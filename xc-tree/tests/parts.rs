@@ -1,34 +1,18 @@
 //! Trees in parts: the same bytes as those of one process, and parts that do not belong together are refused.
 
+mod made;
+
+use made::{clusters, data};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_sparse::dtype::DType;
 use xc_sparse::store::{Checkpoint, CheckpointFolder, Container, ContainerWriter, OpenMode};
-use xc_sparse::{Cancel, CsrMatrix, LabelRows, Part};
+use xc_sparse::{Cancel, Part};
 use xc_tree::{
     CHECKPOINT, ClusterMethod, ClusterParams, Event, KIND, Negatives, NoObserver, Observer, PART_KIND, PartsError,
     StoredTrees, TrainError, TrainInput, TreeModel, TreeParams, part_key, train_part,
 };
-
-/// `n` instances with two of `l` labels each, a feature of its own for each label, and noise.
-fn data(n: usize, l: usize) -> (CsrMatrix, LabelRows) {
-    let (mut indptr, mut indices, mut values, mut lists) = (vec![0], Vec::new(), Vec::new(), Vec::new());
-    for i in 0..n {
-        let mut labels = vec![(i % l) as u32, (7 * i % l) as u32];
-        labels.sort_unstable();
-        labels.dedup();
-        indices.extend(labels.iter().copied().chain([(l + i * i % 11) as u32]));
-        values.extend(labels.iter().map(|_| 0.7).chain([0.3]));
-        indptr.push(indices.len());
-        lists.push(labels);
-    }
-    (CsrMatrix::from_checked((n, l + 11), indptr, indices, values), LabelRows::from_lists(lists, l).unwrap())
-}
-
-fn clusters(branching: usize, max_leaf: usize) -> ClusterParams {
-    ClusterParams { branching, max_leaf, ..ClusterParams::default() }
-}
 
 fn small() -> TreeParams {
     TreeParams { n_trees: 2, cluster: clusters(4, 8), ..TreeParams::default() }

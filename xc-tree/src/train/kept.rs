@@ -1,7 +1,7 @@
 //! The weights of a level in a checkpoint: written chunk by chunk as they are solved, read a chunk at
 //! a time, so that no level is ever whole in memory.
 
-use super::stored_trees::KeptError;
+use crate::model::BuildError;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,6 +12,24 @@ use xc_sparse::store::{ArrayStream, CheckpointError, Container, ContainerWriter,
 
 /// Bytes of a level that are read before the pages of its files are released.
 const RESIDENT: usize = 8 << 20;
+
+/// Why trees in a checkpoint cannot be made a model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeptError {
+    /// The checkpoint does not open, or is damaged.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The trees do not form a model.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The model cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// It was asked to stop.
+    #[error("stopped")]
+    Cancelled,
+}
 
 /// Takes the chunks of a level, in any order and from any thread.
 pub(super) struct KeptChunks {

@@ -1,15 +1,15 @@
 //! From the weights in a checkpoint to the arrays of a model, a few chunks at a time.
 
 use super::checkpoint::TreeCheckpoint;
-use super::kept::KeptLevel;
+use super::kept::{KeptError, KeptLevel};
 use super::memory::AT_ONCE;
-use super::parts::AllParts;
+use super::parts::{AllParts, PartsError};
 use crate::model::{BuildError, ModelInfo, Topology, WeightCounts, top};
 use std::ops::Range;
 use xc_sparse::Cancel;
 use xc_sparse::chunked::{ChunkRows, ChunkedLevel, LevelStreams, PackError, PackedSizes, Packer, SlotMap};
 use xc_sparse::dtype::DType;
-use xc_sparse::store::{Checkpoint, CheckpointError, ContainerWriter, WriteError};
+use xc_sparse::store::{Checkpoint, CheckpointError, Container, ContainerWriter};
 
 /// Trees of an ensemble whose weights are in the checkpoint of their training, or in the folders of parts.
 #[derive(Debug)]
@@ -60,24 +60,6 @@ impl StoredLevel {
     }
 }
 
-/// Why trees in a checkpoint cannot be made a model.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeptError {
-    /// The checkpoint does not open, or is damaged.
-    #[error(transparent)]
-    Checkpoint(#[from] CheckpointError),
-    /// The trees do not form a model.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// The model cannot be written.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// It was asked to stop.
-    #[error("stopped")]
-    Cancelled,
-}
-
 fn go_on(cancel: &dyn Cancel) -> Result<(), KeptError> {
     if cancel.cancelled() { Err(KeptError::Cancelled) } else { Ok(()) }
 }
@@ -91,13 +73,23 @@ struct Plan {
     counts: WeightCounts,
 }
 
+impl StoredTrees<'static> {
+    /// The trees of all parts of a training, in any order.
+    ///
+    /// *Cost*: reads the shapes, not the weights. Whether files changed since they were saved is for
+    /// [`Container::verify`].
+    ///
+    /// # Errors
+    /// See [`PartsError`].
+    pub fn of_parts(parts: Vec<Container>) -> Result<Self, PartsError> {
+        let (parts, info, n_trees, precision) = AllParts::of(parts)?;
+        Ok(Self { weights: Weights::Parts(parts), info, n_trees, precision })
+    }
+}
+
 impl<'c> StoredTrees<'c> {
     pub(super) fn new(checkpoint: &'c Checkpoint, info: ModelInfo, n_trees: usize, precision: DType) -> Self {
         Self { weights: Weights::Checkpoint(checkpoint), info, n_trees, precision }
-    }
-
-    pub(super) fn over_parts(parts: AllParts, info: ModelInfo, n_trees: usize, precision: DType) -> Self {
-        Self { weights: Weights::Parts(parts), info, n_trees, precision }
     }
 
     /// Number of trees.
