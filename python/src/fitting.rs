@@ -128,19 +128,16 @@ pub(crate) fn calibrate<'py>(
     let work = || fit::calibrate(&asked.inner, &rows, &params, &output, &context);
     let done = run(py, &watch, with.callback(py).as_ref(), work)?.map_err(|e| of_fit(py, &e))?;
     let fitted = &done.fitted;
-    let points = |of: &Reliability| -> Vec<(f64, f64)> {
-        of.bins.iter().filter(|bin| bin.count > 0).map(|bin| (bin.mean_score, bin.share_true)).collect()
-    };
     let decisions = fitted.decisions.iter().map(|(kind, report)| {
         let values = report.values().iter().filter(|v| matches!(v.metric, Metric::AtThreshold(..)));
         let values: Map<_, _> = values.map(|v| (v.metric.to_string(), json!(v.value))).collect();
         (kind.name().to_owned(), Value::Object(values))
     });
-    let before = fitted.before.as_ref().map(points).unwrap_or_default();
+    let before = fitted.before.as_ref().map(Reliability::points).unwrap_or_default();
     let lines = json!([
         ["perfect", [[0.0, 0.0], [1.0, 1.0]]],
         ["before", before],
-        ["after (cross-fitted)", points(&fitted.after)]
+        ["after (cross-fitted)", fitted.after.points()]
     ]);
     let report = json!({
         "instances": done.instances, "left_out": done.left_out, "answers": fitted.n_pairs,

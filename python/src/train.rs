@@ -202,15 +202,7 @@ fn charts(report: &Report, curve: &Curve) -> Value {
         let metric = json!([[format!("validation {}", curve.metric), curve.metrics]]);
         return json!({ "title": "Training", "x": "step", "charts": [["loss", losses], [curve.metric, metric]] });
     }
-    let lines = |metric: fn(usize) -> Metric| -> Value {
-        let line = |k: usize| {
-            let points = report.curve.iter();
-            let points = points.filter_map(|(n, metrics)| Some((*n as f64, metrics.value(metric(k))?)));
-            json!([metric(k).to_string(), points.collect::<Vec<_>>()])
-        };
-        [1, 3, 5].map(line).to_vec().into()
-    };
-    let charts = json!([["P@k", lines(Metric::Precision)], ["PSP@k", lines(Metric::Psp)]]);
+    let charts = json!([["P@k", report.curve_of(Metric::Precision)], ["PSP@k", report.curve_of(Metric::Psp)]]);
     json!({ "title": "Validation metrics", "x": "trees", "charts": charts })
 }
 

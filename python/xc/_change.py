@@ -1,11 +1,12 @@
 """Models changed without training, merged, looked at, judged."""
 
 import os
+import warnings
 
 import numpy as np
 
 from . import _native
-from ._errors import OptionError
+from ._errors import OptionError, XcWarning
 from ._index import load_index
 from ._model import Model, _opened, load, running
 from ._ranked import Ranked
@@ -35,10 +36,6 @@ def convert(
         "label_names": None if label_names is None else [str(name) for name in label_names],
     }
     for line in _native.convert(model._native, change, output):
-        import warnings
-
-        from ._errors import XcWarning
-
         warnings.warn(line, XcWarning, stacklevel=2)
     return Model(_opened(output))
 

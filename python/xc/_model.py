@@ -3,8 +3,10 @@
 import os
 import warnings
 
+import numpy as np
+
 from . import _native
-from ._errors import ModelError, XcWarning
+from ._errors import ModelError, OptionError, XcWarning
 from ._folders import fingerprint, packed, unpacked
 from ._ranked import Ranked
 from ._rows import labels, lists, rows
@@ -173,15 +175,11 @@ def n_bytes(limit):
     try:
         return int(float(number) * units[unit])
     except (KeyError, ValueError):
-        from ._errors import OptionError
-
         raise OptionError(f"max_memory {limit!r}: bytes, or a text such as '8GiB', are expected") from None
 
 
 def one_row(x, n_features):
     """One query as rows."""
-    import numpy as np
-
     if isinstance(x, str):
         return rows([x], "query")
     if isinstance(x, dict):

@@ -99,11 +99,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
 /// Draws shares of true labels over scores.
 fn draw(fitted: &Fitted, model: &Path, path: &Path) -> Result<(), CliError> {
-    let points = |of: &Reliability| -> Vec<(f64, f64)> {
-        of.bins.iter().filter(|bin| bin.count > 0).map(|bin| (bin.mean_score, bin.share_true)).collect()
-    };
-    let before = fitted.before.as_ref().map(points).unwrap_or_default();
-    let after = points(&fitted.after);
+    let before = fitted.before.as_ref().map(Reliability::points).unwrap_or_default();
+    let after = fitted.after.points();
     let series = [
         Series { name: "perfect", points: &[(0.0, 0.0), (1.0, 1.0)] },
         Series { name: "before", points: &before },

@@ -28,6 +28,11 @@ pub struct Reliability {
 const BINS: usize = 10;
 
 impl Reliability {
+    /// What a diagram shows: mean score and share of true labels of each interval that has scores.
+    pub fn points(&self) -> Vec<(f64, f64)> {
+        self.bins.iter().filter(|bin| bin.count > 0).map(|bin| (bin.mean_score, bin.share_true)).collect()
+    }
+
     /// Computed from scores and whether their labels are true; `None` if a score is not between 0
     /// and 1.
     pub fn of(scores: impl Iterator<Item = (f32, bool)>) -> Option<Self> {

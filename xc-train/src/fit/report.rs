@@ -6,7 +6,7 @@ use crate::message::chain;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use xc_metrics::evaluate;
-use xc_metrics::{EvaluatorParams, KeepRows, MetricReport, Propensity};
+use xc_metrics::{EvaluatorParams, KeepRows, Metric, MetricReport, Propensity};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
 
@@ -52,6 +52,18 @@ pub struct Report {
     pub logged: Map<String, Value>,
     /// Fingerprint of the training instances and their labels, where they are known.
     pub data: Option<u64>,
+}
+
+impl Report {
+    /// A metric at 1, 3 and 5 over the number of trees of an ensemble: its name and its points, for each k that was
+    /// computed.
+    pub fn curve_of(&self, metric: fn(usize) -> Metric) -> Vec<(String, Vec<(f64, f64)>)> {
+        let at = |k| {
+            let value = |(n, metrics): &(usize, MetricReport)| Some((*n as f64, metrics.value(metric(k))?));
+            (metric(k).to_string(), self.curve.iter().filter_map(value).collect::<Vec<_>>())
+        };
+        [1, 3, 5].map(at).into_iter().filter(|(_, points)| !points.is_empty()).collect()
+    }
 }
 
 /// The metrics of what a model answers to labelled instances, propensities from the labels of the training.
