@@ -361,9 +361,10 @@ fn rows_that_a_tree_learned_from_as_vectors_are_known_again() {
     let value = |row: usize, column: usize| if row % 4 == column { 2.0 } else { (row * 7 + column) as f32 % 5.0 / 5.0 };
     let values: Vec<f32> = (0..40).flat_map(|row| (0..6).map(move |column| value(row, column))).collect();
     let vectors = DenseMatrix::new(40, 6, values);
-    let (npy, of_labels) = (folder.path().join("x.npy"), folder.path().join("y.txt"));
+    let (npy, of_labels) = (folder.path().join("x.npy"), folder.path().join("y.jsonl"));
     write_npy(&mut std::fs::File::create(&npy).unwrap(), 40, 6, &vectors.values).unwrap();
-    std::fs::write(&of_labels, (0..40).map(|i| format!("{}\n", i % 4)).collect::<String>()).unwrap();
+    let line = |i: usize| format!("{{\"labels\": [{}]}}\n", i % 4);
+    std::fs::write(&of_labels, (0..40).map(line).collect::<String>()).unwrap();
     let files = Files { train: npy, train_labels: Some(of_labels), ..Files::default() };
     let sources: [Source; 2] = [files.into(), (vectors, labels).into()];
     let context = Context::new(&Silent).with_threads(1);
@@ -373,6 +374,10 @@ fn rows_that_a_tree_learned_from_as_vectors_are_known_again() {
         training.set("validation-fraction", "0.5").unwrap();
         training.run(&context).unwrap();
         let model = Model::open(&place).unwrap();
+        // Which rows are held out follows from their hashes.
+        let held_out = model.training_rows().unwrap().unwrap().held_out().len();
+        assert!((1..40).contains(&held_out), "{held_out}");
+        let seen = 40 - held_out;
         for (asked, rows) in sources.iter().enumerate() {
             let output = folder.path().join(format!("calibrated-{number}-{asked}"));
             let calibrate = |leave_out_seen| {
@@ -380,9 +385,10 @@ fn rows_that_a_tree_learned_from_as_vectors_are_known_again() {
                 fit::calibrate(&model, &held_out, &CalibrateParams::default(), &output, &context)
             };
             let error = calibrate(false).unwrap_err();
-            assert!(error.to_string().contains("20 of 40 instances are training instances of"), "{error}");
+            let said = format!("{seen} of 40 instances are training instances of");
+            assert!(error.to_string().contains(&said), "{error}");
             let done = calibrate(true).unwrap();
-            assert_eq!((done.instances, done.left_out), (20, 20));
+            assert_eq!((done.instances, done.left_out), (held_out, seen));
         }
     }
 }
