@@ -5,7 +5,7 @@
 //!   src/input.rs   arrays ──> rows, checked while they are copied      foreign.rs: memory that others may write
 //!   src/labels.rs  lists, names, arrays ──> label rows
 //!   src/work.rs    long work on a thread of its own; Ctrl-C, callbacks pools.rs: threads of predictions
-//!   src/model.rs, explain.rs, vectorizer.rs, train.rs, fitting.rs, metrics.rs, index.rs, change.rs: calls of xc-train,
+//!   src/model.rs, vectorizer.rs, train.rs, fitting.rs, metrics.rs, index.rs, change.rs: calls of xc-train,
 //!                  xc-metrics, xc-ann
 //! ```
 //!
@@ -15,7 +15,6 @@
 
 mod change;
 mod error;
-mod explain;
 mod fitting;
 mod foreign;
 mod index;

@@ -522,7 +522,10 @@ impl Model {
             Ok(fault) => fault.raised(py, rows.name()),
             Err(source) => Self::refused(py, rows.name(), Some(0), &source),
         })?;
-        to_python(py, &self.explained(py, &found)?)
+        let mut out = found.json(&self.inner, usize::MAX);
+        let name = self.inner.name_of(found.label).map_err(|e| error::model(py, &e))?;
+        name.into_iter().for_each(|name| out["name"] = name.into());
+        to_python(py, &out)
     }
 
     /// Saves a copy in another folder.

@@ -10,11 +10,10 @@ use crate::output::Output;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use xc_hash::text::Featurizer;
 use xc_train::Model;
 use xc_train::classifier::WideParts;
-use xc_train::model::BatchError;
 use xc_train::model::explain::{ExplainOptions, Explanation, Feature};
+use xc_train::model::{BatchError, largest_parts};
 
 /// Explain why a label has its score: what becomes of it without each feature
 ///
@@ -172,95 +171,26 @@ impl Shown<'_> {
     }
 
     fn json(&self) -> String {
-        let Explanation { label, score, logit, wide, effects, others, paths } = &self.explanation;
-        let of_feature = |feature: &Feature| {
-            let mut entry = json!({ "value": feature.value });
-            feature.number.into_iter().for_each(|number| entry["feature"] = json!(number));
-            feature.term.iter().for_each(|term| entry["term"] = json!(term));
-            if feature.hashed {
-                entry["hashed"] = json!(true);
-            }
-            entry
-        };
-        let with = |mut entry: Value, effect: f32, logit: Option<f32>| {
-            entry["effect"] = json!(effect);
-            logit.into_iter().for_each(|logit| entry["logit"] = json!(logit));
-            entry
-        };
-        let effects = effects.iter().take(self.top);
-        let effects = effects.map(|effect| with(of_feature(&effect.feature), effect.score, effect.logit));
-        let path = |path: &Vec<_>| path.iter().map(|node| self.node(node)).collect::<Vec<_>>();
-        let mut out = json!({
-            "instance": self.number,
-            "label": label,
-            "score": score,
-            "effects": effects.collect::<Vec<_>>(),
-        });
+        let mut out = self.explanation.json(self.model, self.top);
+        out["instance"] = json!(self.number);
         let id = self.id.and_then(|id| serde_json::from_str::<Value>(id).ok());
         id.into_iter().for_each(|id| out["id"] = id);
         self.name.into_iter().for_each(|name| out["name"] = json!(name));
-        logit.iter().for_each(|logit| out["logit"] = json!(logit));
-        if let Some(others) = others {
-            out["others"] = with(json!({ "features": others.n }), others.score, others.logit);
-        }
-        if let Some(of) = wide {
-            let entry = json!({ "logit": of.logit(), "network": of.network, "bias": of.bias });
-            out["wide"] = self.with_parts(entry, &of.parts);
-        }
-        if !paths.is_empty() {
-            out["trees"] = paths.iter().map(path).collect();
-        }
         format!("{out}\n")
-    }
-
-    fn node(&self, node: &xc_tree::PathNode) -> Value {
-        let entry = json!({ "node": node.node, "margin": node.margin, "score": node.score, "bias": node.bias });
-        self.with_parts(entry, &node.parts)
-    }
-
-    fn with_parts(&self, mut entry: Value, parts: &[(u32, f32)]) -> Value {
-        let (parts, rest) = self.parts(parts);
-        let part = |&(feature, part): &(u32, f32)| {
-            let mut entry = json!({ "feature": feature, "part": part });
-            self.term(feature).into_iter().for_each(|term| entry["term"] = json!(term));
-            entry
-        };
-        entry["parts"] = parts.iter().map(part).collect();
-        rest.into_iter().for_each(|(n, sum)| entry["others"] = json!({ "features": n, "part": sum }));
-        entry
     }
 
     /// The largest parts of a margin in a line.
     fn said(&self, parts: &[(u32, f32)]) -> String {
-        let (parts, rest) = self.parts(parts);
+        let (parts, rest) = largest_parts(parts, self.top);
         let parts = parts.iter().map(|&(feature, part)| format!(", {} {part:+.6}", self.feature(feature)));
         let rest = rest.map(|(n, sum)| format!(", {n} others {sum:+.6}"));
         parts.chain(rest).collect()
     }
 
-    /// The largest parts of a margin, and the number and sum of the others.
-    fn parts(&self, parts: &[(u32, f32)]) -> Largest {
-        let mut parts = parts.to_vec();
-        parts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
-        let rest = parts.split_off(parts.len().min(self.top));
-        let sum = rest.iter().map(|part| part.1).sum();
-        (parts, (!rest.is_empty()).then_some((rest.len(), sum)))
-    }
-
-    fn term(&self, feature: u32) -> Option<&str> {
-        match self.model.pipeline() {
-            Some(Featurizer::Text(pipeline)) => pipeline.term(feature),
-            _ => None,
-        }
-    }
-
     fn feature(&self, feature: u32) -> String {
-        self.term(feature).map_or_else(|| feature.to_string(), escaped)
+        self.model.term(feature).map_or_else(|| feature.to_string(), escaped)
     }
 }
-
-/// Some parts, and the number and sum of the others.
-type Largest = (Vec<(u32, f32)>, Option<(usize, f32)>);
 
 /// A feature as a person reads it.
 fn of_feature(feature: &Feature) -> String {

@@ -23,6 +23,7 @@ mod convert;
 #[cfg(feature = "cuda")]
 mod device;
 pub mod explain;
+mod explained;
 mod index;
 mod input;
 mod inspect;
@@ -50,6 +51,7 @@ pub use change::{ChangeError, Changed, Changes};
 pub use convert::{ConvertError, FOREIGN_FORMATS, ImportOptions, import};
 #[cfg(feature = "cuda")]
 pub use device::DeviceError;
+pub use explained::largest_parts;
 pub use index::{IndexError, IndexFit, IndexWarning, label_index_params};
 pub use input::InputForm;
 pub use inspect::inspected;
