@@ -173,19 +173,54 @@ impl DataShape {
         is_rare && self.n_labels >= self.n_instances / FOR_EACH
     }
 
+    /// Whether labels are many, or fewer that are all rare, and instances neither few nor long.
+    pub fn is_of_many_labels(&self) -> bool {
+        let is_usual = !self.has_few_instances() && !self.has_long_instances();
+        is_usual && (self.has_many_labels() || self.has_rare_labels_alone())
+    }
+
     /// Features of an instance, in the mean.
     pub fn features_per_instance(&self) -> f64 {
         self.n_entries as f64 / self.n_instances.max(1) as f64
     }
 }
 
-/// Labels up to which [`uniform_for`] has its smallest intermediate layer, and from which its largest.
+/// Labels up to which [`uniform_with_layer_for`] has its smallest intermediate layer, and from which its largest.
 const HIDDEN: std::ops::RangeInclusive<usize> = 512..=32_768;
+
+/// [`uniform`] with values that suit sets of such a shape: [`uniform_with_layer_for`], and for many labels of short
+/// instances no intermediate layer, embeddings that begin at random, BCE, twice the connections, and steps that score a
+/// tenth of the labels. How they were found: `docs/decisions/uniform-mach-defaults.md`.
+pub fn uniform_for(data: DataShape) -> Preset {
+    let mut preset = uniform_with_layer_for(data);
+    if !data.is_of_many_labels() {
+        return preset;
+    }
+    let params = &mut preset.params;
+    (params.encoder, params.loss) = (EncoderParams::bag([512]), Loss::Bce);
+    params.sum_plainly();
+    let init = EmbeddingInit::Random;
+    (params.learning.init, params.learning.embedding_rate) = (init, init.usual_rate());
+    params.learning.input_dropout = 0.0;
+    params.head = HeadParams::Sparse(SparseHeadParams { fan_in: MANY_FAN_IN, ..SparseHeadParams::default() });
+    let per_list = (data.n_labels / 10).clamp(*DRAWN.start(), *DRAWN.end());
+    params.learning.negatives = SamplerParams::Frequency { per_list, power: NegativeParams::USUAL_POWER }.into();
+    #[cfg(feature = "train")]
+    {
+        (preset.training.epochs, preset.training.rate) = (5, 1e-2);
+    }
+    preset
+}
+
+/// Labels that a step of [`uniform_for`] draws of many.
+const DRAWN: std::ops::RangeInclusive<usize> = 1_000..=8_000;
+/// Connections of each of many labels, which no layer of their own stands below.
+pub const MANY_FAN_IN: usize = 64;
 
 /// [`uniform`] with an intermediate layer and batches that suit sets of such a shape: five units for four
 /// labels, as a multiple of 512 from 512 to 32,768; batches of 128 at rate 0.002 with 12,000 instances or
-/// more, of 32 at 0.003 with fewer. How they were found: `docs/decisions/uniform-mach-defaults.md`.
-pub fn uniform_for(data: DataShape) -> Preset {
+/// more, of 32 at 0.003 with fewer.
+pub fn uniform_with_layer_for(data: DataShape) -> Preset {
     let mut preset = uniform();
     let hidden = data.n_labels.saturating_mul(5).div_ceil(4).clamp(*HIDDEN.start(), *HIDDEN.end());
     let hidden = hidden.next_multiple_of(*HIDDEN.start());
@@ -262,7 +297,7 @@ pub fn lns_for(data: DataShape) -> Preset {
     } else if data.has_long_instances() {
         (params.encoder, params.loss) = (EncoderParams::bag([512]), Loss::SquaredHinge);
         params.begin_with_lsa();
-    } else if data.has_many_labels() || data.has_rare_labels_alone() {
+    } else if data.is_of_many_labels() {
         params.sum_plainly();
         (params.learning.input_dropout, params.learning.dropout) = (0.0, 0.0);
         params.loss = Loss::Softmax;
@@ -357,11 +392,34 @@ mod tests {
     #[test]
     fn the_intermediate_layer_follows_from_the_number_of_labels() {
         let units = |n_labels| {
-            let preset = uniform_for(DataShape { n_instances: 20_000, n_entries: 800_000, n_labels, most_frequent: 0 });
+            let preset = uniform_with_layer_for(DataShape {
+                n_instances: 20_000,
+                n_entries: 800_000,
+                n_labels,
+                most_frequent: 0,
+            });
             preset.params.check(1000, n_labels).unwrap();
             *preset.params.encoder.widths().last().unwrap()
         };
         assert_eq!([1, 581, 20_253, 26_215, 50_000_000].map(units), [512, 1024, 25_600, 32_768, 32_768]);
+    }
+
+    #[test]
+    fn many_labels_of_short_instances_stand_on_the_embeddings() {
+        let of = |n_labels, n_instances, n_entries, most_frequent| {
+            let preset = uniform_for(DataShape { n_instances, n_entries, n_labels, most_frequent });
+            preset.params.check(1000, n_labels).unwrap();
+            let HeadParams::Sparse(head) = preset.params.head else { panic!("{:?}", preset.params.head) };
+            let drawn = preset.params.learning.negatives.sampler.n_chosen();
+            (preset.params.encoder.widths().len(), preset.params.loss, head.fan_in, drawn)
+        };
+        let (many, others) = (|drawn| (1, Loss::Bce, MANY_FAN_IN, drawn), (2, Loss::SquaredHinge, 32, 0));
+        assert_eq!(of(MANY, FEW, 0, 0), many(MANY / 10));
+        assert_eq!(of(100 * MANY, FEW, 0, 0), many(8_000));
+        assert_eq!(of(FEW / 4, FEW, 0, FEW / 20), many(1_000));
+        assert_eq!(of(FEW / 4, FEW, 0, FEW / 20 + 1), others);
+        assert_eq!(of(MANY, FEW, LONG * FEW, 0), others);
+        assert_eq!(of(MANY, FEW - 1, 0, 0), others);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::classifier::{ClassifierParams, InputKind, Preset};
 use crate::settings::{Choices, text};
 use std::path::Path;
 use xc_hash::text::PipelineParams;
-use xc_nn::{Optimizer, TrainParams};
+use xc_nn::{Loss, Optimizer, TrainParams};
 use xc_tree::TreeParams;
 
 /// Sets of all shapes that usual values tell apart.
@@ -26,10 +26,34 @@ fn shapes() -> Vec<DataShape> {
 }
 
 fn same(kind: &str, data: DataShape, expected: &ClassifierParams) {
+    same_with(kind, &[], data, expected);
+}
+
+fn same_with(kind: &str, options: &[(&str, &str)], data: DataShape, expected: &ClassifierParams) {
     let shape =
         Shape { input: InputKind::Sparse, n_features: 5000, n_labels: data.n_labels, most_labels: 7, data: Some(data) };
-    let system = system(kind, &Choices::default(), &Place::default()).unwrap();
-    assert_eq!(&system.params(&shape, 0).unwrap(), expected, "{kind}, {data:?}");
+    let mut training = Training::new(kind, Path::new("t"), "m").unwrap();
+    options.iter().for_each(|(name, value)| training.set(name, value).unwrap());
+    let system = system(kind, &training.choices, &Place::default()).unwrap();
+    assert_eq!(&system.params(&shape, 0).unwrap(), expected, "{kind} {options:?}, {data:?}");
+}
+
+#[test]
+fn an_intermediate_layer_that_is_asked_for_comes_with_the_values_of_one() {
+    let many = DataShape { n_instances: 30_000, n_entries: 600_000, n_labels: 60_000, most_frequent: 150 };
+    let few = DataShape { n_labels: 60, most_frequent: 30_000, ..many };
+    let asked = [("network.intermediate", "1024")];
+    let mut expected = preset::uniform_with_layer_for(many).params;
+    *expected.encoder.widths_mut() = vec![512, 1024];
+    same_with("uniform", &asked, many, &expected);
+    let none = [("network.intermediate", "none"), ("network.init", "lsa")];
+    let mut expected = preset::uniform_for(few).params;
+    *expected.encoder.widths_mut() = vec![512];
+    same_with("uniform", &none, few, &expected);
+    // Many labels of vectors keep their layer: there are no embeddings to stand on.
+    let shape = Shape { input: InputKind::Dense, n_features: 90, n_labels: 60_000, most_labels: 7, data: Some(many) };
+    let vectors = system("uniform", &Choices::default(), &Place::default()).unwrap().params(&shape, 0).unwrap();
+    assert_eq!((vectors.encoder.widths(), vectors.loss), (&[32_768][..], Loss::SquaredHinge));
 }
 
 #[test]

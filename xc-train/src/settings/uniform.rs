@@ -25,7 +25,7 @@ pub const TABLE: Table = Table {
             .of_data()
             .help(
                 "Units of the layer that labels are connected with; none: labels are connected with the layer \
-             below it [default: five for four labels, as a multiple of 512, from 512 to 32768]",
+             below it [default: five for four labels, as a multiple of 512, from 512 to 32768; none for many labels]",
             )
             .searched(
                 &[USUAL, "1024", "4096", "16384", "none"],
@@ -61,10 +61,11 @@ pub const TABLE: Table = Table {
             .follows("negatives.sampled")
             .help(
                 "Labels that a step scores in addition to the true ones of its batch: all, uniform negatives, or \
-             negatives drawn by the rank of labels by frequency, or by their frequency to the power of 0.75 [default: all; uniform with \
+             negatives drawn by the rank of labels by frequency, or by their frequency to the power of 0.75 [default: all; frequency for many labels; uniform with \
              --negatives.sampled]",
             ),
-        row("negatives.sampled", "negatives", Size, "N").help("Negatives drawn per step"),
+        row("negatives.sampled", "negatives", Size, "N")
+            .help("Negatives drawn per step [default: a tenth of many labels]"),
     ],
     starts: &[],
 };
@@ -154,9 +155,9 @@ impl UniformSettings {
         }
     }
 
-    /// Whether there is a layer that labels are connected with, of its own.
-    pub fn has_intermediate(&self) -> bool {
-        self.intermediate.as_deref() != Some("none")
+    /// Whether a layer that labels are connected with, of its own, was asked for.
+    pub fn asks_for_layer(&self) -> bool {
+        self.intermediate.as_deref().is_some_and(|units| units != "none")
     }
 
     /// Units of the layer that labels are connected with, where there is one of its own.
@@ -180,7 +181,15 @@ impl UniformSettings {
                 return Ok(());
             }
         };
-        let (usual, of, sampler) = (SparseHeadParams::default(), ConnectionLearning::default(), self.sampler()?);
+        let usual = match &params.head {
+            HeadParams::Sparse(of_preset) => of_preset.clone(),
+            HeadParams::Dense | HeadParams::Candidates(_) => SparseHeadParams::default(),
+        };
+        let of = ConnectionLearning::default();
+        let sampler = match (&self.sampler, self.negatives) {
+            (None, None) => params.learning.negatives.sampler,
+            _ => self.sampler()?,
+        };
         let screens = sampler == SamplerParams::All && params.loss == Loss::SquaredHinge;
         refuse_idle(&[
             ("head.no-screening", self.no_screening && !screens, "--loss squared-hinge over all labels"),
@@ -261,6 +270,7 @@ mod tests {
         let of = |units: &str| UniformSettings { intermediate: Some(units.to_owned()), ..UniformSettings::default() };
         assert_eq!((of("none").intermediate(Some(3)), of("7").intermediate(Some(3))), (None, Some(7)));
         assert_eq!(UniformSettings::default().intermediate(Some(3)), Some(3));
-        assert!(!of("none").has_intermediate() && UniformSettings::default().has_intermediate());
+        assert!(of("7").asks_for_layer() && !of("none").asks_for_layer());
+        assert!(!UniformSettings::default().asks_for_layer());
     }
 }

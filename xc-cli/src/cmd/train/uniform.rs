@@ -44,7 +44,7 @@ use xc_train::settings::{Choices, Setting, Table};
      random without an intermediate layer]"
 )))]
 #[command(mut_arg("loss", |arg| arg.value_parser(names(LOSSES)).help(
-    "squared-hinge or bce (each label true or false), softmax (one true label) [default: squared-hinge]"
+    "squared-hinge or bce (each label true or false), softmax (one true label) [default: squared-hinge; bce for many labels]"
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -61,15 +61,17 @@ pub(crate) struct Args {
 fn show_default_of_data(arg: clap::Arg) -> clap::Arg {
     let head = SparseHeadParams::default();
     match arg.get_id().as_str() {
-        "head.fan-in" => return with_default(arg, &head.fan_in.to_string()),
+        "head.fan-in" => {
+            return with_default(arg, &format!("{}; {} for many labels", head.fan_in, preset::MANY_FAN_IN));
+        }
         "head.rewire-fraction" => {
             return with_default(arg, &ConnectionLearning::default().rewire_fraction.to_string());
         }
         "network.activation" => return with_default(arg, "identity after lsa, else relu"),
         _ => {}
     }
-    let [usual, few, ..] = preset::SHAPES.map(|(whom, data)| (whom, preset::uniform_for(data)));
-    show_defaults(&usual.1, &[few, ("vectors", preset::uniform())], arg)
+    let [usual, few, _, many] = preset::SHAPES.map(|(whom, data)| (whom, preset::uniform_for(data)));
+    show_defaults(&usual.1, &[few, many, ("vectors", preset::uniform())], arg)
 }
 
 /// The sparse output layer.

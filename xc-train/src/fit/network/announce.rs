@@ -39,7 +39,7 @@ impl Session<'_> {
             targets: system.targets(self),
             answering: if validates || self.is_judged() { system.answering(shape, params) } else { 0 },
             standing: Standing::now(instances.n_bytes().saturating_add(mapped)),
-            intermediate: params.encoder.widths().last().copied().filter(|_| system.has_intermediate()),
+            intermediate: params.encoder.widths().last().copied().filter(|_| system.has_intermediate(shape)),
         };
         if !self.explain {
             forecast.check(&format!("xc train {name}"), context)?;

@@ -114,7 +114,8 @@ pub(super) trait System {
     }
 
     /// Whether the last width of the classifier is that of an intermediate layer, which has an option of its own.
-    fn has_intermediate(&self) -> bool {
+    fn has_intermediate(&self, shape: &Shape) -> bool {
+        let _ = shape;
         false
     }
 

@@ -24,11 +24,20 @@ impl Uniform {
         UniformSettings::new(&self.choices).unwrap_or_default()
     }
 
-    /// What is beneath the intermediate layer, the preset's last one, and the units of this.
+    /// What is beneath the intermediate layer, the preset's second one, and the units of this where there is one.
     fn beneath(&self, shape: &Shape) -> (Preset, Option<usize>) {
-        let mut preset = shape.data.map_or_else(preset::uniform, preset::uniform_for);
-        let intermediate = self.head().intermediate(preset.params.encoder.widths_mut().pop());
-        if intermediate.is_none() && !self.network.has_init() {
+        let head = self.head();
+        let mut preset = match shape.data {
+            None => preset::uniform(),
+            Some(data) if shape.input == InputKind::Dense || head.asks_for_layer() => {
+                preset::uniform_with_layer_for(data)
+            }
+            Some(data) => preset::uniform_for(data),
+        };
+        let widths = preset.params.encoder.widths_mut();
+        let usual = if widths.len() > 1 { widths.pop() } else { None };
+        let intermediate = head.intermediate(usual);
+        if usual.is_some() && intermediate.is_none() && !self.network.has_init() {
             preset.params.learning.init = EmbeddingInit::Random;
             preset.params.encoder = EncoderParams::bag(preset.params.encoder.widths());
         }
@@ -49,8 +58,8 @@ impl System for Uniform {
         self.beneath(shape).0
     }
 
-    fn has_intermediate(&self) -> bool {
-        self.head().has_intermediate()
+    fn has_intermediate(&self, shape: &Shape) -> bool {
+        self.beneath(shape).1.is_some()
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
@@ -71,13 +80,15 @@ impl System for Uniform {
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
         let Session { shape, params, training, .. } = session;
-        let units = params.encoder.widths().last().copied().filter(|_| self.has_intermediate());
+        let units = params.encoder.widths().last().copied().filter(|_| self.has_intermediate(shape));
         let (labels, instances) = (shape.n_labels, session.instances.targets().len());
         let has_few = shape.data.is_some_and(|data| data.has_few_instances());
+        let is_of_many = shape.sparse_data().is_some_and(|data| data.is_of_many_labels());
         plan.lines.push((
             "sizes",
             format!(
-                "{labels} labels: intermediate layer of {}; {} ({}): batches of {}",
+                "{labels} labels{}: intermediate layer of {}; {} ({}): batches of {}",
+                if is_of_many { " (many, or all rare, of short instances)" } else { "" },
                 units.map_or_else(|| "no units".to_owned(), |units| counted(units, "unit")),
                 counted(instances, "instance"),
                 if has_few { format!("fewer than {FEW}") } else { format!("{FEW} or more") },
