@@ -489,7 +489,7 @@ class UniformOptions(TypedDict, total=False):
 
     network_intermediate: Union[Union[str, int], None]
     """Units of the layer that labels are connected with; none: labels are connected with the layer below it
-    [default: five for four labels, as a multiple of 512, from 512 to 32768]."""
+    [default: five for four labels, as a multiple of 512, from 512 to 32768; none for many labels]."""
 
     head_fan_in: Union[int, None]
     """Connections per label."""
@@ -516,11 +516,11 @@ class UniformOptions(TypedDict, total=False):
 
     sampler: Union[Literal["all", "uniform", "log-uniform", "frequency"], None]
     """Labels that a step scores in addition to the true ones of its batch: all, uniform negatives, or negatives
-    drawn by the rank of labels by frequency, or by their frequency to the power of 0.75 [default: all; uniform with
-    negatives_sampled]."""
+    drawn by the rank of labels by frequency, or by their frequency to the power of 0.75 [default: all; frequency
+    for many labels; uniform with negatives_sampled]."""
 
     negatives_sampled: Union[int, None]
-    """Negatives drawn per step."""
+    """Negatives drawn per step [default: a tenth of many labels]."""
 
     wide: Union[Literal["on", "off"], None]
     """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
