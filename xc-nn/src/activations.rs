@@ -60,6 +60,13 @@ impl Activations {
         &self.values()[i * self.width..][..self.width]
     }
 
+    /// Becomes a copy of other rows.
+    #[cfg(feature = "transformer")]
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        self.reshape(other.rows, other.width);
+        self.values_mut().copy_from_slice(other.values());
+    }
+
     pub(crate) fn matrix(&self) -> MatRef<'_> {
         MatRef::new(self.values(), self.rows, self.width)
     }

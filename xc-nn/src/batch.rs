@@ -27,7 +27,7 @@ pub enum ExamplesError {
         n_targets: usize,
     },
     /// Texts, from which no encoder makes vectors.
-    #[error("instances are texts, expected features or vectors")]
+    #[error("instances are texts, expected features, vectors or tokens")]
     Texts,
     /// A feature is infinite or not a number.
     #[error("row {row} has a feature that is not finite")]
@@ -78,7 +78,8 @@ impl<'a> Examples<'a> {
     }
 }
 
-/// A few instances, copied together, as an encoder reads them. Buffers only grow.
+/// A few instances, copied together, as an encoder reads them. Buffers only grow. Instances of tokens lie one after
+/// another without padding, and the place of a token among all of them takes the part of the instance by feature.
 ///
 /// ```text
 ///   by instance    number 40: features 2 7, values 0.5 1.0      number 3: feature 2, value 2.0
@@ -88,7 +89,7 @@ impl<'a> Examples<'a> {
 pub struct Batch {
     instances: Vec<u32>,
     width: usize,
-    is_dense: bool,
+    kind: Option<InputKind>,
     indptr: Vec<u32>,
     features: Vec<u32>,
     values: Vec<f32>,
@@ -101,7 +102,7 @@ pub struct Batch {
 impl Batch {
     /// Empties the batch.
     fn begin(&mut self, width: usize, kind: InputKind) {
-        (self.width, self.is_dense) = (width, kind == InputKind::Dense);
+        (self.width, self.kind) = (width, Some(kind));
         for list in [&mut self.target_ptr, &mut self.indptr] {
             list.clear();
             list.push(0);
@@ -122,7 +123,11 @@ impl Batch {
                 self.indptr.push(self.features.len() as u32);
             }
             Row::Dense(values) => self.dense.extend_from_slice(values),
-            Row::Text(_) => panic!("a text, expected features or a vector"),
+            Row::Tokens(ids) => {
+                self.features.extend_from_slice(ids);
+                self.indptr.push(self.features.len() as u32);
+            }
+            Row::Text(_) => panic!("a text, expected features, a vector or tokens"),
         }
         self.target_ptr.push(0);
     }
@@ -130,7 +135,7 @@ impl Batch {
     /// Copies one query for prediction. It has the number 0.
     ///
     /// # Panics
-    /// If a feature is not below `n_features`; if it is a vector of another width, or a text.
+    /// If a feature or token is not below `n_features`; if it is a vector of another width, or a text.
     pub fn fill_one(&mut self, query: Row<'_>, n_features: usize) {
         match query {
             Row::Sparse(row) => {
@@ -138,6 +143,9 @@ impl Batch {
                 assert!(is_inside, "a feature is not below {n_features}");
             }
             Row::Dense(values) => assert_eq!(values.len(), n_features, "values of a vector"),
+            Row::Tokens(ids) => {
+                assert!(ids.iter().all(|&id| (id as usize) < n_features), "a token is not below {n_features}");
+            }
             Row::Text(_) => {}
         }
         self.begin(n_features, query.kind());
@@ -153,7 +161,7 @@ impl Batch {
         rows.for_each(|i| self.push(i as u32, features.row(i)));
     }
 
-    /// Copies the instances `rows` with their targets and groups their entries by feature, for
+    /// Copies the instances `rows` with their targets and groups their entries by feature, or their places by token, for
     /// training.
     ///
     /// *Cost*: O(nnz log nnz) of the rows.
@@ -166,8 +174,12 @@ impl Batch {
             examples.targets.append(i as usize, &mut self.targets);
             self.target_ptr[at + 1] = self.targets.len() as u32;
         }
-        if !self.is_dense {
-            self.by_feature.fill(&self.indptr, &self.features, &self.values);
+        match self.kind {
+            Some(InputKind::Dense) => {}
+            Some(InputKind::Tokens) => self.by_feature.fill_places(&self.features),
+            _ => {
+                self.by_feature.fill(&self.indptr, &self.features, &self.values);
+            }
         }
     }
 
@@ -181,7 +193,7 @@ impl Batch {
         self.instances.is_empty()
     }
 
-    /// Number of features, or of values of a vector.
+    /// Number of features, of values of a vector, or of tokens that there are.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -194,7 +206,7 @@ impl Batch {
     /// Sparse features of the instance at a position of the batch.
     ///
     /// # Panics
-    /// If there is no such position, or the rows are dense.
+    /// If there is no such position, or the rows are not sparse.
     pub fn row(&self, place: usize) -> SparseRow<'_> {
         let range = self.indptr[place] as usize..self.indptr[place + 1] as usize;
         SparseRow::from_checked(&self.features[range.clone()], &self.values[range])
@@ -208,10 +220,17 @@ impl Batch {
 
     /// The vectors of all instances, if the rows are dense.
     pub fn dense(&self) -> Option<DenseRows<'_>> {
-        self.is_dense.then(|| DenseRows::new(&self.dense, self.width))
+        (self.kind == Some(InputKind::Dense)).then(|| DenseRows::new(&self.dense, self.width))
     }
 
-    /// The entries of sparse rows by feature, if the batch was filled for training.
+    /// The ids of all instances, one after another, and where those of each begin and end (one end more than
+    /// instances), if the rows are tokens.
+    pub fn tokens(&self) -> Option<(&[u32], &[u32])> {
+        (self.kind == Some(InputKind::Tokens)).then_some((&*self.features, &*self.indptr))
+    }
+
+    /// If the batch was filled for training: the entries of sparse rows by feature; of tokens their places among all
+    /// tokens of the batch by id, with the value 1.
     pub fn by_feature(&self) -> &Entries {
         &self.by_feature
     }
@@ -278,6 +297,7 @@ impl<'a> Targets<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xc_sparse::rows::TokenRows;
     use xc_sparse::{CsrMatrix, LabelRows};
 
     #[test]
@@ -299,6 +319,32 @@ mod tests {
         batch.fill(&examples, &[1, 2]);
         assert_eq!(batch.dense().unwrap().values(), [3.0, 4.0, 5.0, 6.0]);
         assert_eq!(batch.targets().instances(), [1, 2]);
+    }
+
+    #[test]
+    fn a_batch_of_tokens_keeps_their_order_and_knows_the_places_of_each() {
+        let tokens = TokenRows::try_new(vec![4, 1, 4, 0, 1], vec![3, 3, 5], 5).unwrap();
+        let y = LabelRows::from_lists([[0u32], [0], [1]], 2).unwrap();
+        let examples = Examples::try_new(Rows::Tokens(tokens.view()), &y).unwrap();
+        let mut batch = Batch::default();
+        batch.fill(&examples, &[2, 1, 0]);
+        assert_eq!((batch.len(), batch.width()), (3, 5));
+        assert_eq!(batch.tokens(), Some((&[0, 1, 4, 1, 4][..], &[0, 2, 2, 5][..])));
+        let places = batch.by_feature();
+        assert_eq!(places.rows(), [0, 1, 4]);
+        assert_eq!(places.of(1), (&[1, 3][..], &[1.0, 1.0][..]));
+        assert_eq!(places.of(2).0, [2, 4]);
+        batch.fill_one(Row::Tokens(&[3, 3]), 5);
+        assert_eq!(batch.tokens(), Some((&[3, 3][..], &[0, 2][..])));
+        // What was filled with other rows holds no tokens.
+        batch.fill_one(Row::Dense(&[0.5]), 1);
+        assert!(batch.tokens().is_none());
+    }
+
+    #[test]
+    #[should_panic(expected = "a token is not below 5")]
+    fn a_token_past_the_vocabulary_is_refused() {
+        Batch::default().fill_one(Row::Tokens(&[5]), 5);
     }
 
     #[test]

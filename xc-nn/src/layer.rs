@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::json;
 use xc_sparse::dense::{
-    MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves,
+    MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_alone, product_by_rows, product_in_leaves,
 };
 use xc_sparse::sums::{Blocks, TreeSum, add};
 
@@ -34,6 +34,9 @@ impl Leaves {
     pub(crate) const HEAD: Self = Self { outputs: 64, rows: 1 };
     /// Of a layer of an encoder.
     pub(crate) const HIDDEN: Self = Self { outputs: 1, rows: 8 };
+    /// Of a layer over tokens, which one process learns from: each sum is one chain.
+    #[cfg(feature = "transformer")]
+    pub(crate) const TOKENS: Self = Self { outputs: 1, rows: 1 };
 
     /// Leaves of 512 outputs or more: below that their additions show beside the products.
     pub(crate) fn outputs(self, n: usize) -> Blocks {
@@ -89,10 +92,34 @@ impl Linear {
 
     /// Sums of every row of `input`.
     pub(crate) fn forward(&self, input: &Activations, sums: &mut Activations, scratch: &mut Scratch) {
+        self.forward_by(false, input, sums, scratch);
+    }
+
+    /// The same, on the calling thread alone if `is_alone`.
+    pub(crate) fn forward_by(
+        &self,
+        is_alone: bool,
+        input: &Activations,
+        sums: &mut Activations,
+        scratch: &mut Scratch,
+    ) {
         assert!(input.width() == self.weights.width(), "width {}, expected {}", input.width(), self.weights.width());
         sums.reshape(input.len(), self.weights.rows());
         let start = Start::Bias(self.bias.values());
+        let product = if is_alone { product_alone } else { product };
         product(sums.matrix_mut(), input.matrix(), self.matrix().t(), start, self.products, scratch);
+    }
+
+    /// Adds the gradient with respect to the input to what `input_gradient` holds.
+    #[cfg(feature = "transformer")]
+    pub(crate) fn backward_onto(
+        &self,
+        sums_gradient: &Activations,
+        input_gradient: &mut Activations,
+        scratch: &mut Scratch,
+    ) {
+        let (to, gradient) = (input_gradient.matrix_mut(), sums_gradient.matrix());
+        product(to, gradient, self.matrix(), Start::Kept, self.products, scratch);
     }
 
     /// Gradient with respect to the input.

@@ -29,6 +29,9 @@ pub struct Entries {
     keys: Vec<u64>,
     buffer: Vec<u64>,
     instance_of: Vec<u32>,
+    /// What [`Entries::fill_places`] fills with.
+    every: Vec<u32>,
+    ones: Vec<f32>,
 }
 
 /// The entries of a batch by the row that they name, except for their values.
@@ -86,6 +89,17 @@ impl Entries {
             self.values.push(values[at]);
         }
         self.ptr.push(self.keys.len() as u32);
+    }
+
+    /// As [`Entries::fill`] where entry `i` is of instance `i` and has the value 1.
+    pub(crate) fn fill_places(&mut self, rows: &[u32]) {
+        let mut ptr = std::mem::take(&mut self.every);
+        let mut values = std::mem::take(&mut self.ones);
+        ptr.clear();
+        ptr.extend(0..=rows.len() as u32);
+        values.resize(rows.len(), 1.0);
+        self.fill(&ptr, rows, &values);
+        (self.every, self.ones) = (ptr, values);
     }
 
     /// Place of each entry, of those that were given, row after row.

@@ -46,6 +46,7 @@ fn asked_without_allocating(model: &Model, options: &QueryOptions<'_>) {
         InputKind::Text => texts.iter().map(|text| Row::Text(text)).collect(),
         InputKind::Sparse => (0..rows.rows()).map(|i| Row::Sparse(rows.view().row(i))).collect(),
         InputKind::Dense => vectors.chunks(WIDTH).map(Row::Dense).collect(),
+        InputKind::Tokens => panic!("a model of tokens without texts"),
     };
     let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
     for query in &queries {

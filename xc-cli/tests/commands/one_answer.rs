@@ -293,6 +293,7 @@ impl Table {
                 vectors = xc_sparse::io::Vectors::open(&self.folder.path("test.npy"), &ReadOptions::default()).unwrap();
                 Rows::Dense(xc_sparse::DenseRows::new(vectors.values(), WIDTH))
             }
+            InputKind::Tokens => panic!("a model of tokens without texts"),
         };
         let batch = lines_of(&model.predict_batch(queries, &options).unwrap().ranked);
         self.equal("library in a batch", &self.five, &batch);

@@ -25,6 +25,8 @@ pub mod lsa;
 mod orthonormal;
 mod precomputed;
 mod stack;
+#[cfg(feature = "transformer")]
+pub mod transformer;
 
 pub use bag::Bag;
 pub use precomputed::Precomputed;

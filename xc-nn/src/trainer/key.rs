@@ -47,6 +47,7 @@ impl Trainer<'_> {
                     }
                     Rows::Dense(rows) => key.bytes(bytemuck::cast_slice(rows.row(i))),
                     Rows::Texts(texts) => key.bytes(texts.get(i).as_bytes()),
+                    Rows::Tokens(rows) => key.bytes(bytemuck::cast_slice(rows.row(i))),
                     Rows::OneHot(rows) => key.bytes(bytemuck::cast_slice(rows.row(i).indices())),
                 }
                 labels.clear();

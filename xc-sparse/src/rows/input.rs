@@ -1,6 +1,6 @@
-//! Instances of any kind: features, vectors, texts.
+//! Instances of any kind: features, vectors, texts, tokens of texts.
 
-use super::{CsrMatrix, CsrView, DenseMatrix, DenseRows, SparseRow};
+use super::{CsrMatrix, CsrView, DenseMatrix, DenseRows, SparseRow, TokenRows, TokenView};
 use std::fmt;
 use thiserror::Error;
 
@@ -13,6 +13,8 @@ pub enum InputKind {
     Sparse,
     /// A vector.
     Dense,
+    /// The tokens of a text, in their order.
+    Tokens,
 }
 
 impl fmt::Display for InputKind {
@@ -21,6 +23,7 @@ impl fmt::Display for InputKind {
             Self::Text => "text",
             Self::Sparse => "sparse features",
             Self::Dense => "a vector",
+            Self::Tokens => "tokens",
         })
     }
 }
@@ -44,6 +47,8 @@ pub enum Row<'a> {
     Dense(&'a [f32]),
     /// A text.
     Text(&'a str),
+    /// The tokens of a text, in their order.
+    Tokens(&'a [u32]),
 }
 
 impl<'a> Row<'a> {
@@ -53,15 +58,16 @@ impl<'a> Row<'a> {
             Self::Sparse(_) => InputKind::Sparse,
             Self::Dense(_) => InputKind::Dense,
             Self::Text(_) => InputKind::Text,
+            Self::Tokens(_) => InputKind::Tokens,
         }
     }
 
-    /// Values of the features or of the vector; none of a text.
+    /// Values of the features or of the vector; none of a text or of tokens.
     pub fn values(&self) -> &'a [f32] {
         match self {
             Self::Sparse(row) => row.values(),
             Self::Dense(values) => values,
-            Self::Text(_) => &[],
+            Self::Text(_) | Self::Tokens(_) => &[],
         }
     }
 
@@ -163,6 +169,8 @@ pub enum Rows<'a> {
     OneHot(OneHot<'a>),
     /// Texts.
     Texts(Texts<'a>),
+    /// Tokens of texts.
+    Tokens(TokenView<'a>),
 }
 
 impl<'a> Rows<'a> {
@@ -177,6 +185,7 @@ impl<'a> Rows<'a> {
             Self::Sparse(_) | Self::OneHot(_) => InputKind::Sparse,
             Self::Dense(_) => InputKind::Dense,
             Self::Texts(_) => InputKind::Text,
+            Self::Tokens(_) => InputKind::Tokens,
         }
     }
 
@@ -187,6 +196,7 @@ impl<'a> Rows<'a> {
             Self::Dense(rows) => rows.len(),
             Self::OneHot(rows) => rows.features.len(),
             Self::Texts(texts) => texts.len(),
+            Self::Tokens(rows) => rows.len(),
         }
     }
 
@@ -195,13 +205,14 @@ impl<'a> Rows<'a> {
         self.len() == 0
     }
 
-    /// Number of features, or of values of a vector; 0 of texts.
+    /// Number of features, of values of a vector, or of tokens that there are; 0 of texts.
     pub fn width(&self) -> usize {
         match self {
             Self::Sparse(rows) => rows.cols(),
             Self::Dense(rows) => rows.width(),
             Self::OneHot(rows) => rows.n_features,
             Self::Texts(_) => 0,
+            Self::Tokens(rows) => rows.vocabulary(),
         }
     }
 
@@ -216,13 +227,14 @@ impl<'a> Rows<'a> {
             Self::Dense(rows) => Row::Dense(rows.row(i)),
             Self::OneHot(rows) => Row::Sparse(rows.row(i)),
             Self::Texts(texts) => Row::Text(texts.get(i)),
+            Self::Tokens(rows) => Row::Tokens(rows.row(i)),
         }
     }
 
     /// The features.
     ///
     /// # Errors
-    /// Vectors, texts, or features that are one-hot.
+    /// Vectors, texts, tokens, or features that are one-hot.
     pub fn sparse(&self) -> Result<CsrView<'a>, WrongInput> {
         match self {
             Self::Sparse(rows) => Ok(*rows),
@@ -248,6 +260,7 @@ impl<'a> Rows<'a> {
                 OwnedRows::Sparse(matrix)
             }
             Self::Texts(texts) => OwnedRows::Texts(each.map(|i| texts.get(i).to_owned()).collect()),
+            Self::Tokens(rows) => OwnedRows::Tokens(rows.select(numbers)),
         }
     }
 }
@@ -261,6 +274,8 @@ pub enum OwnedRows {
     Dense(DenseMatrix),
     /// Texts.
     Texts(Vec<String>),
+    /// Tokens of texts.
+    Tokens(TokenRows),
 }
 
 impl OwnedRows {
@@ -270,6 +285,7 @@ impl OwnedRows {
             Self::Sparse(matrix) => Rows::Sparse(matrix.view()),
             Self::Dense(matrix) => Rows::Dense(matrix.view()),
             Self::Texts(texts) => Rows::Texts(Texts::Strings(texts)),
+            Self::Tokens(rows) => Rows::Tokens(rows.view()),
         }
     }
 
@@ -279,6 +295,7 @@ impl OwnedRows {
             Self::Sparse(matrix) => matrix.rows(),
             Self::Dense(matrix) => matrix.rows,
             Self::Texts(texts) => texts.len(),
+            Self::Tokens(rows) => rows.len(),
         }
     }
 
@@ -297,11 +314,13 @@ mod tests {
         let features = CsrMatrix::try_new((3, 4), vec![0, 2, 2, 3], vec![0, 3, 1], vec![0.5, 2.0, 1.0]).unwrap();
         let vectors = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         let (hot, texts) = ([2, 0, 1], ["a", "", "c d"]);
+        let tokens = TokenRows::try_new(vec![4, 1, 4, 0], vec![3, 3, 4], 5).unwrap();
         for rows in [
             Rows::Sparse(features.view()),
             Rows::Dense(DenseRows::new(&vectors, 2)),
             Rows::OneHot(OneHot::new(&hot, 3)),
             Rows::texts(&texts),
+            Rows::Tokens(tokens.view()),
         ] {
             assert_eq!((rows.len(), rows.is_empty()), (3, false));
             for numbers in [&[][..], &[2, 0, 2], &[1]] {

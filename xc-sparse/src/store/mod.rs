@@ -42,6 +42,7 @@ mod header;
 mod opened;
 mod replace;
 mod spill;
+mod tensors;
 mod verify;
 mod view;
 mod writer;
@@ -52,6 +53,7 @@ pub use container::{Advice, Container, OpenMode};
 pub use error::{OpenError, WriteError};
 pub use replace::{PART_FOLDER, member_folder};
 pub use spill::Spill;
+pub use tensors::TensorFile;
 pub use verify::{Damage, Mismatch};
 #[cfg(feature = "io")]
 pub(crate) use view::map_elements;

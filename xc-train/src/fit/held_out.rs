@@ -5,7 +5,7 @@ use super::source::Arrays;
 use super::{Context, FitError, Source};
 use crate::Model;
 use crate::message::chain;
-use crate::model::training_rows::{hash_dense, hash_sparse, hash_text};
+use crate::model::training_rows::{hash_dense, hash_sparse, hash_text, hash_tokens};
 use crate::model::{BatchError, QueryError, QueryOptions, TrainingRows};
 use crate::model::{InputKind, OwnedRows, Row};
 use crate::settings::input::InputSettings;
@@ -164,6 +164,7 @@ fn of_arrays(arrays: &Arrays) -> Result<(LabelRows, Vec<u64>), FitError> {
         Row::Sparse(row) => hash_sparse(row),
         Row::Dense(values) => hash_dense(values),
         Row::Text(text) => hash_text(text),
+        Row::Tokens(ids) => hash_tokens(ids),
     };
     let hashes: Vec<u64> = (0..rows.len()).map(|i| hash(rows.row(i))).collect();
     let (got, expected) = (labels.len(), hashes.len());

@@ -196,6 +196,10 @@ impl<'a> Reading<'a> {
             }
             OwnedRows::Dense(rows) => of_vectors(Vectors::in_memory(&name.display().to_string(), rows.clone())),
             OwnedRows::Texts(texts) => read_texts(&TextSource::Memory { name, texts }, false, making, context),
+            OwnedRows::Tokens(_) => Err(FitError::usage(format_args!(
+                "{}: tokens; sparse rows, vectors or texts are expected",
+                name.display()
+            ))),
         }
     }
 

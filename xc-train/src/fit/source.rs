@@ -66,6 +66,12 @@ fn hash_rows(rows: &OwnedRows, key: &mut CheckpointKey) {
             rows.values.iter().for_each(|value| key.bytes(&value.to_le_bytes()));
         }
         OwnedRows::Texts(texts) => texts.iter().for_each(|text| key.text(text)),
+        OwnedRows::Tokens(rows) => {
+            let rows = rows.view();
+            key.settings(&(rows.len(), rows.vocabulary()));
+            (0..rows.len()).for_each(|i| key.numbers(&[rows.row(i).len() as u64]));
+            rows.ids().iter().for_each(|id| key.bytes(&id.to_le_bytes()));
+        }
     }
 }
 

@@ -167,7 +167,8 @@ impl Model {
 
     /// The row of a query as this model's network or trees take it.
     fn made(&self, query: &Row<'_>, made: bool) -> Result<OwnedRows, QueryError> {
-        let row = match *query {
+        let row = *query;
+        let row = match row {
             Row::Text(text) => OwnedRows::Texts(vec![text.to_owned()]),
             Row::Dense(values) => {
                 return Ok(OwnedRows::Dense(DenseMatrix::new(1, values.len(), values.to_vec())));
@@ -177,6 +178,7 @@ impl Model {
                 let shape = (1, self.shape.n_features);
                 OwnedRows::Sparse(CsrMatrix::from_checked(shape, vec![0, indices.len()], indices, values))
             }
+            Row::Tokens(_) => return Err(QueryError::Input { got: row.kind(), expected: self.takes() }),
         };
         if made {
             return Ok(row);

@@ -71,7 +71,7 @@ pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, wri
 
 use crate::calibrate::Calibration;
 use names::NamesOfLabels;
-use query::{check_labels, check_lists, check_row, check_values};
+use query::{check_labels, check_lists, check_row, check_tokens, check_values};
 use rest::Rest;
 use scratch::{Buffers, Lists, Making};
 use std::any::Any;
@@ -563,6 +563,7 @@ impl Model {
                 return Err(QueryError::Width { got: values.len(), expected: n_features, dense: true });
             }
             Row::Dense(values) => check_values(values)?,
+            Row::Tokens(ids) => check_tokens(ids, n_features)?,
             Row::Text(_) => {}
         }
         Ok(*query)

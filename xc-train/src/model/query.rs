@@ -283,6 +283,16 @@ pub enum QueryError {
         /// Number of features of the model.
         n_features: usize,
     },
+    /// A token that the model does not have.
+    #[error("token {token} at position {position}; the model has {n_tokens} tokens")]
+    Token {
+        /// The token.
+        token: u32,
+        /// Its position in the row.
+        position: usize,
+        /// Number of tokens of the model.
+        n_tokens: usize,
+    },
     /// A value that is infinite or not a number.
     #[error("value {value} at position {position}; expected a finite number")]
     NotFinite {
@@ -411,6 +421,14 @@ pub(super) fn check_row(row: SparseRow<'_>, n_features: usize) -> Result<(), Que
         }
         _ if checked.is_ok() => Ok(()),
         _ => check_values(row.values()),
+    }
+}
+
+/// Tokens that the model has.
+pub(super) fn check_tokens(ids: &[u32], n_tokens: usize) -> Result<(), QueryError> {
+    match ids.iter().position(|&id| id as usize >= n_tokens) {
+        Some(position) => Err(QueryError::Token { token: ids[position], position, n_tokens }),
+        None => Ok(()),
     }
 }
 

@@ -47,6 +47,11 @@ pub fn hash_dense(values: &[f32]) -> u64 {
     xxh3_64(bytemuck::cast_slice(values))
 }
 
+/// The hash of the tokens of a text.
+pub fn hash_tokens(ids: &[u32]) -> u64 {
+    xxh3_64(bytemuck::cast_slice(ids))
+}
+
 /// Which rows of a file are held out: a share of them, drawn by their hashes and a seed.
 ///
 /// Whether a row is held out depends on nothing else, so every kind of model holds out the same

@@ -67,6 +67,7 @@ impl Asked {
             InputKind::Text => work(Rows::texts(&texts)),
             InputKind::Sparse => work(Rows::Sparse(self.rows.view())),
             InputKind::Dense => work(Rows::Dense(DenseRows::new(&self.vectors, WIDTH))),
+            InputKind::Tokens => panic!("a model of tokens without texts"),
         }
     }
 }

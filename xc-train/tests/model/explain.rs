@@ -97,6 +97,7 @@ fn each_query(mut check: impl FnMut(&Model, Query<'_>, Query<'_>)) {
                     let query = (Row::Sparse(row.row(0)), false);
                     check(model, query, (Row::Sparse(made.row(0)), true));
                 }
+                (InputKind::Tokens, _) => panic!("a model of tokens without texts"),
             }
         }
     }
@@ -116,7 +117,7 @@ fn without<T>(query: Query<'_>, out: &[u32], work: impl FnOnce(Query<'_>) -> T) 
             let row = SparseRow::from_checked(&indices, &values);
             work((Row::Sparse(row), query.1))
         }
-        Row::Text(_) => unreachable!("a row that was made"),
+        Row::Text(_) | Row::Tokens(_) => unreachable!("a row that was made"),
     }
 }
 

@@ -208,10 +208,34 @@ pub fn product(
     products: MatmulPrecision,
     scratch: &mut Scratch,
 ) {
-    product_with(Tile::current(products), c, a, b, start, scratch);
+    product_with(Tile::current(products), c, a, b, start, scratch, true);
 }
 
-fn product_with(tile: Tile, c: MatMut<'_>, a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>, scratch: &mut Scratch) {
+/// [`product`] on the calling thread alone, with the same bits: for small products of which the threads have one each,
+/// and for work that is not to start a pool.
+///
+/// # Panics
+/// If shapes disagree.
+pub fn product_alone(
+    c: MatMut<'_>,
+    a: MatRef<'_>,
+    b: MatRef<'_>,
+    start: Start<'_>,
+    products: MatmulPrecision,
+    scratch: &mut Scratch,
+) {
+    product_with(Tile::current(products), c, a, b, start, scratch, false);
+}
+
+fn product_with(
+    tile: Tile,
+    c: MatMut<'_>,
+    a: MatRef<'_>,
+    b: MatRef<'_>,
+    start: Start<'_>,
+    scratch: &mut Scratch,
+    is_shared: bool,
+) {
     assert!(a.columns == b.rows, "inner lengths {} and {}", a.columns, b.rows);
     let (m, n, k) = (a.rows, b.columns, a.columns);
     assert!(c.shape() == (m, n), "a matrix of {:?} for a product of {m} x {n}", c.shape());
@@ -223,7 +247,7 @@ fn product_with(tile: Tile, c: MatMut<'_>, a: MatRef<'_>, b: MatRef<'_>, start: 
         return;
     }
     if m == 1 {
-        return product_of_one(tile, c, a, b, start);
+        return product_of_one(tile, c, a, b, start, is_shared);
     }
     let places = tile.words.count(k).clamp(1, 8 * DEPTH);
     let deep = places * tile.words.values();
@@ -232,7 +256,7 @@ fn product_with(tile: Tile, c: MatMut<'_>, a: MatRef<'_>, b: MatRef<'_>, start: 
         let j_end = n.min(j + wide);
         for p in (0..k.max(1)).step_by(deep) {
             let p_end = k.min(p + deep);
-            let chunk = Chunk::pack(tile, b, p..p_end, j..j_end, true, scratch);
+            let chunk = Chunk::pack(tile, b, p..p_end, j..j_end, is_shared, scratch);
             let rows = MatMut { values: &mut *c, rows: m, columns: n };
             let leaf = |first: usize, n_rows: usize, target: MatMut<'_>| {
                 if p == 0 {
@@ -249,7 +273,8 @@ fn product_with(tile: Tile, c: MatMut<'_>, a: MatRef<'_>, b: MatRef<'_>, start: 
                     chunk.multiply(a, first..first + n_rows, inner, packed_a, &mut target.values[j..], n);
                 });
             };
-            split(tile.rows, 0, m, rows, &leaf);
+            let work = if is_shared { split } else { one_after_another };
+            work(tile.rows, 0, m, rows, &leaf);
         }
     }
 }
@@ -258,14 +283,14 @@ fn product_with(tile: Tile, c: MatMut<'_>, a: MatRef<'_>, b: MatRef<'_>, start: 
 /// first-level cache, so that B is read and nothing is written but the answer.
 ///
 /// *Floor*: reading B; the same bits as in a product of many rows, since the tiles are the same.
-fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>) {
+fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>, is_shared: bool) {
     /// Panels of a task.
     const PANELS: usize = 16;
     let (n, k, columns) = (b.columns, a.columns, tile.columns);
     // Taken rather than borrowed: a thread that waits for others may begin another product.
     let mut packed_a = ROW.take();
     pack_rows(tile.words, tile.rows, a, 0..1, 0..k, &mut packed_a);
-    for_each_part_in_pool(c, PANELS * columns, |task, c| {
+    let work = |task: usize, c: &mut [f32]| {
         LEAF.with_borrow_mut(|(panel, _)| {
             for (at, c) in c.chunks_mut(columns).enumerate() {
                 let j = (task * PANELS + at) * columns;
@@ -292,7 +317,11 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
                 c.copy_from_slice(&edge[..c.len()]);
             }
         });
-    });
+    };
+    match is_shared {
+        true => for_each_part_in_pool(c, PANELS * columns, work),
+        false => c.chunks_mut(PANELS * columns).enumerate().for_each(|(task, c)| work(task, c)),
+    }
     ROW.set(packed_a);
 }
 
@@ -344,6 +373,22 @@ fn split<T: SplitRows>(tile_rows: usize, first: usize, n: usize, rows: T, leaf: 
     let half = n.div_ceil(tile_rows).div_ceil(2) * tile_rows;
     let (a, b) = rows.split_at_row(half);
     rayon::join(|| split(tile_rows, first, half, a, leaf), || split(tile_rows, first + half, n - half, b, leaf));
+}
+
+/// The leaves of [`split`] on this thread.
+fn one_after_another<T: SplitRows>(
+    tile_rows: usize,
+    mut first: usize,
+    mut n: usize,
+    mut rows: T,
+    leaf: &(impl Fn(usize, usize, T) + Sync),
+) {
+    while n > 0 {
+        let some = n.min(LEAF_TILES * tile_rows);
+        let (now, later) = rows.split_at_row(some);
+        leaf(first, some, now);
+        (first, n, rows) = (first + some, n - some, later);
+    }
 }
 
 /// The values along k that are in the places from `place` on that a panel holds at a time, and

@@ -63,7 +63,16 @@ proptest! {
             let visit = |_: usize, block: &[f32], target: MatMut<'_>| target.values.copy_from_slice(block);
             product_by_rows(a, b, &Blocks::whole(k), MatMut::new(&mut rows, m, n), MatmulPrecision::F32, &mut Scratch::default(), &visit);
             product(MatMut::new(&mut zero, m, n), a, b, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
-            prop_assert_eq!(rows, zero);
+            prop_assert_eq!(&rows, &zero);
+            // One thread alone gives the bits of all.
+            for precision in [MatmulPrecision::F32, MatmulPrecision::Bf16] {
+                let run = |product: fn(MatMut<'_>, MatRef<'_>, MatRef<'_>, Start<'_>, MatmulPrecision, &mut Scratch)| {
+                    let mut c = rows.clone();
+                    product(MatMut::new(&mut c, m, n), a, b, Start::Kept, precision, &mut Scratch::default());
+                    c
+                };
+                prop_assert_eq!(run(product_alone), run(product));
+            }
         }
     }
 }
@@ -77,7 +86,7 @@ fn instruction_sets_agree_to_the_bit_and_with_plain_sums() {
     for isa in Isa::available() {
         let mut c = vec![0.0; m * n];
         let (a, b) = (MatRef::new(&a, m, k), MatRef::new(&b, k, n));
-        product_with(Tile::of(isa), MatMut::new(&mut c, m, n), a, b, Start::Zero, &mut Scratch::default());
+        product_with(Tile::of(isa), MatMut::new(&mut c, m, n), a, b, Start::Zero, &mut Scratch::default(), true);
         assert!(c.iter().zip(&wanted).all(|(&c, &w)| (f64::from(c) - w).abs() < 1e-3), "{isa}");
         let bits: Vec<u32> = c.iter().map(|v| v.to_bits()).collect();
         assert_eq!(first.get_or_insert_with(|| bits.clone()), &bits, "{isa}");
@@ -151,7 +160,7 @@ proptest! {
         let (ra, rb) = (rounded(&a), rounded(&b));
         let of = |a, b| (MatRef::new(a, m, k), MatRef::new(b, k, n));
         let (x, y) = of(&ra[..], &rb[..]);
-        product_with(Tile::of(Isa::Scalar), MatMut::new(&mut wanted, m, n), x, y, Start::Zero, &mut Scratch::default());
+        product_with(Tile::of(Isa::Scalar), MatMut::new(&mut wanted, m, n), x, y, Start::Zero, &mut Scratch::default(), true);
         let (at, bt) = (transposed(&a, m, k), transposed(&b, k, n));
         for isa in Isa::available() {
             for (a, b) in [
@@ -160,12 +169,12 @@ proptest! {
                 (MatRef::new(&a, m, k), MatRef::new(&bt, n, k).t()),
             ] {
                 let mut c = vec![f32::NAN; m * n];
-                product_with(Tile::of_bf16(isa), MatMut::new(&mut c, m, n), a, b, Start::Zero, &mut Scratch::default());
+                product_with(Tile::of_bf16(isa), MatMut::new(&mut c, m, n), a, b, Start::Zero, &mut Scratch::default(), true);
                 prop_assert_eq!(&c, &wanted, "{}", isa);
                 for i in 0..m {
                     let mut row = vec![f32::NAN; n];
                     let values: Vec<f32> = (0..k).map(|p| a.values[i * a.row_stride + p * a.column_stride]).collect();
-                    product_with(Tile::of_bf16(isa), MatMut::new(&mut row, 1, n), MatRef::new(&values, 1, k), b, Start::Zero, &mut Scratch::default());
+                    product_with(Tile::of_bf16(isa), MatMut::new(&mut row, 1, n), MatRef::new(&values, 1, k), b, Start::Zero, &mut Scratch::default(), true);
                     prop_assert_eq!(&row[..], &wanted[i * n..(i + 1) * n]);
                 }
             }
@@ -181,7 +190,15 @@ fn what_is_not_a_number_stays_so_in_bf16() {
             a[7] = bad;
             let mut c = [0.0];
             let (a, b) = (MatRef::new(&a, 1, 40), MatRef::new(&b, 40, 1));
-            product_with(Tile::of_bf16(isa), MatMut::new(&mut c, 1, 1), a, b, Start::Zero, &mut Scratch::default());
+            product_with(
+                Tile::of_bf16(isa),
+                MatMut::new(&mut c, 1, 1),
+                a,
+                b,
+                Start::Zero,
+                &mut Scratch::default(),
+                true,
+            );
             assert!(c[0].is_nan(), "{isa}, {bad}: {}", c[0]);
         }
     }

@@ -138,6 +138,7 @@ impl Dataset {
             OwnedRows::Dense(vectors) if vectors.values.is_foreign() => 0,
             OwnedRows::Dense(vectors) => 4 * vectors.values.len(),
             OwnedRows::Texts(texts) => texts.iter().map(String::len).sum(),
+            OwnedRows::Tokens(rows) => 4 * rows.view().ids().len() + 8 * rows.len(),
         };
         (features + 4 * self.labels.nnz() + 8 * self.labels.len()) as u64
     }

@@ -116,7 +116,7 @@ const MEASURED: usize = 10_000;
 /// about as long as those give another network.
 fn say_length(features: Rows<'_>, context: &Context<'_>) {
     let typical = match features {
-        Rows::OneHot(_) | Rows::Texts(_) => return,
+        Rows::OneHot(_) | Rows::Texts(_) | Rows::Tokens(_) => return,
         Rows::Sparse(rows) => {
             let squares = (0..rows.rows()).map(|i| rows.row(i).values().iter().map(|v| v * v).sum::<f32>());
             let longest = squares.fold(0.0, f32::max);

@@ -323,6 +323,7 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
                 OwnedRows::Sparse(CsrMatrix::from_checked((n, self.n_features), indptr, indices, values))
             }
             InputKind::Dense => OwnedRows::Dense(DenseMatrix::new(n, self.n_features, values)),
+            InputKind::Tokens => panic!("a model of tokens without texts, which no request has"),
         }
     }
 

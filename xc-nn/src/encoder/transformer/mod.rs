@@ -1,0 +1,417 @@
+//! A transformer encoder of texts, trained end to end: BERT, DistilBERT, MPNet, RoBERTa and XLM-RoBERTa
+//! (`[devlin2019bert]`), from a folder as HuggingFace's libraries write it, or begun at random.
+//!
+//! ```text
+//!   tokens ──▶ embeddings ──▶ block ──▶ ... ──▶ block ──▶ mean of tokens, or the first ──▶ vector of the instance
+//! ```
+//!
+//! Batches are ragged: the tokens of all instances are the rows of one matrix, without padding, and attention alone
+//! looks at where an instance ends. A step goes down the layers once: each hands its gradient down, changes its
+//! parameters and gives its buffers to the next, so that no gradient of a parameter ever exists whole. Embeddings of
+//! words are changed by rows, where the batch has the word.
+//!
+//! *Determinism*: the same bits at any number of threads and on any instruction set; an instance's vector has the same
+//! bits alone and in any batch.
+//!
+//! *Cost*: 2 operations a token for each weight of the blocks, three times that in a step; memory of a step is ten
+//! widths a token and block in f32 where units are four widths.
+//!
+//! ```
+//! use xc_nn::encoder::transformer::{Family, Transformer, TransformerParams};
+//! use xc_nn::{Activations, Batch, Encoder, Mode, Row};
+//!
+//! let params = TransformerParams {
+//!     family: Family::Bert,
+//!     vocabulary: 100,
+//!     positions: 32,
+//!     first_position: 0,
+//!     types: 2,
+//!     width: 16,
+//!     heads: 2,
+//!     units: 64,
+//!     layers: 2,
+//!     epsilon: 1e-12,
+//!     distances: None,
+//!     pooling: Default::default(),
+//! };
+//! let encoder = Transformer::new(params, Default::default(), 1)?;
+//! let mut batch = Batch::default();
+//! batch.fill_one(Row::Tokens(&[2, 45, 17, 3]), 100);
+//! let mut vector = Activations::default();
+//! encoder.forward(&batch, Mode::Predict, &mut vector, &mut Default::default())?;
+//! assert_eq!((vector.len(), vector.width()), (1, 16));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod attention;
+mod distance;
+mod embed;
+mod folder;
+mod gelu;
+mod lanes;
+mod layer;
+mod norm;
+mod params;
+mod pool;
+mod ragged;
+mod weights;
+
+pub use folder::{Folder, FolderError};
+pub use params::{Distances, Family, Pooling, TransformerLearning, TransformerParams, TransformerParamsError};
+
+use super::Encoder;
+use crate::activations::{Activation, ActivationDropout};
+use crate::layer::{Named, squares};
+use crate::optim::Moments;
+use crate::parameter::{Decay, Init, Parameter};
+use crate::state::State;
+use crate::{Activations, Batch, Mode, StepError, Update};
+use distance::OffsetTable;
+use embed::{Embeddings, EmbeddingsScratch};
+use layer::{Kept, Layer, VARIANCE, Work, stream};
+use ragged::{Pass, Ragged};
+use serde_json::json;
+use thiserror::Error;
+use xc_hash::stream::mix;
+use xc_sparse::dense::MatmulPrecision;
+use xc_sparse::parallel::in_pool;
+
+/// A transformer and what pools its states.
+#[derive(Clone, Debug)]
+pub struct Transformer {
+    params: TransformerParams,
+    learning: TransformerLearning,
+    embeddings: Embeddings,
+    layers: Vec<Layer>,
+    /// The bias of attention by distance, where there is one: buckets x heads.
+    distances: Option<Parameter>,
+    products: MatmulPrecision,
+    init: Init,
+}
+
+/// Buffers of a [`Transformer`].
+#[derive(Default)]
+pub struct TransformerScratch {
+    /// Of the last forward pass.
+    mode: Option<Mode>,
+    embeddings: EmbeddingsScratch,
+    /// What the layers that learn keep, the lowest of them first.
+    kept: Vec<Kept>,
+    /// What goes into the lowest layer that learns, where that is not the first.
+    lowest: Activations,
+    offsets: OffsetTable,
+    names: Vec<u32>,
+    /// States between layers.
+    x: Activations,
+    next: Activations,
+    work: Work,
+    distances: Vec<f32>,
+}
+
+/// More tokens than a transformer has positions for.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("an instance of {got} tokens, at most {most} are expected")]
+pub struct TooManyTokens {
+    /// Tokens of the instance.
+    pub got: usize,
+    /// Positions.
+    pub most: usize,
+}
+
+impl Transformer {
+    /// A transformer that has learned nothing: weights even with BERT's variance of 0.02 squared, or zeros for values that
+    /// come from elsewhere; gains 1, biases 0.
+    ///
+    /// # Errors
+    /// What is impossible about its parameters.
+    pub fn new(
+        params: TransformerParams,
+        learning: TransformerLearning,
+        first: impl Into<Init>,
+    ) -> Result<Self, TransformerParamsError> {
+        params.check()?;
+        learning.check(params.layers)?;
+        let init = first.into();
+        let distances = params.distances.map(|distances| {
+            let mut table = Parameter::zeros(distances.buckets, params.heads, Decay::Yes);
+            init.fill(stream(0, 3), (3.0 * VARIANCE).sqrt(), &mut table);
+            table
+        });
+        Ok(Self {
+            embeddings: Embeddings::new(&params, &learning, init),
+            layers: (1..=params.layers).map(|number| Layer::new(&params, &learning, number, init)).collect(),
+            distances,
+            products: MatmulPrecision::F32,
+            params,
+            learning,
+            init,
+        })
+    }
+
+    /// What products multiply. Default: f32.
+    pub fn with_products(mut self, products: MatmulPrecision) -> Self {
+        self.products = products;
+        self.layers.iter_mut().for_each(|layer| layer.set_products(products));
+        self
+    }
+
+    /// What it is.
+    pub fn params(&self) -> &TransformerParams {
+        &self.params
+    }
+
+    /// How it learns.
+    pub fn learning(&self) -> &TransformerLearning {
+        &self.learning
+    }
+}
+
+impl Transformer {
+    /// The lowest layers that do not learn.
+    fn n_frozen(&self) -> usize {
+        self.learning.frozen_layers
+    }
+
+    /// Whether embeddings, and the bias by distance with them, learn.
+    fn embeddings_learn(&self) -> bool {
+        self.n_frozen() == 0
+    }
+
+    /// Share of the rate of a layer, counted from 1; the embeddings are layer 0.
+    fn share(&self, layer: usize) -> f32 {
+        self.learning.layer_decay.powi((self.layers.len() - layer) as i32)
+    }
+
+    /// Dropout of the vectors of instances.
+    fn finish(&self) -> ActivationDropout {
+        ActivationDropout {
+            activation: Activation::Identity,
+            dropout: self.learning.pooled_dropout,
+            layer: stream(self.layers.len() + 1, 0),
+        }
+    }
+
+    /// The tokens of a batch.
+    ///
+    /// # Panics
+    /// If there are none, or of another vocabulary.
+    fn tokens<'b>(&self, batch: &'b Batch) -> Ragged<'b> {
+        let (got, expected) = (batch.width(), self.params.vocabulary);
+        let Some((ids, ends)) = batch.tokens().filter(|_| got == expected) else {
+            panic!("rows of {got} that are no tokens of {expected}")
+        };
+        Ragged { ids, ends }
+    }
+
+    fn pass<'p>(&self, batch: &'p Batch, mode: Mode, names: &'p [u32]) -> Pass<'p> {
+        let is_alone = batch.len() == 1 && !in_pool();
+        Pass { batch: self.tokens(batch), mode, names, is_alone, products: self.products }
+    }
+
+    /// The names of tokens in dropout masks, where there are any.
+    fn name_tokens(&self, batch: &Batch, mode: Mode, names: &mut Vec<u32>) {
+        let TransformerLearning { dropout, attention_dropout, .. } = self.learning;
+        names.clear();
+        if mode == Mode::Predict || (dropout == 0.0 && attention_dropout == 0.0) {
+            return;
+        }
+        let ragged = self.tokens(batch);
+        for (i, &instance) in batch.instances().iter().enumerate() {
+            let of_one = 0..ragged.range(i).len() as u64;
+            names.extend(of_one.map(|position| (mix(u64::from(instance), position) >> 32) as u32));
+        }
+    }
+
+    /// States of all tokens into `scratch.x`; what a step needs of them is kept.
+    fn states(&self, pass: &Pass<'_>, scratch: &mut TransformerScratch) {
+        let TransformerScratch { embeddings, kept, lowest, offsets, x, next, work, .. } = scratch;
+        let learns = pass.mode != Mode::Predict;
+        // Layers that keep nothing share one place.
+        let n_kept = if learns { self.layers.len() - self.n_frozen() + 1 } else { 1 };
+        kept.resize_with(kept.len().max(n_kept), Kept::default);
+        let offsets = self.distances.as_ref().zip(self.params.distances).map(|(table, of)| {
+            offsets.fill(of, table, pass.batch.longest());
+            offsets.view()
+        });
+        // What does not learn answers as in prediction.
+        let of = |layer: usize| Pass { mode: if layer < self.n_frozen() { Mode::Predict } else { pass.mode }, ..*pass };
+        self.embeddings.forward(&of(0), x, embeddings);
+        for (at, layer) in self.layers.iter().enumerate() {
+            let place = if learns && at >= self.n_frozen() { at - self.n_frozen() + 1 } else { 0 };
+            if learns && at == self.n_frozen() && at > 0 {
+                lowest.copy_from(x);
+            }
+            layer.forward(&of(at), offsets, x, next, &mut kept[place], work);
+            std::mem::swap(x, next);
+        }
+    }
+
+    /// The gradient of the states of all tokens, into `scratch.next`.
+    fn begin_down(&self, pass: &Pass<'_>, batch: &Batch, gradient: &Activations, scratch: &mut TransformerScratch) {
+        let (finish, width) = (self.finish(), gradient.width());
+        scratch.x.copy_from(gradient);
+        finish.forward(pass.mode, batch.instances(), width, scratch.x.values_mut());
+        pool::backward(self.params.pooling, pass, &scratch.x, &mut scratch.next);
+        scratch.distances.clear();
+        scratch.distances.resize(self.distances.as_ref().map_or(0, |table| table.values().len()), 0.0);
+    }
+
+    /// The gradients of the layer at a place, from 0, whose input is in `scratch.x` then.
+    fn down(&self, pass: &Pass<'_>, at: usize, scratch: &mut TransformerScratch) {
+        let TransformerScratch { embeddings, kept, lowest, offsets, x, next, work, distances, .. } = scratch;
+        let offsets = self.distances.as_ref().map(|_| offsets.view());
+        let place = at - self.n_frozen() + 1;
+        let needs_input = at > self.n_frozen() || self.embeddings_learn();
+        self.layers[at].backward(pass, offsets, next, &kept[place], work, needs_input);
+        let of_batch = Layer::distance_gradient(work).chunks_exact(distances.len().max(1));
+        of_batch.for_each(|of_one| xc_sparse::sums::add(distances, of_one));
+        match at {
+            0 => self.embeddings.again(pass, x, embeddings),
+            _ if at == self.n_frozen() => x.copy_from(lowest),
+            _ => self.layers[at - 1].again(&kept[place - 1], x),
+        }
+    }
+
+    /// The mode of the forward pass, and the names that it made.
+    ///
+    /// # Panics
+    /// If it was none of training.
+    fn of_forward(scratch: &mut TransformerScratch) -> (Mode, Vec<u32>) {
+        let mode = scratch.mode.filter(|mode| *mode != Mode::Predict);
+        let mode = mode.unwrap_or_else(|| panic!("a gradient without a forward pass in training"));
+        (mode, std::mem::take(&mut scratch.names))
+    }
+}
+
+impl Encoder for Transformer {
+    type Output = Activations;
+    type Scratch = TransformerScratch;
+
+    fn width(&self) -> usize {
+        self.params.width
+    }
+
+    fn learns(&self) -> bool {
+        self.n_frozen() < self.layers.len()
+    }
+
+    /// # Errors
+    /// An instance has more tokens than there are positions ([`TooManyTokens`]).
+    ///
+    /// # Panics
+    /// If the batch holds no tokens, or those of another vocabulary.
+    fn forward(
+        &self,
+        batch: &Batch,
+        mode: Mode,
+        output: &mut Activations,
+        scratch: &mut TransformerScratch,
+    ) -> Result<(), StepError> {
+        let (got, most) = (self.tokens(batch).longest(), self.params.positions);
+        if got > most {
+            return Err(StepError::new("encoder", TooManyTokens { got, most }));
+        }
+        let mut names = std::mem::take(&mut scratch.names);
+        self.name_tokens(batch, mode, &mut names);
+        let pass = self.pass(batch, mode, &names);
+        self.states(&pass, scratch);
+        pool::forward(self.params.pooling, &pass, &scratch.x, output);
+        self.finish().forward(mode, batch.instances(), output.width(), output.values_mut());
+        (scratch.mode, scratch.names) = (Some(mode), names);
+        Ok(())
+    }
+
+    /// Goes down all layers, and changes nothing: [`Encoder::update`] goes down them again.
+    ///
+    /// # Panics
+    /// If the last forward pass was not one of training.
+    fn squared_norm(
+        &self,
+        batch: &Batch,
+        gradient: &Activations,
+        scratch: &mut TransformerScratch,
+    ) -> Result<f64, StepError> {
+        let (mode, names) = Self::of_forward(scratch);
+        let pass = self.pass(batch, mode, &names);
+        self.begin_down(&pass, batch, gradient, scratch);
+        let mut sum = 0.0;
+        for at in (self.n_frozen()..self.layers.len()).rev() {
+            self.down(&pass, at, scratch);
+            let TransformerScratch { kept, x, work, .. } = &mut *scratch;
+            sum += self.layers[at].squared_norm(x, &kept[at - self.n_frozen() + 1], work);
+        }
+        if self.embeddings_learn() {
+            self.embeddings.backward(&pass, &mut scratch.next, &mut scratch.embeddings);
+            sum += self.embeddings.squared_norm(batch, &scratch.next, &scratch.embeddings);
+            sum += squares(&scratch.distances);
+        }
+        scratch.names = names;
+        Ok(sum)
+    }
+
+    /// Goes down the layers: each changes its parameters as soon as its gradient was handed down.
+    ///
+    /// # Panics
+    /// If the last forward pass was not one of training.
+    fn update(
+        &mut self,
+        batch: &Batch,
+        gradient: &Activations,
+        scratch: &mut TransformerScratch,
+        update: &Update,
+    ) -> Result<(), StepError> {
+        let (mode, names) = Self::of_forward(scratch);
+        let pass = self.pass(batch, mode, &names);
+        self.begin_down(&pass, batch, gradient, scratch);
+        let n_frozen = self.n_frozen();
+        for at in (n_frozen..self.layers.len()).rev() {
+            self.down(&pass, at, scratch);
+            let update = update.times(self.share(at + 1));
+            let TransformerScratch { kept, x, work, .. } = &mut *scratch;
+            self.layers[at].update(x, &kept[at - n_frozen + 1], work, &update);
+        }
+        if self.embeddings_learn() {
+            self.embeddings.backward(&pass, &mut scratch.next, &mut scratch.embeddings);
+            let update = update.times(self.share(0));
+            self.embeddings.update(batch, &scratch.next, &scratch.embeddings, &update);
+            if let Some(table) = &mut self.distances {
+                table.rows_mut().update(&scratch.distances, &update.change);
+            }
+        }
+        scratch.names = names;
+        Ok(())
+    }
+}
+
+impl State for Transformer {
+    fn settings(&self) -> serde_json::Value {
+        let Self { params, learning, products, init, .. } = self;
+        json!({ "transformer": params, "learning": learning, "precision": products, "init": init })
+    }
+
+    fn parameters(&self) -> Vec<Named<&Parameter>> {
+        let named = |parameter| Named { name: DISTANCES.to_owned(), parameter };
+        let of_layers = self.layers.iter().flat_map(Layer::parameters);
+        self.embeddings.parameters().chain(self.distances.iter().map(named)).chain(of_layers).collect()
+    }
+
+    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
+        let named = |parameter| Named { name: DISTANCES.to_owned(), parameter };
+        let of_layers = self.layers.iter_mut().flat_map(Layer::parameters_mut);
+        self.embeddings.parameters_mut().chain(self.distances.iter_mut().map(named)).chain(of_layers).collect()
+    }
+
+    /// What stays as it is has no moments.
+    fn prepare(&mut self, moments: Moments) {
+        let n_frozen = self.n_frozen();
+        if self.embeddings_learn() {
+            let of_embeddings = self.embeddings.parameters_mut().map(|named| named.parameter);
+            of_embeddings.chain(&mut self.distances).for_each(|parameter| parameter.prepare(moments));
+        }
+        let learning = self.layers.iter_mut().skip(n_frozen);
+        learning.flat_map(Layer::parameters_mut).for_each(|named| named.parameter.prepare(moments));
+    }
+}
+
+/// Name of the bias of attention by distance.
+const DISTANCES: &str = "transformer.distances";

@@ -1,0 +1,126 @@
+//! What the weights of each family are called, and which of ours they become.
+
+use super::params::{Family, TransformerParams};
+
+/// Arrays of a file that, one below the other, are one parameter of ours.
+pub(super) struct Source {
+    /// Name of the parameter.
+    pub(super) parameter: String,
+    /// Names of the arrays, without what a file puts before all of them.
+    pub(super) arrays: Vec<String>,
+    /// Shape of each array.
+    pub(super) shape: Vec<usize>,
+}
+
+/// What stands before this in the name of the table of words stands before all names.
+pub(super) const WORDS: &str = "embeddings.word_embeddings.weight";
+
+impl TransformerParams {
+    /// Names and shapes of a transformer's parameters, in the order of [`State::parameters`](crate::state::State).
+    pub fn arrays(&self) -> Vec<(String, [usize; 2])> {
+        let one = |Source { parameter, arrays, shape }: Source| {
+            (parameter, [arrays.len() * shape[0], shape.get(1).copied().unwrap_or(1)])
+        };
+        sources(self).into_iter().map(one).collect()
+    }
+
+    /// Bytes of a step's buffers over `n_tokens` tokens, at most `longest` of them of an instance, beside parameters and
+    /// moments: what layers that learn keep, and what they share.
+    pub fn step_bytes(&self, n_tokens: usize, longest: usize, n_learning: usize, n_threads: usize) -> u64 {
+        let product = |factors: &[usize]| factors.iter().fold(1u64, |n, &factor| n.saturating_mul(factor as u64));
+        let (width, units) = (self.width, self.units);
+        // Queries, keys and values, what attention mixes, two normalised states; units before GELU.
+        let kept = product(&[4, n_tokens, n_learning + 1, 6 * width + units]);
+        // Four states between layers, gradients of all sums of a layer, units behind GELU.
+        let shared = product(&[4, n_tokens, 15 * width + 2 * units]);
+        let attention = product(&[4, n_threads, 3, longest, longest]);
+        kept.saturating_add(shared).saturating_add(attention)
+    }
+}
+
+/// Names of the parts of a block.
+struct Names {
+    layers: &'static str,
+    qkv: [&'static str; 3],
+    attended: &'static str,
+    norm1: &'static str,
+    up: &'static str,
+    down: &'static str,
+    norm2: &'static str,
+}
+
+const BERT: Names = Names {
+    layers: "encoder.layer",
+    qkv: ["attention.self.query", "attention.self.key", "attention.self.value"],
+    attended: "attention.output.dense",
+    norm1: "attention.output.LayerNorm",
+    up: "intermediate.dense",
+    down: "output.dense",
+    norm2: "output.LayerNorm",
+};
+
+const DISTILBERT: Names = Names {
+    layers: "transformer.layer",
+    qkv: ["attention.q_lin", "attention.k_lin", "attention.v_lin"],
+    attended: "attention.out_lin",
+    norm1: "sa_layer_norm",
+    up: "ffn.lin1",
+    down: "ffn.lin2",
+    norm2: "output_layer_norm",
+};
+
+const MPNET: Names = Names {
+    qkv: ["attention.attn.q", "attention.attn.k", "attention.attn.v"],
+    attended: "attention.attn.o",
+    norm1: "attention.LayerNorm",
+    ..BERT
+};
+
+/// Where every parameter of a transformer comes from.
+pub(super) fn sources(of: &TransformerParams) -> Vec<Source> {
+    let (width, units) = (of.width, of.units);
+    let names = match of.family {
+        Family::Bert | Family::Roberta | Family::XlmRoberta => BERT,
+        Family::DistilBert => DISTILBERT,
+        Family::Mpnet => MPNET,
+    };
+    let one = |parameter: String, array: String, shape: &[usize]| Source {
+        parameter: format!("transformer.{parameter}"),
+        arrays: vec![array],
+        shape: shape.to_vec(),
+    };
+    let mut out = vec![one("words".into(), WORDS.into(), &[of.vocabulary, width])];
+    let positions = of.first_position + of.positions;
+    out.push(one("positions".into(), "embeddings.position_embeddings.weight".into(), &[positions, width]));
+    if of.types > 0 {
+        out.push(one("types".into(), "embeddings.token_type_embeddings.weight".into(), &[of.types, width]));
+    }
+    let norm = |parameter: &str, array: &str| {
+        [("gain", "weight"), ("bias", "bias")]
+            .map(|(ours, theirs)| one(format!("{parameter}.{ours}"), format!("{array}.{theirs}"), &[width]))
+    };
+    out.extend(norm("norm", "embeddings.LayerNorm"));
+    if let Some(distances) = of.distances {
+        let array = "encoder.relative_attention_bias.weight";
+        out.push(one("distances".into(), array.into(), &[distances.buckets, of.heads]));
+    }
+    for layer in 0..of.layers {
+        let (ours, theirs) = (format!("layer{}", layer + 1), format!("{}.{layer}", names.layers));
+        let linear = |parameter: &str, parts: &[&str], rows: usize, columns: usize| {
+            [("weights", "weight", vec![rows, columns]), ("bias", "bias", vec![rows])].map(|(our, their, shape)| {
+                Source {
+                    parameter: format!("transformer.{ours}.{parameter}.{our}"),
+                    arrays: parts.iter().map(|part| format!("{theirs}.{part}.{their}")).collect(),
+                    shape,
+                }
+            })
+        };
+        out.extend(linear("qkv", &names.qkv, width, width));
+        out.extend(linear("attended", &[names.attended], width, width));
+        out.extend(linear("up", &[names.up], units, width));
+        out.extend(linear("down", &[names.down], width, units));
+        out.extend(norm(&format!("{ours}.norm1"), &format!("{theirs}.{}", names.norm1)));
+        out.extend(norm(&format!("{ours}.norm2"), &format!("{theirs}.{}", names.norm2)));
+    }
+    out
+}

@@ -1,0 +1,122 @@
+//! The same bits alone and in any batch, at any number of threads, and on every instruction set.
+
+use crate::made::{batch, small, tokens};
+use proptest::prelude::*;
+use xc_nn::encoder::transformer::{Distances, Pooling, Transformer, TransformerLearning, TransformerParams};
+use xc_nn::head::Dense;
+use xc_nn::{Activations, Batch, Encoder, Loss, Mode, Network, Optimizer, Row, Rule, Scratch, Step, StepParams};
+use xc_sparse::dense::MatmulPrecision;
+use xc_sparse::simd::Isa;
+
+const PRECISIONS: [MatmulPrecision; 2] = [MatmulPrecision::F32, MatmulPrecision::Bf16];
+
+/// Wide enough that products have several tiles and threads something to share.
+fn wide() -> TransformerParams {
+    let distances = Some(Distances { buckets: 16, most: 20 });
+    let small = small(distances, Pooling::Mean, 2);
+    TransformerParams { vocabulary: 97, positions: 60, width: 72, heads: 3, units: 130, layers: 2, ..small }
+}
+
+fn transformer(products: MatmulPrecision) -> Transformer {
+    let learning =
+        TransformerLearning { dropout: 0.1, attention_dropout: 0.1, pooled_dropout: 0.2, ..Default::default() };
+    Transformer::new(wide(), learning, 11).unwrap().with_products(products)
+}
+
+fn vectors(of: &Transformer, batch: &Batch, mode: Mode) -> Vec<Vec<u32>> {
+    let mut out = Activations::default();
+    of.forward(batch, mode, &mut out, &mut Default::default()).unwrap();
+    (0..out.len()).map(|i| out.row(i).iter().map(|value| value.to_bits()).collect()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn an_instance_has_the_same_vector_alone_and_in_any_batch(numbers in prop::collection::vec(0u32..12, 1..20)) {
+        let rows = tokens(12, 97, 60);
+        for products in PRECISIONS {
+            let of = transformer(products);
+            let train = Mode::Train(Step { number: 4, epoch: 0, seed: 9 });
+            for mode in [Mode::Predict, train] {
+                let together = vectors(&of, &batch(&rows, &numbers), mode);
+                for (&number, got) in numbers.iter().zip(&together) {
+                    prop_assert_eq!(got, &vectors(&of, &batch(&rows, &[number]), mode)[0]);
+                }
+            }
+            // A query, as a model answers it.
+            let mut one = Batch::default();
+            one.fill_one(Row::Tokens(rows.view().row(numbers[0] as usize)), 97);
+            prop_assert_eq!(&vectors(&of, &one, Mode::Predict)[0], &vectors(&of, &batch(&rows, &numbers), Mode::Predict)[0]);
+        }
+    }
+}
+
+/// Every value after some steps, and the vectors.
+fn trained(products: MatmulPrecision, clip_norm: Option<f64>) -> Vec<u32> {
+    let optimizer = Optimizer::adam().with_weight_decay(0.01);
+    let mut network = Network::new(transformer(products), Dense::new(3, 72, 1));
+    network.prepare(optimizer, optimizer);
+    let (rows, mut scratch) = (tokens(30, 97, 60), Scratch::default());
+    for number in 0..3u64 {
+        let numbers: Vec<u32> = (0..30).filter(|i| i % 3 != number as u32).collect();
+        let at = Step { number, epoch: 0, seed: 3 };
+        let params = StepParams { clip_norm, ..StepParams::new(at, Rule { optimizer, rate: 0.01 }) };
+        network.step(&batch(&rows, &numbers), Loss::Softmax, &params, &mut scratch).unwrap();
+    }
+    network.parameters().iter().flat_map(|p| p.parameter.values().iter().map(|v| v.to_bits())).collect()
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    for (products, clip_norm) in [(MatmulPrecision::F32, Some(0.5)), (MatmulPrecision::Bf16, None)] {
+        let of = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| trained(products, clip_norm))
+        };
+        let one = of(1);
+        assert!([2, 3, 8].into_iter().all(|threads| of(threads) == one), "{products:?}");
+    }
+}
+
+#[test]
+fn parameters_are_the_arrays_that_the_sizes_say() {
+    use xc_nn::state::State;
+    for distances in [None, Some(Distances { buckets: 16, most: 20 })] {
+        for types in [0, 2] {
+            let params = TransformerParams { distances, types, ..wide() };
+            let transformer = Transformer::new(params.clone(), Default::default(), 1).unwrap();
+            let shape = |named: &xc_nn::Named<&xc_nn::Parameter>| {
+                (named.name.clone(), [named.parameter.rows(), named.parameter.width()])
+            };
+            assert_eq!(transformer.parameters().iter().map(shape).collect::<Vec<_>>(), params.arrays());
+        }
+    }
+}
+
+/// What the test below asks of a process of its own.
+const ASKED: &str = "XC_TEST_TRANSFORMER_BITS";
+
+#[test]
+fn instruction_sets_do_not_change_a_bit() {
+    let hash = || {
+        let all = PRECISIONS.map(|products| trained(products, None)).concat();
+        all.iter().fold(0u64, |hash, &bits| (hash.rotate_left(5) ^ u64::from(bits)).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    };
+    // The instruction set is chosen once for a process.
+    if let Some(path) = std::env::var_os(ASKED) {
+        return std::fs::write(path, hash().to_string()).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let of = |isa: Isa| {
+        let path = folder.path().join(isa.name());
+        let mut process = std::process::Command::new(std::env::current_exe().unwrap());
+        process.args(["--exact", "bits::instruction_sets_do_not_change_a_bit"]);
+        let done = process.env("XC_SIMD", isa.name()).env(ASKED, &path).output().unwrap();
+        assert!(done.status.success(), "{isa}: {}", String::from_utf8_lossy(&done.stdout));
+        std::fs::read_to_string(path).unwrap()
+    };
+    let all: Vec<String> = Isa::available().map(of).collect();
+    assert!(all.iter().all(|hash| *hash == all[0]), "{all:?}");
+    assert_eq!(all[0], hash().to_string());
+}

@@ -1,0 +1,164 @@
+//! Every value of every parameter against differences of the vectors.
+
+use crate::made::{batch, small, tokens};
+use xc_nn::encoder::transformer::{Distances, Pooling, Transformer, TransformerLearning, TransformerParams};
+use xc_nn::head::Dense;
+use xc_nn::state::State;
+use xc_nn::{Activations, Batch, Encoder, Loss, Mode, Network, Optimizer, Rule, Scratch, Step, StepParams, Update};
+
+const AT: Step = Step { number: 3, epoch: 0, seed: 5 };
+
+/// A fixed linear form of the vectors under the masks of the step.
+fn form(of: &Transformer, batch: &Batch) -> f64 {
+    let (mut vectors, mut scratch) = (Activations::default(), Default::default());
+    of.forward(batch, Mode::Train(AT), &mut vectors, &mut scratch).unwrap();
+    vectors.values().iter().zip(coefficients()).map(|(value, c)| f64::from(*value) * f64::from(c)).sum()
+}
+
+fn coefficients() -> impl Iterator<Item = f32> {
+    (0..).map(|i: usize| ((i * 31 % 17) as f32 - 8.0) / 8.0)
+}
+
+/// With plain descent at rate 1, what a step takes away is the gradient.
+fn gradient(of: &Transformer, batch: &Batch) -> (Vec<Vec<f64>>, f64) {
+    let mut changed = of.clone();
+    let (mut vectors, mut scratch, mut gradient) = (Activations::default(), Default::default(), Activations::default());
+    changed.forward(batch, Mode::Train(AT), &mut vectors, &mut scratch).unwrap();
+    gradient.reshape(vectors.len(), vectors.width());
+    gradient.values_mut().iter_mut().zip(coefficients()).for_each(|(g, c)| *g = c);
+    let squares = changed.squared_norm(batch, &gradient, &mut scratch).unwrap();
+    let update = Update::new(AT, Rule { optimizer: Optimizer::sgd(), rate: 1.0 }, 1.0);
+    changed.update(batch, &gradient, &mut scratch, &update).unwrap();
+    let pairs = of.parameters().into_iter().zip(changed.parameters());
+    let of_one = pairs.map(|(before, after)| {
+        let values = before.parameter.values().iter().zip(after.parameter.values());
+        values.map(|(before, after)| f64::from(*before) - f64::from(*after)).collect()
+    });
+    (of_one.collect(), squares)
+}
+
+/// A transformer whose gains, biases and tables lie apart from what they begin with.
+fn moved(params: TransformerParams, learning: TransformerLearning) -> Transformer {
+    let mut out = Transformer::new(params, learning, 7).unwrap();
+    for named in out.parameters_mut() {
+        let (name, values) = (named.name, named.parameter.values_mut());
+        let scale = if name.ends_with("bias") || name.ends_with("gain") { 0.3 } else { 0.6 };
+        let begin = name.len() * 13;
+        for (i, value) in values.iter_mut().enumerate() {
+            *value += scale * ((((i + begin) * 7919) % 211) as f32 / 105.0 - 1.0);
+        }
+    }
+    out
+}
+
+/// On one thread: there is nothing to share.
+fn check(params: TransformerParams, learning: TransformerLearning) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    pool.install(|| check_here(TransformerParams { layers: 2, ..params }, learning));
+}
+
+fn check_here(params: TransformerParams, learning: TransformerLearning) {
+    let transformer = moved(params, learning);
+    let rows = tokens(5, 11, 9);
+    let batch = batch(&rows, &[3, 0, 2, 1, 4]);
+    let (got, squares) = gradient(&transformer, &batch);
+    let (mut all, mut not_0) = (0, 0);
+    for (p, named) in transformer.parameters().iter().enumerate() {
+        for i in 0..named.parameter.values().len() {
+            let shifted = |by: f32| {
+                let mut copy = transformer.clone();
+                copy.parameters_mut()[p].parameter.values_mut()[i] += by;
+                form(&copy, &batch)
+            };
+            // The second difference takes the error of the first one's curvature away.
+            let (h, near, far) = (0.01f32, shifted(0.01) - shifted(-0.01), shifted(0.02) - shifted(-0.02));
+            let expected = (8.0 * near - far) / (12.0 * f64::from(h));
+            let got = got[p][i];
+            assert!((got - expected).abs() < 2e-3 * expected.abs().max(1.0), "{} {i}: {got} {expected}", named.name);
+            all += 1;
+            not_0 += usize::from(expected.abs() > 1e-3);
+        }
+    }
+    // Words and positions that no instance has, and biases of keys, have a gradient of 0.
+    assert!(not_0 * 10 > all * 7, "only {not_0} of {all} gradients differ from 0");
+    let expected: f64 = got.iter().flatten().map(|g| g * g).sum();
+    assert!((squares / expected - 1.0).abs() < 1e-4, "{squares} {expected}");
+}
+
+#[test]
+fn of_the_mean_of_tokens_with_types() {
+    check(small(None, Pooling::Mean, 2), TransformerLearning::default());
+}
+
+#[test]
+fn of_the_first_token_with_a_bias_by_distance() {
+    let distances = Some(Distances { buckets: 8, most: 6 });
+    check(small(distances, Pooling::First, 0), TransformerLearning::default());
+}
+
+#[test]
+fn under_the_masks_of_dropout() {
+    let learning =
+        TransformerLearning { dropout: 0.2, attention_dropout: 0.3, pooled_dropout: 0.1, ..Default::default() };
+    check(small(Some(Distances { buckets: 8, most: 6 }), Pooling::Mean, 1), learning);
+}
+
+#[test]
+fn frozen_layers_stay_and_layers_above_learn_at_shares_of_the_rate() {
+    let rows = tokens(5, 11, 9);
+    let batch = batch(&rows, &[0, 1, 2, 3, 4]);
+    let of = |learning| moved(small(Some(Distances { buckets: 8, most: 6 }), Pooling::Mean, 2), learning);
+    let (whole, _) = gradient(&of(TransformerLearning::default()), &batch);
+    for frozen_layers in 0..=3 {
+        let learning = TransformerLearning { layer_decay: 0.5, frozen_layers, ..Default::default() };
+        let transformer = of(learning);
+        assert_eq!(transformer.learns(), frozen_layers < 3);
+        let (got, _) = gradient(&transformer, &batch);
+        for ((named, got), whole) in transformer.parameters().iter().zip(&got).zip(&whole) {
+            let layer = named.name.strip_prefix("transformer.layer").map_or(0, |rest| rest[..1].parse().unwrap());
+            let is_frozen = if layer == 0 { frozen_layers > 0 } else { layer <= frozen_layers };
+            let share = if is_frozen { 0.0 } else { 0.5f64.powi(3 - layer as i32) };
+            for (got, whole) in got.iter().zip(whole) {
+                assert!(
+                    (got - share * whole).abs() < 1e-6 + 1e-6 * whole.abs(),
+                    "{}: {got} {share} {whole}",
+                    named.name
+                );
+            }
+        }
+        // Moments are of what learns alone.
+        let mut prepared = of(learning);
+        prepared.prepare(Optimizer::adam().moments());
+        let mut n = 0;
+        prepared
+            .visit(&mut |array| {
+                n += usize::from(array.of.name.ends_with(".m1"));
+                Ok(())
+            })
+            .unwrap();
+        let n_learning = got.iter().filter(|of_one| of_one.iter().any(|&g| g != 0.0)).count();
+        assert!(n >= n_learning && (frozen_layers == 0 || n == (3 - frozen_layers) * 12), "{n} with moments");
+    }
+}
+
+#[test]
+fn a_network_learns_with_and_without_clipping() {
+    let rows = tokens(12, 11, 9);
+    let numbers: Vec<u32> = (0..12).filter(|&i| i != 2).collect();
+    let batch = batch(&rows, &numbers);
+    let optimizer = Optimizer::adam().with_weight_decay(0.01);
+    for clip_norm in [None, Some(1.0)] {
+        let encoder = Transformer::new(small(None, Pooling::Mean, 2), Default::default(), 3).unwrap();
+        let mut network = Network::new(encoder, Dense::new(3, 8, 3));
+        network.prepare(optimizer, optimizer);
+        let mut scratch = Scratch::default();
+        let first = network.loss(&batch, Loss::Softmax, &mut scratch).unwrap();
+        for number in 0..150 {
+            let at = Step { number, epoch: 0, seed: 1 };
+            let params = StepParams { clip_norm, ..StepParams::new(at, Rule { optimizer, rate: 0.01 }) };
+            assert!(network.step(&batch, Loss::Softmax, &params, &mut scratch).unwrap().is_finite());
+        }
+        let last = network.loss(&batch, Loss::Softmax, &mut scratch).unwrap();
+        assert!(last < 0.1 * first, "{clip_norm:?}: {first} to {last}");
+    }
+}
