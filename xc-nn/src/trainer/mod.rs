@@ -1,7 +1,7 @@
 //! The loop: epochs of shuffled batches, validation, early stopping, checkpoints.
 //!
 //! ```text
-//!   Subset ──▶ order of the epoch ──▶ Prefetch (own thread) ──▶ Network::step ──▶ validation, checkpoint
+//!   Subset ──▶ order of the epoch ──▶ Batches (own thread) ──▶ Network::step ──▶ validation, checkpoint
 //! ```
 //!
 //! It only trains: logs and progress are made by an [`Observer`] of its events.
@@ -35,7 +35,7 @@ use checkpoint::{Best, Position};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use subset::{Prefetch, order};
+use subset::{Batches, order};
 use thiserror::Error;
 use xc_metrics::PropensityError;
 use xc_sparse::store::CheckpointError;
@@ -220,7 +220,7 @@ impl Trainer<'_> {
         let order = order(train, self.params.seed, epoch);
         std::thread::scope(|scope| {
             let first = run.position.batch as usize;
-            let batches = Prefetch::start(scope, train, order, size, first);
+            let mut batches = Batches::start(scope, train, order, size, first);
             while let Some(batch) = batches.next() {
                 let at = Step { number: run.position.step, epoch, seed: self.params.seed };
                 let (encoder, head) = self.rules(self.schedule.factor(at.number));

@@ -104,50 +104,87 @@ pub(super) fn order(subset: &Subset<'_>, seed: u64, epoch: u32) -> Order {
     Order::new(subset.rows.len() as u64, name(seed, Purpose::Order, &[u64::from(epoch)]))
 }
 
-/// Batches of an epoch, gathered by a thread of their own, at most two ahead.
-pub(super) struct Prefetch {
-    filled: Receiver<Batch>,
-    used: Sender<Batch>,
+/// Gathers the batches of an epoch, one after the other.
+pub(super) struct Gather<'a> {
+    subset: &'a Subset<'a>,
+    order: Order,
+    batch_size: u64,
+    number: u64,
+    rows: Vec<u32>,
 }
 
-impl Prefetch {
-    /// Begins to gather the batches of `order` from number `first` on.
+impl Gather<'_> {
+    /// Number of batches to come.
+    fn n_left(&self) -> u64 {
+        self.order.len().div_ceil(self.batch_size).saturating_sub(self.number)
+    }
+
+    /// The next batch, in the buffers of another one.
+    fn next(&mut self, mut batch: Batch) -> Option<Batch> {
+        if self.n_left() == 0 {
+            return None;
+        }
+        let begin = self.number * self.batch_size;
+        let positions = begin..self.order.len().min(begin + self.batch_size);
+        self.rows.clear();
+        self.rows.extend(positions.map(|position| self.subset.rows[self.order.at(position) as usize]));
+        batch.fill(&self.subset.examples, &self.rows);
+        self.number += 1;
+        Some(batch)
+    }
+}
+
+/// Epochs of fewer batches gather them between the steps: starting a thread takes longer than that.
+const LEAST_AHEAD: u64 = 8;
+
+/// Batches of an epoch. A thread of their own gathers them, at most two ahead, unless they are few.
+pub(super) enum Batches<'a> {
+    Ahead { filled: Receiver<Batch>, used: Sender<Batch> },
+    Between { gather: Gather<'a>, used: Box<Batch> },
+}
+
+impl<'a> Batches<'a> {
+    /// The batches of `order` from number `first` on.
     pub(super) fn start<'scope>(
-        scope: &'scope Scope<'scope, '_>,
-        subset: &'scope Subset<'_>,
+        scope: &'scope Scope<'scope, 'a>,
+        subset: &'a Subset<'a>,
         order: Order,
         batch_size: usize,
         first: usize,
     ) -> Self {
+        let (batch_size, number) = (batch_size as u64, first as u64);
+        let mut gather = Gather { subset, order, batch_size, number, rows: Vec::new() };
+        if gather.n_left() < LEAST_AHEAD {
+            return Self::Between { gather, used: Box::default() };
+        }
         let (send, filled) = sync_channel(2);
         let (used, returned) = channel();
         scope.spawn(move || {
-            let size = batch_size as u64;
-            let mut rows = Vec::with_capacity(batch_size);
-            for number in first as u64..order.len().div_ceil(size) {
-                let positions = number * size..order.len().min((number + 1) * size);
-                rows.clear();
-                rows.extend(positions.map(|position| subset.rows[order.at(position) as usize]));
-                let mut batch: Batch = returned.try_recv().unwrap_or_default();
-                batch.fill(&subset.examples, &rows);
+            while let Some(batch) = gather.next(returned.try_recv().unwrap_or_default()) {
                 // Nobody takes more: training has stopped.
                 if send.send(batch).is_err() {
                     return;
                 }
             }
         });
-        Self { filled, used }
+        Self::Ahead { filled, used }
     }
 
     /// The next batch, or nothing at the end of the epoch.
-    pub(super) fn next(&self) -> Option<Batch> {
-        self.filled.recv().ok()
+    pub(super) fn next(&mut self) -> Option<Batch> {
+        match self {
+            Self::Ahead { filled, .. } => filled.recv().ok(),
+            Self::Between { gather, used } => gather.next(std::mem::take(&mut **used)),
+        }
     }
 
     /// Gives a batch's buffers back.
-    pub(super) fn recycle(&self, batch: Batch) {
-        // At the end of an epoch nobody wants it.
-        let _ = self.used.send(batch);
+    pub(super) fn recycle(&mut self, batch: Batch) {
+        match self {
+            // At the end of an epoch nobody wants it.
+            Self::Ahead { used, .. } => drop(used.send(batch)),
+            Self::Between { used, .. } => **used = batch,
+        }
     }
 }
 
@@ -179,15 +216,20 @@ mod tests {
         let mut sorted = second.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, train.rows());
-        // The thread gathers what the order says, from any batch on.
-        std::thread::scope(|scope| {
-            let batches = Prefetch::start(scope, &train, order(&train, 1, 0), 8, 3);
-            let mut got = Vec::new();
-            while let Some(batch) = batches.next() {
-                got.extend(batch.dense().unwrap().values().iter().map(|&v| v as u32));
-                batches.recycle(batch);
-            }
-            assert_eq!(got, first[24..]);
-        });
+        // Batches are what the order says, from any one on, of 81 rows: gathered ahead, between the steps, none left.
+        for (size, from) in [(8, 0), (8, 3), (8, 10), (8, 11), (81, 0), (100, 0)] {
+            std::thread::scope(|scope| {
+                let mut batches = Batches::start(scope, &train, order(&train, 1, 0), size, from);
+                let is_ahead = 81_usize.div_ceil(size).saturating_sub(from) as u64 >= LEAST_AHEAD;
+                assert_eq!(matches!(batches, Batches::Ahead { .. }), is_ahead);
+                let mut got = Vec::new();
+                while let Some(batch) = batches.next() {
+                    assert!(batch.len() <= size);
+                    got.extend(batch.dense().unwrap().values().iter().map(|&v| v as u32));
+                    batches.recycle(batch);
+                }
+                assert_eq!(got, first[(size * from).min(81)..]);
+            });
+        }
     }
 }
