@@ -5,8 +5,8 @@
 //! stdout, exit code), or the option must be refused by its name. So an option that belongs to a choice that is not
 //! made cannot be given in silence, and every option must change something in at least one scenario.
 //!
-//! So many options and scenarios make thousands of runs. Of the pairs of training and search, whose refusals the table of
-//! settings is tested for in the library too, every third is run, and more where an option has not shown its effect yet;
+//! So many options and scenarios make thousands of runs. Of the pairs of training, search and blend, whose refusals the
+//! table of settings is tested for in the library too, every third is run, and more where an option has not shown its effect yet;
 //! `cargo test -p xc-cli --test commands every_pair -- --ignored` runs all.
 //!
 //! Some options are let off, each list with its reason (`every_option/values.rs`): of those that ask for what may hold
@@ -304,6 +304,12 @@ fn every_pair_of_scenario_and_option_of_training_changes_something_or_is_refused
     every_option_of(&TREES, false, Pairs::All);
     every_option_of(&NETWORKS, true, Pairs::All);
     every_option_of(&SEARCHES, true, Pairs::All);
+    every_option_of(&["blend"], false, Pairs::All);
+}
+
+#[test]
+fn every_option_of_a_blend_changes_something_or_is_refused() {
+    every_option_of(&["blend"], false, Pairs::Third);
 }
 
 #[test]
@@ -318,6 +324,6 @@ fn every_option_of_an_index_changes_something_or_is_refused() {
 
 #[test]
 fn every_option_of_other_commands_changes_something_or_is_refused() {
-    let commands = ["quickstart", "generate", "merge", "blend", "calibrate", "convert", "bench curves", "completions"];
+    let commands = ["quickstart", "generate", "merge", "calibrate", "convert", "bench curves", "completions"];
     every_option_of(&commands, false, Pairs::All);
 }

@@ -59,7 +59,7 @@ fn a_refused_training_names_options_with_which_it_fits() {
         ("lns --train data/train.txt --epochs 1 --sampler all --network.widths 512 --batch 256", "--"),
     ] {
         let train = format!("{train} --model m --threads 2");
-        let (estimate, _) = trained(&folder, &train);
+        let estimate = json(&folder.ok(&format!("train {train} --explain --json")))["memory_bytes"].as_f64().unwrap();
         let limited = format!("--max-memory {}", (estimate * 0.95) as u64);
         let refused = folder.xc(&format!("train {train} {limited}"));
         is_refused(&refused, &["needs about", "more than --max-memory", "with ", option]);

@@ -363,7 +363,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "../in/tree ../in/tree2 --validation ../in/train.txt --held-out --rule net --networks 1 --folds 2 --output b",
         &[],
     ),
-    of("blend", "../in/tree ../in/tree2 --validation ../in/test.txt --rule logistic --output b", &[]),
+    of("blend", "../in/tree ../in/tree2 --validation ../in/test.txt --rule logistic --folds 2 --output b", &[]),
     of(
         "blend",
         "../in/tree ../in/tree2 --validation ../in/test.txt --rule reciprocal-ranks --output b",
@@ -384,13 +384,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ),
     of(
         "blend",
-        "../in/tree ../in/tree2 --validation ../in/test.svm --svmlight-base 1 --svmlight-label-base 1 --rule logistic --folds 2 --output b",
-        &[],
+        "../in/tree ../in/tree2 --validation ../in/test.svm --svmlight-base 1 --svmlight-label-base 1 --rule reciprocal-ranks --output b",
+        &["folds", "seed"],
     ),
     of(
         "blend",
-        "../in/tree ../in/tree2 --validation ../in/test.npz --validation-labels ../in/test-y.npz --rule logistic --folds 2 --output b",
-        &[],
+        "../in/tree ../in/tree2 --validation ../in/test.npz --validation-labels ../in/test-y.npz --rule reciprocal-ranks --output b",
+        &["folds", "seed"],
     ),
     of(
         "calibrate",
