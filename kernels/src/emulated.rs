@@ -1,7 +1,10 @@
 //! The driver that runs kernels on the CPU, and its knobs: for tests.
 
+use crate::Device;
+use cudarc::driver::{CudaSlice, DeviceRepr};
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW, Symbol};
 use std::ffi::{c_char, c_int};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -34,16 +37,40 @@ impl Emulated {
         });
         if library.is_none() {
             // While a device is open, others open at once.
-            static OPEN: OnceLock<Option<crate::Device>> = OnceLock::new();
-            OPEN.get_or_init(|| crate::Device::open(0).ok());
+            static OPEN: OnceLock<Option<Device>> = OnceLock::new();
+            OPEN.get_or_init(|| Device::open(0).ok());
         }
         let held = Self { library: library.as_ref(), _alone: alone };
         held.reset();
         held.set_seed(1);
         held.set_turn(0);
+        held.set_blocks(0..u64::MAX);
         held.set_device((8, 0), 1 << 30, 1, DRIVER_VERSION);
         held.clear_counts();
         held
+    }
+
+    /// The same with a card whose memory is larger than any machine's, of which the machine needs what is touched, for
+    /// arrays of 2^32 values; none where the card is a real one.
+    pub fn hold_vast() -> Option<Self> {
+        let held = Self::hold();
+        held.set_device((8, 0), 1 << 44, 1, DRIVER_VERSION);
+        held.is_emulated().then_some(held)
+    }
+
+    /// Room for `n` values on `device`, of which those of the parts are written, each from its place on.
+    ///
+    /// # Panics
+    /// If there is not so much memory, or a part ends behind the last value.
+    pub fn scattered<T: DeviceRepr>(&self, device: &Device, n: usize, parts: &[(usize, &[T])]) -> CudaSlice<T> {
+        // SAFETY: who reads what is not written gets a fault of this driver.
+        let room = unsafe { device.stream().alloc(n) };
+        let mut room = room.unwrap_or_else(|e| panic!("{n} values: {e}"));
+        for (at, values) in parts {
+            let written = device.write(values, &mut room.slice_mut(*at..at + values.len()));
+            written.unwrap_or_else(|e| panic!("{} values from {at} on: {e}", values.len()));
+        }
+        room
     }
 
     /// Whether kernels run on the CPU.
@@ -64,6 +91,15 @@ impl Emulated {
         self.with::<unsafe extern "C" fn(u32)>("xc_emulated_set_turn", |set| {
             // SAFETY: the type is that of the driver.
             unsafe { set(instructions) }
+        });
+    }
+
+    /// Of launches from now on only these blocks run, by number: x counts first, then y. Memory that nothing touches
+    /// takes none: with [`Emulated::set_device`] a test has arrays of 2^32 values and sees their last ones.
+    pub fn set_blocks(&self, blocks: Range<u64>) {
+        self.with::<unsafe extern "C" fn(u64, u64)>("xc_emulated_set_blocks", |set| {
+            // SAFETY: the type is that of the driver.
+            unsafe { set(blocks.start, blocks.end) }
         });
     }
 

@@ -7,3 +7,4 @@ mod pipeline;
 mod product;
 mod select;
 mod texts;
+mod vast;

@@ -1,3 +1,5 @@
+mod kernels;
+
 use super::cells::{CellsOnDevice, Code};
 use super::exact::{BoundOnDevice, Open};
 use super::*;

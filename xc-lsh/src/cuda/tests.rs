@@ -76,3 +76,82 @@ fn structs_are_laid_out_as_on_the_host() {
     let device = Device::open(0).unwrap();
     assert_eq!(check(&device, "xc_layout_lsh", &[Signs::LAYOUT]), Ok(()));
 }
+
+#[test]
+fn codes_above_2_to_the_32_are_joined() {
+    // Keys of the last block, and those behind it that block 0 has in its second turn.
+    const LAST: usize = 256 + 24;
+    const FAR: usize = 1 << 32;
+    const TABLES: usize = 8;
+    const CODES: usize = 5;
+    let Some(emulated) = Emulated::hold_vast() else { return };
+    let device = Device::open(0).unwrap();
+    let kernel = device.kernel("xc_lsh_join").unwrap();
+    let bits: Vec<u64> = (1..=LAST as u64 / 8).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    let n = FAR + LAST;
+    let words = emulated.scattered(&device, n / TABLES, &[(FAR / TABLES, &bits)]);
+    let (mut narrow, wide) = (emulated.scattered::<u32>(&device, n, &[]), emulated.scattered::<u64>(&device, n, &[]));
+    let (stride, n_rows, n_tables, n_codes) = (1u64, (n / TABLES) as u64, TABLES as u32, CODES as u32);
+    emulated.set_blocks(FAR as u64 / 256..u64::MAX);
+    let code = |at: usize| {
+        let bit = |k: usize| bits[at / TABLES] >> (k * TABLES + at % TABLES) & 1;
+        if at < 256 { (0..CODES).fold(0, |codes, k| codes << 1 | bit(k)) } else { 0 }
+    };
+    let expected: Vec<u64> = (0..LAST).map(code).collect();
+    for to_wide in [0, address(&wide)] {
+        let call = kernel.call(device.stream()).arg(&words).arg(&stride).arg(&n_rows).arg(&n_tables).arg(&n_codes);
+        // SAFETY: the rows of the block are there, and there is room for all keys.
+        let shape = Shape { grid: [FAR / 256 + 1, 1, 1], threads: 256, shared: 0 };
+        unsafe { call.arg(&mut narrow).arg(&to_wide).launch(shape) }.unwrap();
+    }
+    let got: Vec<u64> = device.download(&narrow.slice(FAR..)).unwrap().into_iter().map(u64::from).collect();
+    assert_eq!(got, expected);
+    assert_eq!(device.download(&wide.slice(FAR..)).unwrap(), expected);
+}
+
+#[test]
+fn sums_that_are_above_0_by_their_last_bit_have_a_sign() {
+    let _emulated = Emulated::hold();
+    let device = Device::open(0).unwrap();
+    let tiles = Tiles::without_streams(&device, "xc_lsh_signs").unwrap();
+    // The square of a number less what it is once rounded: above 0 where the product is not rounded before the sum.
+    let (factor, rounded) = (1.0 + 2f32.powi(-12), 1.0 + 2f32.powi(-11));
+    assert_eq!(factor * factor, rounded);
+    for width in [16, 21] {
+        // Row i multiplies at place i; the sum begins at the place before, that of row 0 at none.
+        let mut rows = vec![0.0f32; width * width];
+        for i in 0..width {
+            rows[i * width + i] = factor;
+            if i > 0 {
+                rows[i * width + i - 1] = -rounded;
+            }
+        }
+        // Of plane j the places from j on are 1 in front of place j + 1 and the factor there.
+        let mut planes = vec![0.0f32; width * width];
+        for j in 0..width {
+            planes[j * width + j] = factor;
+            if j > 0 {
+                planes[j * width + j - 1] = 1.0;
+            }
+        }
+        for n in [width, 7 * width] {
+            // More rows are tiles of another size.
+            let many: Vec<f32> = rows.iter().copied().cycle().take(n * width).collect();
+            let (on_rows, on_planes) = (device.upload(&many).unwrap(), device.upload(&planes).unwrap());
+            let words = device.zeros::<u64>(n).unwrap();
+            let operands =
+                Operands::new(Rows::new(&on_rows, n, width, width), Rows::new(&on_planes, width, width, width), None);
+            // SAFETY: rows and planes are there, and a word for each row.
+            unsafe { tiles.launch(device.stream(), &operands, &Signs { words: address(&words), stride: 1 }) }.unwrap();
+            let sum = |row: &[f32], plane: &[f32]| row.iter().zip(plane).fold(0.0f32, |sum, (a, b)| a.mul_add(*b, sum));
+            let word = |row: &[f32]| {
+                let signs = planes.chunks(width).map(|plane| u64::from(sum(row, plane) > 0.0));
+                signs.enumerate().fold(0, |word, (j, sign)| word | sign << j)
+            };
+            let expected: Vec<u64> = many.chunks(width).map(word).collect();
+            // Each row has its own plane's.
+            assert!(expected.iter().enumerate().all(|(i, word)| word >> (i % width) & 1 == 1));
+            assert_eq!(device.download(&words).unwrap(), expected, "{n} rows of {width}");
+        }
+    }
+}

@@ -17,6 +17,13 @@ pub extern "C" fn xc_emulated_set_turn(turn: u32) {
     driver().knobs.turn = turn;
 }
 
+/// Of launches from now on only blocks `first` to before `end` run, by number: x counts first, then y. Memory that no
+/// operation touches takes none, so that tests see one part of shapes larger than any machine.
+#[unsafe(no_mangle)]
+pub extern "C" fn xc_emulated_set_blocks(first: u64, end: u64) {
+    driver().knobs.blocks = [first, end];
+}
+
 /// Compute capability, bytes of memory, number of cards, and version of the driver (13000 is 13.0).
 #[unsafe(no_mangle)]
 pub extern "C" fn xc_emulated_set_device(major: u32, minor: u32, memory_bytes: u64, n_cards: u32, driver_version: u32) {

@@ -15,6 +15,7 @@ use xc_emulated_ptx::{Fault, Memory, Module};
 pub(crate) struct Knobs {
     pub(crate) seed: u64,
     pub(crate) turn: u32,
+    pub(crate) blocks: [u64; 2],
     pub(crate) capability: (u32, u32),
     pub(crate) memory: u64,
     pub(crate) n_cards: u32,
@@ -25,7 +26,8 @@ pub(crate) struct Knobs {
 impl Default for Knobs {
     fn default() -> Self {
         let (capability, memory) = ((9, 0), 80 << 30);
-        Self { seed: 1, turn: 0, capability, memory, n_cards: 1, version: 13000, approximate: false }
+        let blocks = [0, u64::MAX];
+        Self { seed: 1, turn: 0, blocks, capability, memory, n_cards: 1, version: 13000, approximate: false }
     }
 }
 

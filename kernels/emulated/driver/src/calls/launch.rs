@@ -40,8 +40,8 @@ calls! {
         params: *const *const c_void,
         extra: *const *const c_void,
     ) |d| {
-        let (seed, turn) = (d.knobs.seed.wrapping_add(d.time), d.knobs.turn);
-        let launch = Launch { grid: [gx, gy, gz], block: [bx, by, bz], shared, seed, turn };
+        let (seed, turn, blocks) = (d.knobs.seed.wrapping_add(d.time), d.knobs.turn, d.knobs.blocks);
+        let launch = Launch { grid: [gx, gy, gz], block: [bx, by, bz], shared, blocks, seed, turn };
         check(d, function, &launch)?;
         if !extra.is_null() {
             return Err(INVALID_VALUE);

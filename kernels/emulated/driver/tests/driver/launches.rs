@@ -50,6 +50,25 @@ fn declared_shared_memory_counts() {
     assert_eq!(call!(cuFuncSetAttribute(function, MAX_DYNAMIC_SHARED, 223 << 10)), 0);
 }
 
+/// Threads of blocks of 256 write words of their number.
+const FAR: &str = "mov.u32 %r0, %ctaid.x; mov.u32 %r1, %tid.x; mul.wide.u32 %x1, %r0, 1024; mul.wide.u32 %x2, %r1, 4; \
+                   add.s64 %x0, %x0, %x1; add.s64 %x0, %x0, %x2; st.global.u32 [%x0], %r0;";
+
+#[test]
+fn of_memory_larger_than_the_machine_the_last_words_are_written_by_the_last_block() {
+    const N: usize = (1 << 36) + 256;
+    let d = Driver::new();
+    xc_emulated_set_device(9, 0, 1 << 40, 1, 13000);
+    let (function, at) = (d.function(&text(FAR)), d.alloc(4 * N));
+    let blocks = (N / 256) as u32;
+    xc_emulated_set_blocks(u64::from(blocks) - 1, u64::MAX);
+    assert_eq!(d.launch(function, [blocks, 1, 1], [256, 1, 1], 0, 0, at), 0);
+    assert_eq!(d.words(at + 4 * (N as u64 - 256), 256), [blocks - 1; 256]);
+    // Of no other block.
+    assert_eq!(d.words(at, 256), [0; 256]);
+    assert_eq!(d.words(at + 4 * (N as u64 - 512), 256), [0; 256]);
+}
+
 #[test]
 fn launches_are_counted() {
     let d = Driver::new();

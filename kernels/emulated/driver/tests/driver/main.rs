@@ -56,6 +56,7 @@ impl Driver {
         xc_emulated_set_device(major, minor, memory, n_cards, version);
         xc_emulated_set_seed(1);
         xc_emulated_set_turn(0);
+        xc_emulated_set_blocks(0, u64::MAX);
         xc_emulated_reset();
         Self { _alone: alone }
     }

@@ -30,6 +30,8 @@ pub struct Launch {
     pub block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub shared: u32,
+    /// Number of the first block that runs, and of the first behind it that does not: x counts first, then y.
+    pub blocks: [u64; 2],
     /// Shuffles blocks, warps, and the lanes of atomics.
     pub seed: u64,
     /// Most instructions of a turn; 0: a warp goes on until it has to wait.
@@ -105,7 +107,8 @@ fn run(memory: &mut Memory, kernel: &Kernel, launch: &Launch, params: &[u8]) -> 
     let mut random = Random(launch.seed);
     let [gx, gy, gz] = launch.grid.map(u64::from);
     // All orders of a few blocks; many begin anywhere.
-    let n_blocks = gx * gy * gz;
+    let [begin, end] = launch.blocks.map(|n| n.min(gx * gy * gz));
+    let n_blocks = end.saturating_sub(begin);
     let first = random.below(n_blocks as usize) as u64;
     let mut few: Vec<u64> = (0..if n_blocks <= FEW_BLOCKS { n_blocks } else { 0 }).collect();
     random.shuffle(&mut few);
@@ -127,7 +130,7 @@ fn run(memory: &mut Memory, kernel: &Kernel, launch: &Launch, params: &[u8]) -> 
     let mut warps: Vec<Warp> =
         (0..n_warps).map(|w| Warp::new(kernel, w, launch, n_threads as u32, dynamic as u64)).collect();
     for i in 0..n_blocks {
-        let number = few.get(i as usize).copied().unwrap_or((first + i) % n_blocks);
+        let number = begin + few.get(i as usize).copied().unwrap_or((first + i) % n_blocks);
         let place = [number % gx, number / gx % gy, number / gx / gy].map(|n| n as u32);
         machine.memory.order.begin_block();
         machine.shared.begin(machine.memory.order.first_of_block());

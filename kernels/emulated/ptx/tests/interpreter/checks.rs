@@ -1,5 +1,6 @@
 //! Mistakes of kernels that have to be found whatever the seed, and their correct twins that must pass.
 
+use crate::ALL;
 use xc_emulated_ptx::{Counts, Fault, Kind, Launch, Memory, Module, Options, launch};
 
 /// A kernel with an address in %x0, the thread in %r0, the block in %r1, and `BODY`.
@@ -28,7 +29,7 @@ fn run_blocks(body: &str, n_blocks: u32, seed: u64, turn: u32) -> Result<(Counts
     let at = memory.alloc(4096);
     memory.write(at, &[0; 2048]).unwrap();
     memory.order.begin_after_all();
-    let how = Launch { grid: [n_blocks, 1, 1], block: [64, 1, 1], shared: 0, seed, turn };
+    let how = Launch { grid: [n_blocks, 1, 1], block: [64, 1, 1], shared: 0, blocks: ALL, seed, turn };
     let counts = launch(&mut memory, &module.kernels[0], &how, &at.to_le_bytes())?;
     memory.order.begin_after_all();
     let bytes = memory.read(at, 4096).unwrap();

@@ -1,6 +1,6 @@
 //! Branches, tables, barriers with an answer, address spaces.
 
-use crate::{run_by, text};
+use crate::{ALL, run_by, text};
 use xc_emulated_ptx::{Launch, Memory, Module, Options, launch};
 
 /// The words that 64 threads of a block write, at some seeds and lengths of turns.
@@ -120,7 +120,7 @@ fn parameters_and_dynamic_shared_memory() {
     params[24..26].copy_from_slice(&(-5i16).to_le_bytes());
     params[32..40].copy_from_slice(&at.to_le_bytes());
     params[40..].copy_from_slice(&1.5f32.to_le_bytes());
-    let how = Launch { grid: [1; 3], block: [32, 1, 1], shared: 128, seed: 0, turn: 0 };
+    let how = Launch { grid: [1; 3], block: [32, 1, 1], shared: 128, blocks: ALL, seed: 0, turn: 0 };
     launch(&mut memory, kernel, &how, &params).unwrap();
     memory.order.begin_after_all();
     let bytes = memory.read(at + 31 * 32, 32).unwrap();
@@ -138,21 +138,34 @@ fn parameters_and_dynamic_shared_memory() {
 }
 
 #[test]
-fn every_block_runs_once_however_many_there_are() {
+fn every_block_that_is_chosen_runs_once_however_many_there_are() {
     let text = ".version 7.0\n.target sm_80\n.address_size 64
         .visible .entry k(.param .u64 k_a) { .reg .b32 %r<9>; .reg .b64 %x<3>;
         ld.param.u64 %x0, [k_a]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ctaid.y; mov.u32 %r2, %nctaid.x;
         mad.lo.u32 %r3, %r1, %r2, %r0; mul.wide.u32 %x1, %r3, 4; add.u64 %x0, %x0, %x1; red.global.add.u32 [%x0], 1; ret; }";
     let module = Module::parse(text, Options::default()).unwrap();
-    for grid in [[1, 1, 1], [7, 3, 1], [70_000, 1, 1]] {
+    for (grid, blocks) in [
+        ([1, 1, 1], ALL),
+        ([7, 3, 1], ALL),
+        ([70_000, 1, 1], ALL),
+        ([70_000, 1, 1], [3, 69_998]),
+        ([7, 3, 1], [13, 16]),
+        ([7, 3, 1], [20, 99]),
+        ([7, 3, 1], [4, 4]),
+        ([7, 3, 1], [21, 30]),
+    ] {
         let n = grid[0] as usize * grid[1] as usize;
         let mut memory = Memory::default();
         let at = memory.alloc(4 * n);
         memory.fill(at, &[0], 4 * n).unwrap();
         memory.order.begin_after_all();
-        let how = Launch { grid, block: [1; 3], shared: 0, seed: 5, turn: 0 };
+        let how = Launch { grid, block: [1; 3], shared: 0, blocks, seed: 5, turn: 0 };
         launch(&mut memory, &module.kernels[0], &how, &at.to_le_bytes()).unwrap();
         memory.order.begin_after_all();
-        assert!(memory.read(at, 4 * n).unwrap().chunks(4).all(|c| c == [1, 0, 0, 0]), "{grid:?}");
+        let runs = memory.read(at, 4 * n).unwrap();
+        for (block, runs) in (0..).zip(runs.chunks(4)) {
+            let is_chosen = (blocks[0]..blocks[1]).contains(&block);
+            assert_eq!(runs, [u8::from(is_chosen), 0, 0, 0], "block {block} of {grid:?}, {blocks:?} run");
+        }
     }
 }

@@ -10,6 +10,9 @@ mod refused;
 
 use xc_emulated_ptx::{Counts, Fault, Launch, Memory, Module, Options, launch};
 
+/// All blocks of a launch run.
+const ALL: [u64; 2] = [0, u64::MAX];
+
 /// A thread i has a[i], b[i], c[i] and d[i] in %x0 to %x3, their low halves in %r0 to %r3, and writes words at %x14.
 const KERNEL: &str = "
 .address_size 64
@@ -59,7 +62,14 @@ fn run_by(
     let out = memory.alloc(8 * n * words);
     params.extend(out.to_le_bytes());
     memory.order.begin_after_all();
-    let how = Launch { grid: [(n / threads) as u32, 1, 1], block: [threads as u32, 1, 1], shared: 0, seed, turn };
+    let how = Launch {
+        grid: [(n / threads) as u32, 1, 1],
+        block: [threads as u32, 1, 1],
+        shared: 0,
+        blocks: ALL,
+        seed,
+        turn,
+    };
     let counts = launch(&mut memory, &module.kernels[0], &how, &params)?;
     memory.order.begin_after_all();
     let bytes = memory.read(out, 8 * n * words).unwrap();

@@ -1,5 +1,7 @@
 //! Scans on a device have the bits of those on the CPU.
 
+mod kernels;
+
 use proptest::prelude::*;
 use std::sync::Arc;
 use xc_hash::universal::{Family, FamilyParams};
