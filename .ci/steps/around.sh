@@ -18,7 +18,6 @@ outside() {
 
 drivers() {
   local manifest
-  # That of bench/gpu/rows is built in step `gpu-run`.
   for manifest in bench/*/Cargo.toml; do
     outside "$(dirname "$manifest")" || return 1
   done

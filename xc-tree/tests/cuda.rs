@@ -366,3 +366,10 @@ fn ranking_takes_at_most_a_tenth_of_a_search() {
     let [ranking, all] = ["local_instructions", "warp_instructions"].map(|name| counted(&emulated, name));
     assert!(0 < ranking && 10 * ranking <= all, "{ranking} of {all} warp instructions rank");
 }
+
+#[test]
+fn structs_are_laid_out_as_the_kernels_have_them() {
+    let _emulated = Emulated::hold();
+    let device = Device::open(0).unwrap();
+    assert_eq!(DeviceTrees::check_layouts(&device), Ok(()));
+}

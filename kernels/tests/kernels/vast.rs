@@ -69,7 +69,7 @@ fn keys_are_gathered_above_2_to_the_32() {
     const N: usize = 300;
     let Some(emulated) = Emulated::hold_vast() else { return };
     let device = Device::open(0).unwrap();
-    let keys: Vec<u64> = (0..N as u64).map(|i| i * i << 20).collect();
+    let keys: Vec<u64> = (0..N as u64).map(|i| (i * i) << 20).collect();
     // The keys of row 1 stand above 2^32, and so do they in the end.
     let room = FAR as u64 + 10;
     let kept = emulated.scattered(&device, 2 * room as usize, &[(room as usize, &keys)]);

@@ -100,8 +100,8 @@ fn codes_above_2_to_the_32_are_joined() {
     let expected: Vec<u64> = (0..LAST).map(code).collect();
     for to_wide in [0, address(&wide)] {
         let call = kernel.call(device.stream()).arg(&words).arg(&stride).arg(&n_rows).arg(&n_tables).arg(&n_codes);
-        // SAFETY: the rows of the block are there, and there is room for all keys.
         let shape = Shape { grid: [FAR / 256 + 1, 1, 1], threads: 256, shared: 0 };
+        // SAFETY: the rows of the block are there, and there is room for all keys.
         unsafe { call.arg(&mut narrow).arg(&to_wide).launch(shape) }.unwrap();
     }
     let got: Vec<u64> = device.download(&narrow.slice(FAR..)).unwrap().into_iter().map(u64::from).collect();

@@ -3,15 +3,21 @@
 use super::super::cells::{CellsOnDevice, Code};
 use super::super::exact::{BoundOnDevice, Open};
 use xc_kernels::best::Keeping;
+use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::product::{Operands, Rows, Tiles};
 use xc_kernels::{Device, Emulated, Shape, address};
 use xc_sparse::dense::{wide_dot_and_square, wide_squared_distance};
-use xc_sparse::rank::{Scored, rank_key};
+use xc_sparse::rank::{Scored, from_rank_key, rank_key};
 
 /// The first place that 32 bits do not name.
 const FAR: usize = 1 << 32;
 /// Keys that a query has room for: those of queries from 16 on stand above 2^32.
 const ROOM: usize = 1 << 28;
+
+/// Numbers between -1 and 1, and so many sizes of them that sums in f64 are rounded.
+fn of_many_sizes(n: usize, seed: usize) -> Vec<f32> {
+    values(n, seed).iter().zip(0..).map(|(v, i)| v * 2f32.powi(i * 5 % 41 - 20)).collect()
+}
 
 /// Numbers between -1 and 1.
 fn values(n: usize, seed: usize) -> Vec<f32> {
@@ -25,8 +31,8 @@ fn sums_of_keys_above_2_to_the_32_are_those_of_the_cpu_to_the_bit() {
     let device = Device::open(0).unwrap();
     let kernel = device.kernel("xc_ann_sums").unwrap();
     let (width, stride) = (37usize, 40u64);
-    let (query, rows) = (values(width, 1), values(12 * 40, 2));
-    let labels: Vec<u64> = (0..KEYS as u64).map(|i| (i * 3) << 32 | i * 5 % 12).collect();
+    let (query, rows) = (of_many_sizes(width, 1), of_many_sizes(12 * 40, 2));
+    let labels: Vec<u64> = (0..KEYS as u64).map(|i| ((i * 3) << 32) | (i * 5 % 12)).collect();
     let (on_query, on_rows) = (device.upload(&query).unwrap(), device.upload(&rows).unwrap());
     let keys = emulated.scattered(&device, FAR + KEYS, &[(FAR, &labels)]);
     let begin = device.upload(&[FAR as u64, (FAR + KEYS) as u64]).unwrap();
@@ -119,40 +125,95 @@ fn cells_keep_the_labels_that_there_are_and_that_pass_a_filter() {
     }
 }
 
-#[test]
-fn rows_are_open_by_their_definition_and_kept_above_2_to_the_32() {
-    const N: usize = 150;
-    const LABEL0: usize = 60;
-    const WIDTH: usize = 5;
-    let Some(emulated) = Emulated::hold_vast() else { return };
-    let device = Device::open(0).unwrap();
-    let tiles = Tiles::load(&device, "xc_ann_open").unwrap();
-    let rows = values((LABEL0 + N) * WIDTH, 3);
-    let on_rows = device.upload(&rows).unwrap();
-    // Some rows have no length, or one of which nothing is known, or a product with their side is infinite.
-    let lengths: Vec<f32> = (0..LABEL0 + N).map(|i| if i % 9 == 0 { 0.0 } else { (i % 13) as f32 * 0.125 }).collect();
-    let sides: Vec<f32> = (0..LABEL0 + N).map(|i| if i % 31 == 0 { 3e38 } else { (i % 7) as f32 - 3.0 }).collect();
-    let filter: Vec<u64> = (1..5).map(|i| 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i)).collect();
-    let [on_lengths, on_sides] = [&lengths, &sides].map(|values| device.upload(values).unwrap());
-    let on_filter = device.upload(&filter).unwrap();
-    for m in [1, 5, 20, 100] {
-        let queries: Vec<f32> = values(m * WIDTH, 4).iter().map(|v| 2.5 * v).collect();
-        let on_queries = device.upload(&queries).unwrap();
+/// Rows with sides and lengths, of which some are 0, infinite in a score, or of which nothing is known.
+struct Sided {
+    sides: Vec<f32>,
+    lengths: Vec<f32>,
+    bounds: Vec<BoundOnDevice>,
+}
+
+impl Sided {
+    fn new(n_rows: usize, n_queries: usize) -> Self {
+        let side = |i: usize| match i % 31 {
+            0 => f32::MAX,
+            1 => -f32::MAX,
+            _ => (i % 7) as f32 - 3.0,
+        };
         let bound = |i: usize| BoundOnDevice {
             base: 0.125,
             by_length: 0.01 * (i % 5) as f32,
             by_square: 0.003,
             longest: if i % 3 == 2 { 0.5 } else { 1.25 },
         };
-        let bounds: Vec<BoundOnDevice> = (0..m).map(bound).collect();
-        let on_bounds = device.upload(&bounds).unwrap();
+        Self {
+            sides: (0..n_rows).map(side).collect(),
+            lengths: (0..n_rows).map(|i| if i % 9 == 0 { 0.0 } else { (i % 13) as f32 * 0.125 }).collect(),
+            bounds: (0..n_queries).map(bound).collect(),
+        }
+    }
+
+    /// By how much the score of a row for a query may be off.
+    fn off(&self, query: usize, row: usize) -> f32 {
+        let (of, length) = (&self.bounds[query], self.lengths[row]);
+        let off = of.base + length * (of.by_length + length * of.by_square);
+        if length > of.longest { f32::INFINITY } else { off }
+    }
+
+    /// What a row is kept by, if it may beat the bar.
+    fn key(&self, query: usize, row: usize, score: f32, bar: f32, has_directions: bool) -> Option<u64> {
+        let off = self.off(query, row);
+        let is_known = (score - off).is_finite() && (score + off).is_finite();
+        let low = if is_known { score - off } else { f32::NEG_INFINITY };
+        let may = score + off >= bar || (score + off).is_nan() || bar.is_nan();
+        let may = may && (!has_directions || self.lengths[row] > 0.0);
+        may.then(|| rank_key(Scored { label: row as u32, score: low }))
+    }
+}
+
+/// The keys of a query, ascending.
+fn kept_of(device: &Device, kept: &CudaSlice<u64>, query: usize, n: u32) -> Vec<u64> {
+    let mut keys = device.download(&kept.slice(query * ROOM..query * ROOM + (n as usize).min(4096))).unwrap();
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn rows_are_open_by_their_definition_and_kept_above_2_to_the_32() {
+    const N: usize = 150;
+    const LABEL0: usize = 60;
+    let Some(emulated) = Emulated::hold_vast() else { return };
+    let device = Device::open(0).unwrap();
+    let tiles = Tiles::load(&device, "xc_ann_open").unwrap();
+    let filter: Vec<u64> = (1..5).map(|i| 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i)).collect();
+    let on_filter = device.upload(&filter).unwrap();
+    // A row of B ends in its first step, or has whole steps and a part of one, or one value more. Rows are copied by 16
+    // bytes where they begin at such; those of an odd width, and those behind a value, do not.
+    for (m, width, before) in [
+        (1, 5, 0),
+        (1, 33, 0),
+        (1, 36, 1),
+        (5, 33, 0),
+        (5, 36, 0),
+        (20, 5, 0),
+        (20, 33, 0),
+        (20, 36, 0),
+        (20, 36, 1),
+        (100, 36, 0),
+    ] {
+        let rows = values((LABEL0 + N) * width, 3);
+        let shifted = [&vec![0.0; before], &rows[..]].concat();
+        let queries: Vec<f32> = values(m * width, 4).iter().map(|v| 2.5 * v).collect();
+        let of = Sided::new(LABEL0 + N, m);
+        let [on_rows, on_queries, on_lengths, on_sides] =
+            [&shifted, &queries, &of.lengths, &of.sides].map(|values| device.upload(values).unwrap());
+        let on_bounds = device.upload(&of.bounds).unwrap();
         // The score of a bar, or none.
         let bar = |i: usize| if i % 4 == 3 { f32::NAN } else { i as f32 % 3.0 - 0.5 };
-        let bars: Vec<u64> = (0..m)
-            .map(|i| if bar(i).is_nan() { u64::MAX } else { rank_key(Scored { label: 9, score: bar(i) }) })
-            .collect();
+        let bar_key =
+            |i: usize| Some(bar(i)).filter(|bar| !bar.is_nan()).map(|score| rank_key(Scored { label: 9, score }));
+        let bars: Vec<u64> = (0..m).map(|i| bar_key(i).unwrap_or(u64::MAX)).collect();
         let on_bars = device.upload(&bars).unwrap();
-        for (form, has_directions, filtered) in [(0u32, 0u32, true), (1, 1, false), (2, 1, true), (1, 0, false)] {
+        for (form, has_directions, filtered) in [(0u32, 0u32, true), (1, 1, false), (2, 1, true)] {
             let kept = emulated.scattered::<u64>(&device, m * ROOM, &[]);
             let n_kept = device.zeros::<u32>(m).unwrap();
             let best = Keeping {
@@ -171,35 +232,97 @@ fn rows_are_open_by_their_definition_and_kept_above_2_to_the_32() {
                 form,
                 has_directions,
             };
-            let all = Rows::new(&on_rows, LABEL0 + N, WIDTH, WIDTH);
-            let operands = Operands::new(Rows::new(&on_queries, m, WIDTH, WIDTH), all.range(LABEL0..LABEL0 + N), None);
+            // SAFETY: the rows are there, behind the values before them.
+            let all = unsafe { Rows::at(address(&on_rows) + 4 * before as u64, LABEL0 as u64, N, width, width) };
+            let operands = Operands::new(Rows::new(&on_queries, m, width, width), all, None);
             // SAFETY: the operands were made of rows that are there, and there is room for all keys.
             unsafe { tiles.launch(device.stream(), &operands, &open) }.unwrap();
             let n_kept = device.download(&n_kept).unwrap();
-            for (i, query) in queries.chunks(WIDTH).enumerate() {
+            for (i, query) in queries.chunks(width).enumerate() {
                 let key = |row: usize| {
-                    let product = query.iter().zip(&rows[row * WIDTH..]).fold(0.0f32, |sum, (a, b)| a.mul_add(*b, sum));
-                    let (length, side, of) = (lengths[row], sides[row], &bounds[i]);
+                    let product = query.iter().zip(&rows[row * width..]).fold(0.0f32, |sum, (a, b)| a.mul_add(*b, sum));
                     let score = match form {
-                        0 => 2.0 * product - side,
+                        0 => 2.0 * product - of.sides[row],
                         1 => product,
-                        _ => product * side,
+                        _ => product * of.sides[row],
                     };
-                    let off = of.base + length * (of.by_length + length * of.by_square);
-                    let off = if length > of.longest { f32::INFINITY } else { off };
                     let passes = !filtered || filter[row / 64] >> (row % 64) & 1 == 1;
-                    let may = !(score + off < bar(i)) && (has_directions == 0 || length > 0.0);
-                    let is_known = (score - off).is_finite() && (score + off).is_finite();
-                    let score = if is_known { score - off } else { f32::NEG_INFINITY };
-                    (passes && may).then(|| rank_key(Scored { label: row as u32, score }))
+                    of.key(i, row, score, bar(i), has_directions == 1).filter(|_| passes)
                 };
                 let mut expected: Vec<u64> = (LABEL0..LABEL0 + N).filter_map(key).collect();
                 expected.sort_unstable();
-                let n = (n_kept[i] as usize).min(N);
-                let mut got = device.download(&kept.slice(i * ROOM..i * ROOM + n)).unwrap();
-                got.sort_unstable();
-                assert_eq!(got, expected, "query {i} of {m}, form {form}");
+                assert_eq!(
+                    kept_of(&device, &kept, i, n_kept[i]),
+                    expected,
+                    "query {i} of {m}, {width} wide, form {form}"
+                );
             }
         }
+    }
+}
+
+#[test]
+fn keys_above_2_to_the_32_are_narrowed_by_their_definition() {
+    const QUERIES: usize = 20;
+    const K: usize = 5;
+    let Some(emulated) = Emulated::hold_vast() else { return };
+    let device = Device::open(0).unwrap();
+    let of = Sided::new(900, QUERIES);
+    // Keys of a query: none, fewer than are wanted, as many, more than a block has threads. Some say nothing.
+    let n = |query: usize| [0, K - 1, K, K + 1, 77, 256, 700][query % 7];
+    let key = |query: usize, i: usize| {
+        let score = match i % 17 {
+            16 if query % 5 < 3 => f32::NEG_INFINITY,
+            // Labels alone tell keys apart, down to the last digit.
+            _ if query % 7 == 4 => 0.25,
+            _ => ((i * 7919 + query) % 613) as f32 * 0.003 - 0.9,
+        };
+        rank_key(Scored { label: (i * 11 % 900) as u32, score })
+    };
+    let keys: Vec<Vec<u64>> = (0..QUERIES).map(|query| (0..n(query)).map(|i| key(query, i)).collect()).collect();
+    let parts: Vec<(usize, &[u64])> = keys.iter().enumerate().map(|(query, keys)| (query * ROOM, &keys[..])).collect();
+    let kept = emulated.scattered(&device, QUERIES * ROOM, &parts);
+    let counts: Vec<u32> = keys.iter().map(|keys| keys.len() as u32).collect();
+    let (n_kept, bars) = (device.upload(&counts).unwrap(), device.upload(&[7u64; QUERIES]).unwrap());
+    let (on_lengths, on_sides) = (device.upload(&of.lengths).unwrap(), device.upload(&of.sides).unwrap());
+    let (on_bounds, mut lost) = (device.upload(&of.bounds).unwrap(), device.zeros::<u32>(QUERIES).unwrap());
+    let best = Keeping {
+        bars: address(&bars),
+        kept: address(&kept),
+        n_kept: address(&n_kept),
+        filter: 0,
+        room: ROOM as u32,
+        label0: 0,
+    };
+    let open = Open {
+        best,
+        sides: address(&on_sides),
+        lengths: address(&on_lengths),
+        bounds: address(&on_bounds),
+        form: 1,
+        has_directions: 0,
+    };
+    let (kernel, k) = (device.kernel("xc_ann_narrow").unwrap(), K as u32);
+    let call = kernel.call(device.stream()).arg(&open).arg(&k).arg(&mut lost);
+    // SAFETY: of each query there are as many keys as its count says.
+    unsafe { call.launch(Shape { grid: [QUERIES, 1, 1], threads: 256, shared: 0 }) }.unwrap();
+    assert_eq!(device.download(&lost).unwrap(), [0; QUERIES]);
+    let (bars, n_kept) = (device.download(&bars).unwrap(), device.download(&n_kept).unwrap());
+    // Two f32 worse, or better; keys of scores that are not known are worse than all others.
+    let (steps, unknown) = (2u64 << 32, rank_key(Scored { label: 0, score: f32::NEG_INFINITY }));
+    for (query, mut keys) in keys.into_iter().enumerate() {
+        keys.sort_unstable();
+        let mut bar = 7;
+        if keys.len() >= K {
+            bar = if keys[K - 1] >= unknown { u64::MAX } else { keys[K - 1] + steps };
+            let least = f64::from(from_rank_key(bar).score);
+            keys.retain(|&key| {
+                let (low, row) = (from_rank_key(key.wrapping_sub(steps)).score, from_rank_key(key).label);
+                let most = f64::from(low) + 2.0 * f64::from(of.off(query, row as usize));
+                key >= unknown || most >= least || least.is_nan()
+            });
+        }
+        assert_eq!((bars[query], n_kept[query] as usize), (bar, keys.len()), "query {query}");
+        assert_eq!(kept_of(&device, &kept, query, n_kept[query]), keys, "query {query}");
     }
 }

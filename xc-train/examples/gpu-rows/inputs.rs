@@ -8,10 +8,10 @@ use xc_sparse::dtype::DType;
 use xc_tree::{ModelInfo, PostProcessor, Topology, TreeModel, TreeParts};
 
 /// Numbers that look random.
-pub struct Numbers(u64);
+pub(crate) struct Numbers(u64);
 
 impl Numbers {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678)
     }
 
@@ -21,12 +21,12 @@ impl Numbers {
     }
 
     /// In [0, 1).
-    pub fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         self.next() as f64 / (1u64 << 31) as f64
     }
 
     /// In [-1, 1).
-    pub fn signed(&mut self) -> f32 {
+    pub(crate) fn signed(&mut self) -> f32 {
         self.unit() as f32 * 2.0 - 1.0
     }
 
@@ -38,7 +38,7 @@ impl Numbers {
 }
 
 /// `n` numbers in [-1, 1).
-pub fn numbers(n: usize, seed: u64) -> Vec<f32> {
+pub(crate) fn numbers(n: usize, seed: u64) -> Vec<f32> {
     const PART: usize = 1 << 16;
     let mut out = vec![0.0; n];
     out.par_chunks_mut(PART).enumerate().for_each(|(at, part)| {
@@ -49,13 +49,13 @@ pub fn numbers(n: usize, seed: u64) -> Vec<f32> {
 }
 
 /// A tree: of each level the children of a parent, and the weights of a child.
-pub struct TreeShape {
-    pub levels: &'static [(usize, usize)],
-    pub n_features: usize,
+pub(crate) struct TreeShape {
+    pub(crate) levels: &'static [(usize, usize)],
+    pub(crate) n_features: usize,
 }
 
 impl TreeShape {
-    pub fn model(&self) -> TreeModel {
+    pub(crate) fn model(&self) -> TreeModel {
         let (mut boundaries, mut n) = (Vec::new(), 1);
         for &(width, _) in self.levels {
             boundaries.push((0..=n).map(|parent| (parent * width) as u32).collect::<Vec<_>>());
@@ -97,12 +97,12 @@ impl TreeShape {
     }
 
     /// Rows of about so many features: some have a quarter, a few four times as many.
-    pub fn queries(&self, n: usize, n_features: usize) -> CsrMatrix {
+    pub(crate) fn queries(&self, n: usize, n_features: usize) -> CsrMatrix {
         sparse_rows(n, self.n_features, n_features)
     }
 }
 
-pub fn sparse_rows(n: usize, width: usize, per_row: usize) -> CsrMatrix {
+pub(crate) fn sparse_rows(n: usize, width: usize, per_row: usize) -> CsrMatrix {
     let mut numbers = Numbers::new(99);
     let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
     for _ in 0..n {

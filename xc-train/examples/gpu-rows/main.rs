@@ -9,6 +9,8 @@
 //! ```
 //! Exit code 1: a byte differs, or a text does not load.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
+
 mod calibrate;
 mod inputs;
 mod rows;
@@ -75,7 +77,7 @@ fn count(file: &str, only: &[&str]) -> Result<bool, Failed> {
             let device = Arc::new(Device::open(0)?);
             let mut case = (row.case)(&device, size)?;
             emulated.clear_counts();
-            let got = (case.call)()?;
+            let got = (case.call)()?();
             is_equal &= got == (case.expected)();
             let launches = emulated.counts().lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
             counted.push(json!({"size": size, "launches": launches}));
@@ -118,7 +120,7 @@ fn timed(row: &Row, device: &Arc<Device>, size: usize, times: usize) -> Result<V
     let began = Instant::now();
     let mut case = (row.case)(device, size)?;
     let prepared = began.elapsed().as_secs_f64();
-    let got = (case.call)()?;
+    let got = (case.call)()?();
     let began = Instant::now();
     let is_equal = got == (case.expected)();
     let cpu = began.elapsed().as_secs_f64();
@@ -130,7 +132,7 @@ fn timed(row: &Row, device: &Arc<Device>, size: usize, times: usize) -> Result<V
         let again = (case.call)()?;
         let ms = call.elapsed().as_secs_f64() * 1e3;
         let launches = watch::launches()?;
-        if again != got {
+        if again() != got {
             return Ok(json!({"equal": false, "failed": "two calls with different bytes"}));
         }
         if i >= WARM_UPS {

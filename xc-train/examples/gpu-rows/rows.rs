@@ -25,26 +25,29 @@ use xc_sparse::dtype::DType;
 use xc_sparse::rank::{RankedBatch, Scored, TopK, from_rank_key};
 use xc_tree::PredictParams;
 
+/// What a call answered, as bytes: these are made when the call's time has been taken.
+pub(crate) type Answer = Box<dyn FnOnce() -> Vec<u8>>;
+
 /// A row at one size, on one device.
-pub struct Case {
-    /// Runs it and answers with bytes.
-    pub call: Box<dyn FnMut() -> Result<Vec<u8>, Failed>>,
+pub(crate) struct Case {
+    /// Runs it.
+    pub(crate) call: Box<dyn FnMut() -> Result<Answer, Failed>>,
     /// The CPU's bytes.
-    pub expected: Box<dyn FnOnce() -> Vec<u8>>,
+    pub(crate) expected: Box<dyn FnOnce() -> Vec<u8>>,
 }
 
-pub struct Row {
-    pub name: &'static str,
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
     /// Counts grow in proportion between these sizes and the one that is timed.
-    pub counted: [usize; 2],
-    pub timed: usize,
+    pub(crate) counted: [usize; 2],
+    pub(crate) timed: usize,
     /// Queries of a call.
-    pub queries: fn(usize) -> usize,
+    pub(crate) queries: fn(usize) -> usize,
     /// Operations of a call by its definition; 0: not stated.
-    pub flops: fn(usize) -> f64,
+    pub(crate) flops: fn(usize) -> f64,
     /// Bytes that a call reads and writes if each goes once to memory.
-    pub most_bytes: fn(usize) -> f64,
-    pub case: MakeCase,
+    pub(crate) most_bytes: fn(usize) -> f64,
+    pub(crate) case: MakeCase,
 }
 
 const MACH_QUERIES: usize = 32;
@@ -60,7 +63,7 @@ const BITS: usize = 450;
 const SPARSE: (usize, usize, usize) = (256, 512, 32);
 const DENSE: (usize, usize) = (128, 512);
 
-pub const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     of_tree(
         "tree, 69,120 labels, 29 features, batch 1,024",
         1024,
@@ -184,6 +187,10 @@ fn bytes(batch: &RankedBatch) -> Vec<u8> {
     batch.iter().flat_map(of).collect()
 }
 
+fn answer(batch: RankedBatch) -> Answer {
+    Box::new(move || bytes(&batch))
+}
+
 /// A hash of all bits: products are large.
 fn hash(values: &[f32]) -> Vec<u8> {
     let of = |part: &[f32]| {
@@ -199,7 +206,7 @@ fn tree(device: &Arc<Device>, shape: &'static TreeShape, n: usize, n_features: u
     let on_device = model.on(device)?;
     let (of_cpu, params) = (queries.clone(), PredictParams::top(10));
     Ok(Case {
-        call: Box::new(move || Ok(bytes(&on_device.predict_batch(queries.view(), &params)?))),
+        call: Box::new(move || Ok(answer(on_device.predict_batch(queries.view(), &params)?))),
         expected: Box::new(move || bytes(&model.predict_batch(of_cpu.view(), &params))),
     })
 }
@@ -236,7 +243,10 @@ fn mach(device: &Arc<Device>, n_labels: usize, decoder: Decoder) -> Result<Case,
         bytes.truncate(COMPARED * 84);
         bytes
     };
-    let call = move || Ok(first(bytes(&on_device.scan(&uploaded, MACH_QUERIES, decoder, 10)?)));
+    let call = move || {
+        let answers = on_device.scan(&uploaded, MACH_QUERIES, decoder, 10)?;
+        Ok(Box::new(move || first(bytes(&answers))) as Answer)
+    };
     let expected = move || {
         let one = |scores: &[f32]| {
             let scores = BucketScores::try_new(scores, of.n_repetitions(), of.n_buckets()).expect("scores");
@@ -261,7 +271,8 @@ fn exact_product(device: &Arc<Device>, tiles: usize) -> Result<Case, Failed> {
     let call = move || {
         let (a, b) = (Rows::new(&on_a, m, k, k), Rows::new(&on_b, n, k, k));
         product_of.run(device.stream(), a, b, None, &mut c)?;
-        Ok(hash(&device.download(&c)?))
+        let entries = device.download(&c)?;
+        Ok(Box::new(move || hash(&entries)) as Answer)
     };
     let expected = move || {
         let mut c = vec![0.0; m * n];
@@ -280,7 +291,7 @@ fn scan(device: &Arc<Device>, n: usize, n_queries: usize) -> Result<Case, Failed
     let scan = ExactScan::on(device, rows, Metric::InnerProduct)?;
     let of_cpu = queries.clone();
     Ok(Case {
-        call: Box::new(move || Ok(bytes(&scan.exact(DenseRows::new(&queries, SCAN_WIDTH), 10, None)?))),
+        call: Box::new(move || Ok(answer(scan.exact(DenseRows::new(&queries, SCAN_WIDTH), 10, None)?))),
         expected: Box::new(move || bytes(&exact(rows, DenseRows::new(&of_cpu, SCAN_WIDTH), Metric::InnerProduct, 10))),
     })
 }
@@ -292,8 +303,11 @@ fn best_of_rows(device: &Arc<Device>, n: usize) -> Result<Case, Failed> {
     let (on_a, on_b, best, device) = (device.upload(&a)?, device.upload(&b)?, Best::load(device)?, device.clone());
     let call = move || {
         let ranked = best.run(&device, Rows::new(&on_a, m, k, k), Rows::new(&on_b, n, k, k), None, TOP)?;
-        let rows = (0..m).flat_map(|i| &ranked.row(i)[..TOP]);
-        Ok(rows.flat_map(|&key| pair(from_rank_key(key))).flat_map(u32::to_le_bytes).collect())
+        let bytes = move || {
+            let rows = (0..m).flat_map(|i| &ranked.row(i)[..TOP]);
+            rows.flat_map(|&key| pair(from_rank_key(key))).flat_map(u32::to_le_bytes).collect()
+        };
+        Ok(Box::new(bytes) as Answer)
     };
     let expected = move || {
         let of = |row: &[f32]| {
@@ -324,7 +338,7 @@ fn sim_hash(device: &Arc<Device>, n: usize) -> Result<Case, Failed> {
         call: Box::new(move || {
             let mut keys = Keys::new(TABLES as usize);
             on_device.keys_dense(DenseRows::new(&rows, SCAN_WIDTH), &mut keys)?;
-            Ok(bytes(&keys))
+            Ok(Box::new(move || bytes(&keys)))
         }),
         expected: Box::new(move || {
             let mut keys = Keys::new(TABLES as usize);
@@ -347,7 +361,7 @@ where
     let call = move || {
         let mut ranked = Ranked::default();
         on_device.rank(&batch, TOP, &mut ranked)?;
-        Ok(bytes(&ranked.best))
+        Ok(answer(ranked.best))
     };
     let expected = move || {
         let (mut scratch, mut ranked) = (Scratch::default(), Ranked::default());

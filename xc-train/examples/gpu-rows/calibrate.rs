@@ -28,7 +28,7 @@ fn shape(device: &Device) -> Shape {
     Shape { grid: [8 * device.limits().processors as usize, 1, 1], threads: 256, shared: 0 }
 }
 
-pub fn run(file: &str) -> Result<bool, Failed> {
+pub(crate) fn run(file: &str) -> Result<bool, Failed> {
     let emulated = crate::hold();
     let device = Device::open(0)?;
     // The emulated driver runs everything a thousand times smaller, for its results alone.
