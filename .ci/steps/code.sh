@@ -104,9 +104,16 @@ END
 }
 
 step_tests() { check tests suite; }
+
+# What is there in a build with transformers alone.
+of_transformers=xc-nn/transformer,xc-train/transformer,xc-cli/transformer
+transformers() {
+  cargo test --locked -p xc-nn -p xc-train --features xc-nn/transformer,xc-train/transformer --test transformer --test tokens
+}
+step_transformer() { check transformer transformers; }
 step_format() { check format cargo fmt --all --check; }
-# With kernels: what is there without them alone is checked in step `alone`, which takes no warning either.
-step_lints() { check lints cargo clippy --workspace --all-targets --features "$with_kernels" --locked -- -D warnings; }
+# With kernels and transformers: what is there without them alone is checked in step `alone`, which takes no warning either.
+step_lints() { check lints cargo clippy --workspace --all-targets --features "$with_kernels,$of_transformers" --locked -- -D warnings; }
 step_docs() { check docs documentation; }
 step_alone() { check alone alone; }
 

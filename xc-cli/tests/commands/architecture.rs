@@ -85,7 +85,7 @@ fn dependencies_point_down() {
 }
 
 #[test]
-fn a_default_build_has_nothing_of_cuda() {
+fn a_default_build_has_nothing_of_cuda_or_tokenizers() {
     let output = Command::new(env!("CARGO"))
         .args([
             "tree",
@@ -105,7 +105,7 @@ fn a_default_build_has_nothing_of_cuda() {
     let text = String::from_utf8(output.stdout).unwrap();
     let names: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
     assert!(names.contains("xc-tree"), "{names:?}");
-    for name in ["xc-kernels", "cudarc", "libloading"] {
+    for name in ["xc-kernels", "cudarc", "libloading", "tokenizers"] {
         assert!(!names.contains(name), "{name}");
     }
 }

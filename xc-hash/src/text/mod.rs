@@ -38,6 +38,7 @@ mod ngrams;
 mod normalise;
 mod pipeline;
 mod tokenise;
+mod tokens;
 mod vocabulary;
 mod weighting;
 
@@ -49,5 +50,6 @@ pub use pipeline::{
     PipelineParts, PipelineScratch, TextSink,
 };
 pub use tokenise::{TokenRule, Words};
+pub use tokens::{Tokenise, TokeniseError};
 pub use vocabulary::{Vocabulary, VocabularyError};
 pub use weighting::{Idf, Norm, RowWeights, Tf, WeightRowsError, Weighting};

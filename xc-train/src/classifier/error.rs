@@ -31,6 +31,10 @@ pub enum ClassifierParamsError {
     /// A sparse layer has no row of weights for each label.
     #[error("a sampler that looks for labels by their weights, expected one that does not: the layer is sparse")]
     NeedsRows,
+    /// A transformer that is impossible, or cannot learn so.
+    #[cfg(feature = "transformer")]
+    #[error("transformer: {0}")]
+    Transformer(#[from] xc_nn::encoder::transformer::TransformerParamsError),
     /// A number outside its range.
     #[error("{name} is {got}, expected {expected}")]
     Number {
@@ -110,6 +114,16 @@ pub enum PredictError {
         feature: u32,
         /// Number of features.
         n_features: usize,
+    },
+    /// More tokens than there are positions.
+    #[error("query {query}: {got} tokens, expected at most {most}")]
+    TooManyTokens {
+        /// Number of the query, from 0.
+        query: usize,
+        /// Its tokens.
+        got: usize,
+        /// Positions.
+        most: usize,
     },
     /// A candidate that is no label.
     #[error("query {query}: candidate {label} is out of range, expected an id below {n_labels}")]

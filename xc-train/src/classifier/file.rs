@@ -41,6 +41,12 @@ pub enum OpenClassifierError {
         /// What is wrong.
         source: ClassifierParamsError,
     },
+    /// A network over tokens, in a build without it.
+    #[error("{}: a network over tokens of texts, which this build has not (feature transformer)", path.display())]
+    NoTransformer {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A value is not a finite number.
     #[error("{}: array {name}: value {at} is not finite", path.display())]
     NotFinite {
@@ -87,6 +93,11 @@ impl ClassifierParams {
             width = self.encoder.widths()[0];
             out.push(("bag.table".to_owned(), [n_features, width]));
             out.push(("bag.bias".to_owned(), [width, 1]));
+        }
+        #[cfg(feature = "transformer")]
+        if let super::EncoderParams::Tokens(of) = &self.encoder {
+            width = of.transformer.width;
+            out.extend(of.transformer.arrays());
         }
         for (below, units) in self.encoder.layer_widths().enumerate() {
             push_layer(&mut out, &format!("layer{}", below + 1), units, width);
@@ -168,6 +179,10 @@ impl Classifier {
         let Some(preset) = preset::named(container.kind()) else {
             return Err(OpenClassifierError::Kind { path: path(), kind: container.kind().to_owned() });
         };
+        #[cfg(not(feature = "transformer"))]
+        if container.parameters().get("classifier").is_some_and(|of| of["encoder"]["kind"] == "tokens") {
+            return Err(OpenClassifierError::NoTransformer { path: path() });
+        }
         let params: ClassifierParams = container.parameter("classifier")?;
         let (n_features, n_labels) = (container.parameter("n_features")?, container.parameter("n_labels")?);
         let mut classifier = Self::open_arrays(container, "", preset.name, params, n_features, n_labels, check)?;

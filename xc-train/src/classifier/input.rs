@@ -1,7 +1,10 @@
 //! Where a model's instances come in.
 
 use xc_nn::Named;
+#[cfg(feature = "transformer")]
+use xc_nn::encoder::transformer::{Transformer, TransformerScratch};
 use xc_nn::encoder::{Bag, Precomputed};
+use xc_nn::optim::Moments;
 use xc_nn::state::State;
 use xc_nn::{Activations, Batch, Encoder, Mode, Parameter, StepError, Update};
 
@@ -13,6 +16,16 @@ pub enum Input {
     Bag(Bag),
     /// Vectors, handed on.
     Vectors(Precomputed),
+    /// Tokens of texts.
+    #[cfg(feature = "transformer")]
+    Tokens(Box<Transformer>),
+}
+
+/// Buffers of an [`Input`].
+#[derive(Default)]
+pub struct InputScratch {
+    #[cfg(feature = "transformer")]
+    tokens: TransformerScratch,
 }
 
 macro_rules! delegate {
@@ -20,8 +33,27 @@ macro_rules! delegate {
         match $self {
             Input::Bag($inner) => $call,
             Input::Vectors($inner) => $call,
+            #[cfg(feature = "transformer")]
+            Input::Tokens($inner) => $call,
         }
     };
+    ($self:ident, $scratch:ident, $inner:ident, $buffers:ident => $call:expr) => {{
+        match $self {
+            Input::Bag($inner) => {
+                let ($buffers, _) = (&mut (), $scratch);
+                $call
+            }
+            Input::Vectors($inner) => {
+                let ($buffers, _) = (&mut (), $scratch);
+                $call
+            }
+            #[cfg(feature = "transformer")]
+            Input::Tokens($inner) => {
+                let $buffers = &mut $scratch.tokens;
+                $call
+            }
+        }
+    }};
 }
 
 impl Input {
@@ -31,13 +63,15 @@ impl Input {
         match self {
             Self::Bag(bag) => Some(bag.table_mut()),
             Self::Vectors(_) => None,
+            #[cfg(feature = "transformer")]
+            Self::Tokens(_) => None,
         }
     }
 }
 
 impl Encoder for Input {
     type Output = Activations;
-    type Scratch = ();
+    type Scratch = InputScratch;
 
     fn width(&self) -> usize {
         delegate!(self, inner => inner.width())
@@ -49,8 +83,14 @@ impl Encoder for Input {
 
     /// # Panics
     /// If the batch holds the other kind of rows, or rows of another width.
-    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) -> Result<(), StepError> {
-        delegate!(self, inner => inner.forward(batch, mode, output, &mut ()))
+    fn forward(
+        &self,
+        batch: &Batch,
+        mode: Mode,
+        output: &mut Activations,
+        scratch: &mut InputScratch,
+    ) -> Result<(), StepError> {
+        delegate!(self, scratch, inner, buffers => inner.forward(batch, mode, output, buffers))
     }
 
     fn backward(
@@ -59,17 +99,28 @@ impl Encoder for Input {
         mode: Mode,
         output: &Activations,
         gradient: &mut Activations,
-        (): &mut (),
+        scratch: &mut InputScratch,
     ) -> Result<(), StepError> {
-        delegate!(self, inner => inner.backward(batch, mode, output, gradient, &mut ()))
+        delegate!(self, scratch, inner, buffers => inner.backward(batch, mode, output, gradient, buffers))
     }
 
-    fn squared_norm(&self, batch: &Batch, gradient: &Activations, (): &mut ()) -> Result<f64, StepError> {
-        delegate!(self, inner => inner.squared_norm(batch, gradient, &mut ()))
+    fn squared_norm(
+        &self,
+        batch: &Batch,
+        gradient: &Activations,
+        scratch: &mut InputScratch,
+    ) -> Result<f64, StepError> {
+        delegate!(self, scratch, inner, buffers => inner.squared_norm(batch, gradient, buffers))
     }
 
-    fn update(&mut self, batch: &Batch, gradient: &Activations, (): &mut (), update: &Update) -> Result<(), StepError> {
-        delegate!(self, inner => inner.update(batch, gradient, &mut (), update))
+    fn update(
+        &mut self,
+        batch: &Batch,
+        gradient: &Activations,
+        scratch: &mut InputScratch,
+        update: &Update,
+    ) -> Result<(), StepError> {
+        delegate!(self, scratch, inner, buffers => inner.update(batch, gradient, buffers, update))
     }
 }
 
@@ -84,5 +135,9 @@ impl State for Input {
 
     fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
         delegate!(self, inner => inner.parameters_mut())
+    }
+
+    fn prepare(&mut self, moments: Moments) {
+        delegate!(self, inner => inner.prepare(moments));
     }
 }

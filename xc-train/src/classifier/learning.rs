@@ -35,6 +35,9 @@ pub struct LearningParams {
     /// How rankers over sparse features are learned beside the network, where they are: after the last epoch, against
     /// the false labels that its steps scored highest.
     pub wide: Option<WideLearning>,
+    /// How a transformer learns, and what it begins with; encoders of other instances do not read it.
+    #[cfg(feature = "transformer")]
+    pub tokens: super::TokensLearning,
 }
 
 /// Initial embeddings of sparse features.
@@ -125,6 +128,8 @@ impl Default for LearningParams {
             negatives: SamplerParams::All.into(),
             connections: ConnectionLearning::default(),
             wide: None,
+            #[cfg(feature = "transformer")]
+            tokens: Default::default(),
         }
     }
 }

@@ -123,13 +123,14 @@ impl ClassifierParams {
             }
         };
         let of_vectors = self.encoder.input() == InputKind::Dense;
-        let lowest = if of_vectors { n_features } else { self.encoder.widths()[0] };
+        let lowest = self.encoder.lowest_width(n_features);
         // Values and gradients of each layer, a gradient above all, and three batches of vectors
         // that are gathered ahead.
         let hidden = self.encoder.layer_widths().fold(lowest, usize::saturating_add);
         let units = hidden.saturating_mul(2).saturating_add(width);
         let ahead = if of_vectors { n_features.saturating_mul(3) } else { 0 };
         let step = product(&[4, batch_size, units.saturating_add(ahead)]).saturating_add(head_buffers);
+        let step = step.saturating_add(self.encoder_step(batch_size));
         let parameters = encoder.saturating_add(head);
         let shapes = self.encoder_shapes(n_features);
         let of_encoder = shapes.iter().map(|(_, [rows, width])| of_rows(*rows, *width));
@@ -141,13 +142,27 @@ impl ClassifierParams {
             false => 0,
         };
         let buffers = step.max(analysis.saturating_sub(moments.saturating_add(best)));
-        let term = self.learning.wide.filter(|_| !of_vectors);
+        let term = self.learning.wide.filter(|_| self.encoder.input() == InputKind::Sparse);
         let (collected, solving) = term.map_or((0, 0), |wide| wide.bytes(work));
         let collecting = term.map_or(0, |wide| self.collecting_bytes(&wide, batch_size));
         // Rankers are solved when moments, copy and buffers are gone.
         let freed = moments.saturating_add(best).saturating_add(buffers);
         let wide = collected.saturating_add(collecting).max(solving.saturating_sub(freed));
         Memory { parameters, moments, best, buffers, wide }
+    }
+
+    /// Buffers of the encoder alone.
+    fn encoder_step(&self, batch_size: usize) -> u64 {
+        #[cfg(feature = "transformer")]
+        if let super::EncoderParams::Tokens(super::TokensParams { transformer, .. }) = &self.encoder {
+            let super::TokensLearning { layers, max_tokens, .. } = &self.learning.tokens;
+            let longest = (*max_tokens).min(transformer.positions);
+            let n_learning = transformer.layers.saturating_sub(layers.frozen_layers);
+            let n_tokens = batch_size.saturating_mul(longest);
+            return transformer.step_bytes(n_tokens, longest, n_learning, rayon::current_num_threads());
+        }
+        let _ = batch_size;
+        0
     }
 
     /// Buffers in which steps collect labels: 28 bytes for each of an instance, and room for at least some. A loss that

@@ -52,6 +52,8 @@ mod precision_fit;
 mod predict;
 pub mod preset;
 mod scores;
+#[cfg(feature = "transformer")]
+mod tokens;
 #[cfg(feature = "train")]
 mod train;
 mod wide;
@@ -80,6 +82,8 @@ pub use precision_fit::LostPrecision;
 pub(crate) use predict::Logits;
 pub use predict::{Only, PredictScratch};
 pub use preset::Preset;
+#[cfg(feature = "transformer")]
+pub use tokens::{TokensLearning, TokensParams};
 pub use wide::{USUAL_MARGIN_WEIGHT, USUAL_WEIGHT, WEIGHTS, Wide, WideLearning, WideParams, WideParts, usual_weight};
 #[cfg(feature = "train")]
 pub use wide_fit::{Precisions, WideFit};
@@ -227,6 +231,15 @@ impl Classifier {
     /// The network.
     pub fn network(&self) -> &ClassifierNetwork {
         &self.network
+    }
+
+    /// The transformer below the head, to be changed, where instances are tokens.
+    #[cfg(feature = "transformer")]
+    pub fn transformer_mut(&mut self) -> Option<&mut xc_nn::encoder::transformer::Transformer> {
+        match self.network.encoder_mut().below_mut() {
+            Input::Tokens(transformer) => Some(transformer),
+            Input::Bag(_) | Input::Vectors(_) => None,
+        }
     }
 }
 

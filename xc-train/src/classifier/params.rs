@@ -1,9 +1,13 @@
 //! What a classifier is made of, and what is impossible about one.
 
+#[cfg(feature = "transformer")]
+use super::TokensParams;
 use super::error::{ClassifierParamsError, number};
 use super::learning::{EmbeddingInit, LearningParams};
 use super::{Input, InputKind, Output};
 use serde::{Deserialize, Deserializer, Serialize};
+#[cfg(feature = "transformer")]
+use xc_nn::encoder::transformer::Transformer;
 use xc_nn::encoder::{Bag, Precomputed, Stack};
 use xc_nn::head::sparse::{Screening, SparseParams};
 use xc_nn::head::{Dense, Sampled, SampledParams, Sparse};
@@ -43,6 +47,9 @@ pub enum EncoderParams {
     Bag(BagParams),
     /// Vectors that were computed elsewhere.
     Vectors(VectorsParams),
+    /// Tokens of texts.
+    #[cfg(feature = "transformer")]
+    Tokens(TokensParams),
 }
 
 /// An encoder of weighted features.
@@ -145,6 +152,10 @@ impl ClassifierParams {
     pub fn check(&self, n_features: usize, n_labels: usize) -> Result<(), ClassifierParamsError> {
         self.check_shape(n_features)?;
         self.learning.check_rates()?;
+        #[cfg(feature = "transformer")]
+        if let EncoderParams::Tokens(of) = &self.encoder {
+            self.learning.tokens.layers.check(of.transformer.layers)?;
+        }
         match &self.head {
             HeadParams::Dense => Ok(()),
             HeadParams::Candidates(_) => {
@@ -179,6 +190,14 @@ impl ClassifierParams {
                 Input::Bag(Bag::new(n_features, bag.widths[0], bag.activation, input_dropout, init))
             }
             EncoderParams::Vectors(_) => Input::Vectors(Precomputed::new(n_features).with_dropout(input_dropout)),
+            #[cfg(feature = "transformer")]
+            EncoderParams::Tokens(TokensParams { transformer, .. }) => {
+                let mut learning = self.learning.tokens.layers;
+                learning.pooled_dropout = input_dropout;
+                let made = Transformer::new(transformer.clone(), learning, init);
+                let made = made.unwrap_or_else(|e| panic!("a transformer that was checked: {e}"));
+                Input::Tokens(Box::new(made.with_products(self.precision)))
+            }
         };
         self.encoder
             .layer_widths()
@@ -241,6 +260,8 @@ impl EncoderParams {
         match self {
             Self::Bag(_) => InputKind::Sparse,
             Self::Vectors(_) => InputKind::Dense,
+            #[cfg(feature = "transformer")]
+            Self::Tokens(_) => InputKind::Tokens,
         }
     }
 
@@ -248,6 +269,8 @@ impl EncoderParams {
     pub fn widths(&self) -> &[usize] {
         match self {
             Self::Bag(BagParams { widths, .. }) | Self::Vectors(VectorsParams { widths }) => widths,
+            #[cfg(feature = "transformer")]
+            Self::Tokens(TokensParams { widths, .. }) => widths,
         }
     }
 
@@ -255,14 +278,16 @@ impl EncoderParams {
     pub fn widths_mut(&mut self) -> &mut Vec<usize> {
         match self {
             Self::Bag(BagParams { widths, .. }) | Self::Vectors(VectorsParams { widths }) => widths,
+            #[cfg(feature = "transformer")]
+            Self::Tokens(TokensParams { widths, .. }) => widths,
         }
     }
 
-    /// What becomes of sums of embeddings; vectors have none.
+    /// What becomes of sums of embeddings; vectors and tokens have none.
     pub fn activation(&self) -> Option<Activation> {
         match self {
             Self::Bag(bag) => Some(bag.activation),
-            Self::Vectors(_) => None,
+            _ => None,
         }
     }
 
@@ -270,7 +295,7 @@ impl EncoderParams {
     pub fn activation_mut(&mut self) -> Option<&mut Activation> {
         match self {
             Self::Bag(bag) => Some(&mut bag.activation),
-            Self::Vectors(_) => None,
+            _ => None,
         }
     }
 
@@ -286,12 +311,38 @@ impl EncoderParams {
         if !needs_one && n_features == 0 {
             return number("the width of the vectors", 0.0, "at least 1");
         }
+        #[cfg(feature = "transformer")]
+        if let Self::Tokens(TokensParams { transformer, .. }) = self {
+            transformer.check()?;
+            if n_features != transformer.vocabulary && n_features != usize::MAX {
+                return number("the number of tokens", n_features as f64, "that of the transformer");
+            }
+        }
         Ok(())
     }
 
     /// Width of the vectors that the head gets, for instances of `n_features`.
     pub fn top_width(&self, n_features: usize) -> usize {
-        self.widths().last().copied().unwrap_or(n_features)
+        self.widths().last().copied().unwrap_or_else(|| self.lowest_width(n_features))
+    }
+
+    /// Most tokens of an instance, where instances are tokens.
+    pub fn most_tokens(&self) -> Option<usize> {
+        match self {
+            Self::Bag(_) | Self::Vectors(_) => None,
+            #[cfg(feature = "transformer")]
+            Self::Tokens(of) => Some(of.transformer.positions),
+        }
+    }
+
+    /// Width of the vectors below all layers, for instances of `n_features`.
+    pub(super) fn lowest_width(&self, n_features: usize) -> usize {
+        match self {
+            Self::Bag(bag) => bag.widths[0],
+            Self::Vectors(_) => n_features,
+            #[cfg(feature = "transformer")]
+            Self::Tokens(of) => of.transformer.width,
+        }
     }
 
     /// Units of the dense layers: those above the embeddings, or above the vectors.

@@ -123,6 +123,9 @@ impl Classifier {
         scratch: &mut PredictScratch,
     ) -> Result<RankedBatch, PredictError> {
         self.check_width(queries.kind(), queries.width())?;
+        if let Rows::Tokens(rows) = queries {
+            (0..rows.len()).try_for_each(|query| self.check_length(query, rows.row(query)))?;
+        }
         self.check_candidates(queries.len(), only)?;
         // Outside a pool none is started for it.
         let n_threads = if in_pool() { rayon::current_num_threads() } else { 1 };
@@ -182,6 +185,13 @@ impl Classifier {
                     return Err(PredictError::Feature { feature, n_features: self.n_features });
                 }
             }
+            Row::Tokens(ids) => {
+                self.check_width(InputKind::Tokens, self.n_features)?;
+                if let Some(&feature) = ids.iter().find(|&&id| id as usize >= self.n_features) {
+                    return Err(PredictError::Feature { feature, n_features: self.n_features });
+                }
+                self.check_length(0, ids)?;
+            }
             other => self.check_width(other.kind(), other.values().len())?,
         }
         scratch.batch.fill_one(query, self.n_features);
@@ -236,10 +246,22 @@ impl Classifier {
             return Err(WrongInput { got, expected }.into());
         }
         if width != self.n_features {
-            let unit = if got == InputKind::Sparse { "features" } else { "values" };
+            let unit = match got {
+                InputKind::Sparse => "features",
+                InputKind::Tokens => "tokens",
+                InputKind::Dense | InputKind::Text => "values",
+            };
             return Err(PredictError::Width { got: width, expected: self.n_features, unit });
         }
         Ok(())
+    }
+
+    /// Refuses a query of more tokens than there are positions.
+    fn check_length(&self, query: usize, ids: &[u32]) -> Result<(), PredictError> {
+        match self.params.encoder.most_tokens() {
+            Some(most) if ids.len() > most => Err(PredictError::TooManyTokens { query, got: ids.len(), most }),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn check_candidates(&self, n_queries: usize, only: Only<'_>) -> Result<(), PredictError> {

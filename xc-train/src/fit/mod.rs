@@ -71,14 +71,21 @@ pub fn tables(kind: &str) -> Vec<Table> {
     let own = match kind {
         "tree" => vec![tree::OWN, tree::TABLE],
         "mach" => vec![mach::TABLE, network::TABLE],
-        "dense" => vec![wide::TABLE, network::TABLE],
+        "dense" => of_tokens(vec![wide::TABLE, network::TABLE]),
         "uniform" => vec![uniform::TABLE, wide::TABLE, network::TABLE],
-        "lns" => vec![candidates::TABLE, wide::TABLE, network::TABLE],
+        "lns" => of_tokens(vec![candidates::TABLE, wide::TABLE, network::TABLE]),
         "astra" => vec![astra::TABLE, wide::TABLE, network::TABLE],
         "skipgram" => return vec![candidates::TABLE, network::TABLE, words::TABLE, text::TOKENS],
         _ => return Vec::new(),
     };
     own.into_iter().chain([text::TABLE, text::TOKENS, data::TABLE, input::TABLE]).collect()
+}
+
+/// With the settings of a transformer, in a build that has one.
+fn of_tokens(tables: Vec<Table>) -> Vec<Table> {
+    #[cfg(feature = "transformer")]
+    let tables = std::iter::once(settings::transformer::TABLE).chain(tables).collect();
+    tables
 }
 
 /// Trains a model of a kind and saves it in the folder `model`, with settings by their names and values as they are

@@ -15,10 +15,12 @@ use crate::model::HoldOut;
 use crate::model::OwnedRows;
 use crate::settings::input::{self, InputSettings};
 use crate::settings::text::{self, TextSettings, TokenSettings};
+#[cfg(feature = "transformer")]
+use crate::settings::transformer::{self, TransformerSettings};
 use crate::settings::{Choices, Setting, SettingError, data};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use xc_hash::text::PipelineParams;
+use xc_hash::text::{Featurizer, PipelineParams};
 use xc_sparse::CsrMatrix;
 use xc_sparse::io::{LabelNames, UnknownLabels, Vectors};
 use xc_sparse::store::is_control;
@@ -31,6 +33,8 @@ pub(super) struct Reading<'a> {
     pub(super) text: PipelineParams,
     /// Whether vectors are taken as rows of features, without those that are 0.
     vectors_as_rows: bool,
+    /// What makes tokens of texts, where a transformer reads them.
+    tokens: Option<Featurizer>,
 }
 
 impl<'a> Reading<'a> {
@@ -47,12 +51,31 @@ impl<'a> Reading<'a> {
             input: InputSettings::new(choices),
             text: text::params(choices)?,
             vectors_as_rows: false,
+            tokens: None,
         })
     }
 
     /// With vectors as rows of features, without those that are 0.
     pub(super) fn with_vectors_as_rows(self) -> Self {
         Self { vectors_as_rows: true, ..self }
+    }
+
+    /// With the tokens that a transformer reads, where one was chosen.
+    ///
+    /// # Errors
+    /// What is wrong with its folder, or a setting about features.
+    pub(super) fn with_tokens(self) -> Result<Self, FitError> {
+        #[cfg(feature = "transformer")]
+        if let Some(settings) = TransformerSettings::new(&self.choices.of(&transformer::TABLE))? {
+            let of_features = |name: &str| name.starts_with("text.") && name != "text-fields";
+            let is_idle = |name: &str| of_features(name) || ["tfidf", "normalise"].contains(&name);
+            self.choices.refuse_if(is_idle, "a transformer reads tokens of texts, not features")?;
+            if self.source.has_label_features() {
+                return Err(FitError::usage("texts of labels do not go with --encoder transformer yet"));
+            }
+            return Ok(Self { tokens: Some(super::network::tokens::tokenizer(&settings)?), ..self });
+        }
+        Ok(self)
     }
 
     /// Refuses settings about forms of files that none of them has.
@@ -108,6 +131,9 @@ impl<'a> Reading<'a> {
     }
 
     fn fitting(&self, hold_out: Option<HoldOut>) -> Making<'_> {
+        if let Some(maker) = &self.tokens {
+            return Making::Apply { maker: Some(maker), n_features: maker.n_features() };
+        }
         let weighting = data::weighting(self.choices, self.source.is_vectors(&self.input));
         Making::Fit { text: &self.text, weighting, hold_out }
     }
@@ -118,6 +144,12 @@ impl<'a> Reading<'a> {
             Source::Files(files) => self.read_files(files, hold_out, context)?,
             Source::Memory(arrays) => self.take_arrays(arrays, hold_out, context)?,
         };
+        let sets = std::iter::once(&train).chain(&validation);
+        if self.tokens.is_some() && sets.map(Dataset::features).any(|rows| rows.kind() != InputKind::Tokens) {
+            return Err(
+                SettingError::of_value("encoder", "transformer", "instances are no texts, which are expected").into()
+            );
+        }
         let split = hold_out.map(|hold_out| Split::new(self.source.name(), &train, hold_out)).transpose()?;
         Ok(Datasets { train, validation, split, label_texts: None })
     }

@@ -64,6 +64,7 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
 pub(super) fn failed(error: PredictError) -> (usize, QueryError) {
     match error {
         PredictError::NotFinite { query } => (query, QueryError::Scores),
+        PredictError::TooManyTokens { query, got, most } => (query, QueryError::TooManyTokens { got, most }),
         // Kind, width, features and candidates were checked at the door.
         other => panic!("a query that was checked: {other}"),
     }

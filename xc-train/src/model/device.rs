@@ -92,6 +92,9 @@ impl Arrays {
             return Ok(Self::Trees(trees.on(device)?));
         }
         if let Some(network) = model.as_kind::<Classifier>() {
+            if network.params().encoder.most_tokens().is_some() {
+                return Err(DeviceError::Kind { kind: "transformer" });
+            }
             return Ok(Self::Network(network.on(&shared)?));
         }
         if let Some(model) = model.as_kind::<MachModel>() {

@@ -42,6 +42,7 @@ mod system;
 pub mod training_rows;
 mod tree;
 
+pub use crate::tokens::read_pipeline;
 #[cfg(feature = "train")]
 pub use blend::write_blend;
 pub use blend::{MAX_MEMBERS, MembersError, members};
@@ -67,9 +68,10 @@ pub use scratch::Scratch;
 pub use system::{Cell, Description, Table};
 pub use training_rows::{HoldOut, TrainingRows, TrainingRowsError};
 pub use xc_sparse::rows::{InputKind, OwnedRows, Row, Rows, Texts};
-pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, write_pipeline};
+pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, write_pipeline};
 
 use crate::calibrate::Calibration;
+use crate::tokens::tokenise;
 use names::NamesOfLabels;
 use query::{check_labels, check_lists, check_row, check_tokens, check_values};
 use rest::Rest;
@@ -134,7 +136,7 @@ impl Model {
 
     fn takes(&self) -> InputKind {
         match &self.maker {
-            Some(Featurizer::Text(_)) => InputKind::Text,
+            Some(Featurizer::Text(_) | Featurizer::Tokens(_)) => InputKind::Text,
             _ => self.shape.takes,
         }
     }
@@ -287,7 +289,13 @@ impl Model {
         let calibration = self.calibration_for(options).map_err(of_all)?;
         let mut known_terms = Vec::new();
         let made;
+        let tokens;
         let rows = match (queries, self.maker.as_ref().filter(|_| !options.made)) {
+            (Rows::Texts(texts), Some(Featurizer::Tokens(of))) => {
+                let refused = |(query, source): (usize, _)| BatchError { query, source: QueryError::Tokenise(source) };
+                tokens = tokenise(&**of, texts).map_err(refused)?;
+                Rows::Tokens(tokens.view())
+            }
             (Rows::OneHot(_), _) => {
                 let all: Vec<u32> = (0..queries.len() as u32).collect();
                 return self.predict_batch(queries.select(&all).view(), options);
@@ -447,6 +455,10 @@ impl Model {
                 }
                 Ok(CsrMatrix::from_checked((texts.len(), pipeline.n_features()), indptr, indices, values))
             }
+            // A network over tokens has none.
+            (Rows::Texts(_), Some(Featurizer::Tokens(_))) => {
+                Err(of_all(QueryError::Input { got: InputKind::Tokens, expected: InputKind::Sparse }))
+            }
             (Rows::Sparse(rows), None) if self.shape.takes == InputKind::Sparse => Ok(rows.to_owned()),
             (Rows::Sparse(rows), Some(Featurizer::Rows(weights))) => {
                 if rows.cols() != self.shape.n_features {
@@ -537,11 +549,16 @@ impl Model {
     /// The features of a query, checked.
     fn row<'r>(&self, query: &Row<'r>, made: bool, making: &'r mut Making) -> Result<Row<'r>, QueryError> {
         let n_features = self.shape.n_features;
-        let Making { text, values } = making;
+        let Making { text, values, tokens } = making;
         match (*query, self.maker.as_ref().filter(|_| !made)) {
             (Row::Text(words), Some(Featurizer::Text(pipeline))) => {
                 let (indices, values) = pipeline.transform_one(words, text);
                 return Ok(Row::Sparse(SparseRow::from_checked(indices, values)));
+            }
+            (Row::Text(words), Some(Featurizer::Tokens(of))) => {
+                tokens.clear();
+                of.append(words, tokens).map_err(QueryError::Tokenise)?;
+                return Ok(Row::Tokens(tokens));
             }
             (Row::Sparse(row), Some(Featurizer::Rows(weights))) => {
                 check_row(row, n_features)?;

@@ -3,6 +3,7 @@
 use crate::calibrate::ThresholdKind;
 use crate::mach::AnswerError;
 use thiserror::Error;
+use xc_hash::text::TokeniseError;
 use xc_mach::{Certificate, Decoder};
 use xc_sparse::chunked::Choice;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
@@ -282,6 +283,17 @@ pub enum QueryError {
         position: usize,
         /// Number of features of the model.
         n_features: usize,
+    },
+    /// A text of which the model's tokenizer makes no tokens.
+    #[error(transparent)]
+    Tokenise(TokeniseError),
+    /// Tokens beyond those that the model has positions for.
+    #[error("the query has {got} tokens; the model takes at most {most}")]
+    TooManyTokens {
+        /// Tokens of the query.
+        got: usize,
+        /// Positions.
+        most: usize,
     },
     /// A token that the model does not have.
     #[error("token {token} at position {position}; the model has {n_tokens} tokens")]

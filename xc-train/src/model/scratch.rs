@@ -36,6 +36,8 @@ pub(super) struct Making {
     pub(super) text: PipelineScratch,
     /// Weighted values of a row.
     pub(super) values: Vec<f32>,
+    /// Tokens of a text.
+    pub(super) tokens: Vec<u32>,
 }
 
 impl Scratch {

@@ -299,10 +299,15 @@ impl NetworkSettings {
     /// A choice that changes nothing, or a number out of range, by the name of its setting.
     pub fn new(preset: &Preset, input: InputKind, choices: &Choices) -> Result<Self, SettingError> {
         let mut base = Self::of_preset(preset, input);
-        if input == InputKind::Dense {
+        if input != InputKind::Sparse {
             let of_embeddings = ["network.init", "network.activation", "network.embedding-rate"];
             if let Some(name) = of_embeddings.into_iter().find(|name| choices.get(name).is_some()) {
-                let what = "instances are vectors already; expected sparse features or text, or no such option";
+                let what = match input {
+                    InputKind::Tokens => {
+                        "instances are tokens, whose embeddings are the transformer's; expected no such option"
+                    }
+                    _ => "instances are vectors already; expected sparse features or text, or no such option",
+                };
                 return Err(SettingError::of(name, what));
             }
         }

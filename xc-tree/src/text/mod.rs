@@ -19,7 +19,7 @@
 
 mod pipeline;
 
-pub use pipeline::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, write_pipeline};
+pub use pipeline::{PIPELINE_PREFIX, StoredPipelineError, read_parts, read_pipeline, write_pipeline};
 
 use crate::model::{KIND, OpenTreeError, TreeModel};
 use crate::predict::{PredictParams, PredictScratch};

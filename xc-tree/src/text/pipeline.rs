@@ -26,6 +26,9 @@ pub enum StoredPipelineError {
         /// Its type.
         got: DType,
     },
+    /// Arrays and description make no tokenizer.
+    #[error(transparent)]
+    Tokens(Box<dyn std::error::Error + Send + Sync>),
     /// Arrays and description make no pipeline.
     #[error("{}: the feature pipeline cannot be used", path.display())]
     Parts {
@@ -59,6 +62,16 @@ pub fn write_pipeline(writer: &mut ContainerWriter, parts: PipelineParts) -> Res
 /// # Errors
 /// Arrays or a description that make no pipeline.
 pub fn read_pipeline(container: &Container) -> Result<Option<Featurizer>, StoredPipelineError> {
+    let Some(parts) = read_parts(container)? else { return Ok(None) };
+    let refused = |source| StoredPipelineError::Parts { path: container.folder().to_owned(), source };
+    Featurizer::from_parts(parts).map(Some).map_err(refused)
+}
+
+/// The same, not put together yet.
+///
+/// # Errors
+/// An array that does not open, or is of a type that no pipeline has.
+pub fn read_parts(container: &Container) -> Result<Option<PipelineParts>, StoredPipelineError> {
     let Some(config) = container.pipeline().cloned() else { return Ok(None) };
     let path = || container.folder().to_owned();
     let mut arrays = Vec::new();
@@ -72,6 +85,5 @@ pub fn read_pipeline(container: &Container) -> Result<Option<Featurizer>, Stored
         };
         arrays.push((short.to_owned(), array));
     }
-    let maker = Featurizer::from_parts(PipelineParts { config, arrays });
-    maker.map(Some).map_err(|source| StoredPipelineError::Parts { path: path(), source })
+    Ok(Some(PipelineParts { config, arrays }))
 }

@@ -2,6 +2,8 @@
 
 use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{LOSSES, OfNetwork, show_default};
+#[cfg(feature = "transformer")]
+use super::transformer_args::OfTransformer;
 use super::wide_args::OfWide;
 use super::{Kind, joined};
 use crate::settings::{Chosen, names};
@@ -33,6 +35,9 @@ use xc_train::settings::Choices;
 pub(crate) struct Args {
     #[command(flatten)]
     wide: Chosen<OfWide>,
+    #[cfg(feature = "transformer")]
+    #[command(flatten)]
+    transformer: Chosen<OfTransformer>,
     #[command(flatten)]
     pub(super) network: Chosen<OfNetwork>,
     #[command(flatten, next_help_heading = None::<&str>)]
@@ -51,6 +56,12 @@ impl Kind for Args {
     }
 
     fn choices(&self) -> Choices {
-        joined([&self.wide.choices, &self.network.choices, &self.data.data.choices()])
+        joined([
+            &self.wide.choices,
+            #[cfg(feature = "transformer")]
+            &self.transformer.choices,
+            &self.network.choices,
+            &self.data.data.choices(),
+        ])
     }
 }

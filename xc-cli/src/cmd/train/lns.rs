@@ -3,6 +3,8 @@
 use super::candidate_args::OfCandidates;
 use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{OfNetwork, show_defaults};
+#[cfg(feature = "transformer")]
+use super::transformer_args::OfTransformer;
 use super::wide_args::OfWide;
 use super::{Kind, joined};
 use crate::settings::Chosen;
@@ -44,6 +46,9 @@ pub(crate) struct Args {
     head: Chosen<OfCandidates>,
     #[command(flatten)]
     wide: Chosen<OfWide>,
+    #[cfg(feature = "transformer")]
+    #[command(flatten)]
+    transformer: Chosen<OfTransformer>,
     #[command(flatten)]
     pub(super) network: Chosen<OfNetwork>,
     #[command(flatten, next_help_heading = None::<&str>)]
@@ -68,6 +73,13 @@ impl Kind for Args {
     }
 
     fn choices(&self) -> Choices {
-        joined([&self.head.choices, &self.wide.choices, &self.network.choices, &self.data.data.choices()])
+        joined([
+            &self.head.choices,
+            &self.wide.choices,
+            #[cfg(feature = "transformer")]
+            &self.transformer.choices,
+            &self.network.choices,
+            &self.data.data.choices(),
+        ])
     }
 }

@@ -3,11 +3,13 @@
 //! The layout is written down in `docs/formats/pipeline.md`.
 
 use super::super::block::{BlockError, FittedSlots, MAX_FEATURES, Slots, lay_out};
+use super::super::tokens::Tokenise;
 use super::super::vocabulary::{Vocabulary, VocabularyError};
 use super::super::weighting::{Idf, RowWeights, Weighting};
 use super::{Pipeline, PipelineParams};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 use thiserror::Error;
 
 const VERSION: u32 = 1;
@@ -335,22 +337,36 @@ impl RowWeights {
 }
 
 /// What a model keeps of the way its features are made: from text, from counted rows, to be told
-/// apart by `kind`.
-#[derive(Clone, Debug, PartialEq)]
+/// apart by `kind`; or of the way its tokens are.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Featurizer {
     /// Text to rows.
     Text(Pipeline),
     /// Rows of counts to weighted rows.
     Rows(RowWeights),
+    /// Text to tokens. Its parts are put together again by the crate that has the tokenizer.
+    Tokens(Arc<dyn Tokenise>),
+}
+
+impl PartialEq for Featurizer {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text(a), Self::Text(b)) => a == b,
+            (Self::Rows(a), Self::Rows(b)) => a == b,
+            (Self::Tokens(a), Self::Tokens(b)) => Arc::ptr_eq(a, b) || a.to_parts() == b.to_parts(),
+            _ => false,
+        }
+    }
 }
 
 impl Featurizer {
-    /// Width of the rows that come out.
+    /// Width of the rows that come out; of tokens the number that there are.
     pub fn n_features(&self) -> usize {
         match self {
             Featurizer::Text(pipeline) => pipeline.n_features(),
             Featurizer::Rows(weights) => weights.n_features(),
+            Featurizer::Tokens(tokeniser) => tokeniser.n_tokens(),
         }
     }
 
@@ -359,10 +375,11 @@ impl Featurizer {
         match self {
             Featurizer::Text(pipeline) => pipeline.to_parts(),
             Featurizer::Rows(weights) => weights.clone().into_parts(),
+            Featurizer::Tokens(tokeniser) => tokeniser.to_parts(),
         }
     }
 
-    /// Puts stored parts of either kind together again.
+    /// Puts stored parts of text or rows together again.
     ///
     /// # Errors
     /// Those of [`Pipeline::from_parts`] and [`RowWeights::from_parts`].

@@ -6,9 +6,12 @@ use super::{Dataset, text_advice};
 use crate::fit::{Context, FitError};
 use crate::model::OwnedRows;
 use crate::model::training_rows::hash_text;
-use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline};
+use crate::tokens::tokenise;
+use std::sync::Arc;
+use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline, Tokenise};
 use xc_sparse::CsrMatrix;
 use xc_sparse::io::{LabelCollector, ReadError};
+use xc_sparse::rows::{Texts, TokenRows};
 
 /// Text is read once to learn the pipeline and once to apply it, rather than kept.
 ///
@@ -20,6 +23,9 @@ pub fn read_texts(
     making: Making<'_>,
     context: &Context,
 ) -> Result<Dataset, FitError> {
+    if let Making::Apply { maker: Some(Featurizer::Tokens(of)), .. } = making {
+        return read_tokens(source, with_labels, of, context);
+    }
     let path = source.name();
     let fitted;
     let pipeline = match making {
@@ -100,6 +106,43 @@ pub fn read_texts(
         labels: found.labels,
         names: found.names,
         maker,
+        of_texts: true,
+        hashes,
+        form: Default::default(),
+    })
+}
+
+/// Texts as tokens; what made them stays with them.
+fn read_tokens(
+    source: &TextSource<'_>,
+    with_labels: bool,
+    of: &Arc<dyn Tokenise>,
+    context: &Context,
+) -> Result<Dataset, FitError> {
+    let path = source.name();
+    let mut labels = LabelCollector::of(&source.options());
+    let (mut rows, mut hashes) = (TokenRows::new(of.n_tokens()), Vec::new());
+    for block in source.blocks()? {
+        context.check_interrupt()?;
+        let block = block?;
+        let texts: Vec<&str> = block.instances.iter().map(|i| &*i.text).collect();
+        let some = tokenise(&**of, Texts::Slices(&texts));
+        let some =
+            some.map_err(|(at, e)| FitError::usage(format_args!("{}: text {}: {e}", path.display(), rows.len() + at)))?;
+        let some = some.view();
+        (0..some.len()).for_each(|i| rows.push(some.row(i)).unwrap_or_else(|e| panic!("ids that were checked: {e}")));
+        hashes.extend(texts.iter().map(|text| hash_text(text)));
+        for (instance, &line) in block.instances.iter().zip(&block.lines) {
+            let list = if with_labels { &*instance.labels } else { &[] };
+            labels.push(list).map_err(|kind| ReadError::line(&path.display().to_string(), line, kind))?;
+        }
+    }
+    let found = labels.finish();
+    Ok(Dataset {
+        features: OwnedRows::Tokens(rows),
+        labels: found.labels,
+        names: found.names,
+        maker: Some(Featurizer::Tokens(Arc::clone(of))),
         of_texts: true,
         hashes,
         form: Default::default(),

@@ -2,7 +2,7 @@
 
 use super::memory::{Forecast, sparse_ids};
 use super::{Session, System};
-use crate::classifier::{CandidateHeadParams, HeadParams, InputKind, Workload};
+use crate::classifier::{CandidateHeadParams, HeadParams, Workload};
 use crate::fit::Context;
 use crate::fit::FitError;
 use crate::fit::memory::Standing;
@@ -62,7 +62,7 @@ impl Session<'_> {
         context.note(format_args!(
             "train {name}: {}, {}, {}; {}{head}; loss {}",
             counted(instances.targets().len(), "instance"),
-            counted(shape.n_features, if shape.input == InputKind::Sparse { "feature" } else { "value" }),
+            counted(shape.n_features, shape.unit()),
             counted(shape.n_labels, "label"),
             layers.join(" -> "),
             params.loss,

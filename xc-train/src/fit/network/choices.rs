@@ -1,8 +1,10 @@
 //! What was chosen of the settings that networks share. Values that were not come from the [`Preset`] of the kind.
 
-use crate::classifier::{ClassifierParams, InputKind, Preset, preset};
+use crate::classifier::{Classifier, ClassifierParams, InputKind, Preset, preset};
 use crate::fit::FitError;
 use crate::settings::network::{self, NetworkSettings, ScheduleName};
+#[cfg(feature = "transformer")]
+use crate::settings::transformer::{self, EncoderName, TransformerSettings};
 use crate::settings::wide::{self, WideSettings};
 use crate::settings::{Choices, refuse_idle};
 use xc_nn::schedule::{Constant, HalveOnPlateau, WarmupCosine};
@@ -17,11 +19,37 @@ const WARMUP: f64 = 0.05;
 pub(in crate::fit) struct NetworkChoices {
     choices: Choices,
     wide: Choices,
+    #[cfg(feature = "transformer")]
+    tokens: Choices,
 }
 
 impl NetworkChoices {
     pub(super) fn new(choices: &Choices) -> Self {
-        Self { choices: choices.of(&network::TABLE), wide: choices.of(&wide::TABLE) }
+        Self {
+            choices: choices.of(&network::TABLE),
+            wide: choices.of(&wide::TABLE),
+            #[cfg(feature = "transformer")]
+            tokens: choices.of(&transformer::TABLE),
+        }
+    }
+
+    /// What a network over these settings reads of instances that are found so.
+    pub(super) fn input(&self, found: InputKind) -> InputKind {
+        #[cfg(feature = "transformer")]
+        if self.tokens.value::<EncoderName>("encoder") == Some(EncoderName::Transformer) {
+            return InputKind::Tokens;
+        }
+        found
+    }
+
+    /// Begins the transformer of a classifier from its folder, where there is one.
+    pub(super) fn begin(&self, classifier: &mut Classifier) -> Result<(), FitError> {
+        #[cfg(feature = "transformer")]
+        if let Some(settings) = TransformerSettings::new(&self.tokens)? {
+            super::tokens::begin(&settings, classifier)?;
+        }
+        let _ = classifier;
+        Ok(())
     }
 
     /// What they come to for instances of a kind.
@@ -46,6 +74,10 @@ impl NetworkChoices {
         params.learning.seed = seed;
         self.settings(preset, input)?.put(&mut params);
         params.learning.wide = WideSettings::new(params.learning.wide, input, &self.wide)?.learning();
+        #[cfg(feature = "transformer")]
+        if let Some(settings) = TransformerSettings::new(&self.tokens)? {
+            super::tokens::put(&settings, &mut params)?;
+        }
         Ok(params)
     }
 
@@ -105,7 +137,12 @@ impl NetworkChoices {
     ) -> Result<TrainParams, FitError> {
         let settings = self.settings(preset, preset.params.encoder.input())?;
         self.choices.hold_out(seed)?;
-        Ok(settings.train_params(seed, self.monitor(&settings, has_file)?)?)
+        let params = settings.train_params(seed, self.monitor(&settings, has_file)?)?;
+        #[cfg(feature = "transformer")]
+        if let Some(settings) = TransformerSettings::new(&self.tokens)? {
+            return Ok(TrainParams { encoder: Some(settings.rule()), ..params });
+        }
+        Ok(params)
     }
 
     fn monitor(&self, settings: &NetworkSettings, has_file: bool) -> Result<Monitor, FitError> {

@@ -2,7 +2,7 @@
 
 use super::{Session, Shape, System};
 use crate::classifier::preset::SHAPES;
-use crate::classifier::{InputKind, LearningParams, Preset};
+use crate::classifier::{LearningParams, Preset};
 use crate::fit::FitError;
 use crate::fit::plan::{Origin, Plan};
 use crate::message::counted;
@@ -23,11 +23,10 @@ impl Session<'_> {
             ("features".to_owned(), json!(shape.n_features)),
             ("labels".to_owned(), json!(shape.n_labels)),
         ]);
-        let what = if shape.input == InputKind::Sparse { "feature" } else { "value" };
         let mut said = format!(
             "{}, {}, {}",
             counted(n_instances, "instance"),
-            counted(shape.n_features, what),
+            counted(shape.n_features, shape.unit()),
             counted(shape.n_labels, "label")
         );
         if let Some(mean) = shape.sparse_data().map(|of| of.features_per_instance()) {
@@ -53,6 +52,11 @@ impl Session<'_> {
         plan.resolved.add(&network::TABLE, &settings, choices, of_preset);
         let of_preset = self.of_preset(system, |preset| WideSettings::of(preset.params.learning.wide));
         plan.resolved.add(&wide::TABLE, &WideSettings::of(self.params.learning.wide), choices, of_preset);
+        #[cfg(feature = "transformer")]
+        if let Some(settings) = crate::settings::transformer::TransformerSettings::new(choices)? {
+            let none = |_: &Setting, _: Option<&str>| None;
+            plan.resolved.add(&crate::settings::transformer::TABLE, &settings, choices, none);
+        }
         system.explain(self, &mut plan);
         if self.params.learning.wide.is_some() && self.has_judges() {
             let said = "of the network alone after each epoch, which chooses the epoch; the wide term is learned after the \

@@ -14,6 +14,8 @@ mod mach;
 mod memory;
 mod shape;
 mod skipgram;
+#[cfg(feature = "transformer")]
+pub(super) mod tokens;
 mod uniform;
 mod wide;
 
@@ -81,7 +83,7 @@ pub(super) trait System {
 
     /// Reads everything that is named, and says which instances are held out.
     fn read(&self, of: &Training, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Instances, FitError> {
-        let reading = of.reading()?;
+        let reading = of.reading()?.with_tokens()?;
         reading.refuse_idle()?;
         Ok(Instances::Files(reading.read(hold_out, context)?))
     }
@@ -239,7 +241,7 @@ pub(super) fn check(system: &dyn System, of: &Training, has_validation: bool, se
     // Only checked here: the values follow from the instances once these are read.
     args.train_params(&system.preset(), seed, has_validation)?;
     args.optimizer()?;
-    let input = of.source.input();
+    let input = args.input(of.source.input());
     let widest = Shape { input, n_features: usize::MAX, n_labels: 0, most_labels: 0, data: None };
     let params = system.params(&widest, seed)?;
     args.refuse_idle(&system.preset(), &params)?;
@@ -364,6 +366,7 @@ impl Session<'_> {
         let Shape { n_features, n_labels, .. } = self.shape;
         let mut classifier =
             Classifier::new(kind, n_features, n_labels, self.params.clone()).map_err(|e| params_error(&e))?;
+        self.args.begin(&mut classifier)?;
         let watched = Watched { what: "", outputs: "labels" };
         let keep = Keep { part: STATE.to_owned(), log: beside(&self.of.place.model, "log") };
         let (labels, judged, counting) = (self.instances.targets(), self.judged.as_ref(), Counting::default());

@@ -23,15 +23,25 @@ impl Shape {
     /// That of instances that were read.
     pub(super) fn of(instances: &Instances) -> Self {
         let (features, targets) = (instances.features(), instances.targets());
-        let input = if matches!(features, Rows::Dense(_)) { InputKind::Dense } else { InputKind::Sparse };
+        let input = features.kind();
         let (n_instances, n_labels) = (targets.len(), targets.n_labels());
         let n_entries = match features {
             Rows::Sparse(rows) => rows.nnz(),
+            Rows::Tokens(rows) => rows.ids().len(),
             _ => n_instances * features.width(),
         };
         let most_frequent = instances.labels().map_or(0, most_frequent);
         let data = Some(DataShape { n_instances, n_entries, n_labels, most_frequent });
         Self { input, n_features: features.width(), n_labels, most_labels: targets.most(), data }
+    }
+
+    /// What an instance has some of.
+    pub(super) fn unit(&self) -> &'static str {
+        match self.input {
+            InputKind::Sparse | InputKind::Text => "feature",
+            InputKind::Dense => "value",
+            InputKind::Tokens => "token",
+        }
     }
 
     /// What values follow from that suit sparse features alone.

@@ -1,0 +1,16 @@
+//! Options of a transformer below a network: the rows of its settings.
+
+use crate::settings::OfTable;
+use xc_train::settings::transformer::{self, TransformerSettings};
+use xc_train::settings::{Setting, Table, serialised};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfTransformer;
+
+impl OfTable for OfTransformer {
+    const TABLE: Table = transformer::TABLE;
+
+    fn usual(row: &Setting) -> Option<String> {
+        row.shown(&serialised(&TransformerSettings::default()))
+    }
+}

@@ -1,0 +1,114 @@
+//! The settings of a transformer below a network: which one, and how it learns.
+
+use super::{Choices, Setting, SettingError, Table, Values};
+use Values::{F32, F64, Names, Size, Text};
+use serde::{Deserialize, Serialize};
+use xc_nn::encoder::transformer::TransformerLearning;
+use xc_nn::{Optimizer, Rule};
+
+const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, field, values, unit).heading("Transformer options")
+}
+
+/// A setting of a transformer, where there is one.
+const fn own(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
+    row(name, field, values, unit).belongs_to("encoder", &["transformer"]).of_training_alone()
+}
+
+/// Fields are those of [`TransformerSettings`].
+pub const TABLE: Table = Table {
+    rows: &[
+        row("encoder", "encoder", Names(&["features", "transformer"]), "NAME").of_training_alone().help(
+            "What makes vectors of instances: features (embeddings, or vectors as they come), or transformer (tokens of \
+             texts, trained with the network)",
+        ),
+        own("transformer.from", "from", Text(check_folder), "DIR").help(
+            "Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or \
+             XLM-RoBERTa, as HuggingFace's libraries write it; nothing is downloaded",
+        ),
+        own("transformer.max-tokens", "max_tokens", Size, "N").help("Tokens of a text, at most, special ones included"),
+        own("transformer.rate", "rate", F64, "X").help("Learning rate of the transformer; AdamW, weight decay 0.01"),
+        own("transformer.layer-decay", "layer_decay", F32, "SHARE").rare()
+            .help("Learning rate of each of its layers, as a share of that of the layer above"),
+        own("transformer.frozen-layers", "frozen_layers", Size, "N").rare()
+            .help("Lowest layers that stay as they are, the embeddings with them"),
+        own("transformer.dropout", "dropout", F32, "X").rare()
+            .help("Dropout probability inside of it: of states and of weights of attention"),
+    ],
+    starts: &[],
+};
+
+fn check_folder(text: &str) -> Result<(), String> {
+    if text.is_empty() { Err("expected a folder".to_owned()) } else { Ok(()) }
+}
+
+/// What makes vectors of instances.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EncoderName {
+    /// Embeddings of features, or vectors as they come.
+    #[default]
+    Features,
+    /// A transformer over tokens of texts.
+    Transformer,
+}
+
+/// What the settings come to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TransformerSettings {
+    /// What makes vectors.
+    pub encoder: EncoderName,
+    /// The folder that it begins from.
+    pub from: Option<String>,
+    /// Tokens of a text, at most.
+    pub max_tokens: usize,
+    /// Its learning rate.
+    pub rate: f64,
+    /// The rate of each layer as a share of that of the layer above.
+    pub layer_decay: f32,
+    /// Lowest layers that stay as they are.
+    pub frozen_layers: usize,
+    /// Dropout inside of it.
+    pub dropout: f32,
+}
+
+impl Default for TransformerSettings {
+    /// Features. The rate is one that suited a BERT of 6 layers.
+    fn default() -> Self {
+        let (from, max_tokens, rate) = (None, 64, 1e-4);
+        let (layer_decay, frozen_layers, dropout) = (1.0, 0, 0.0);
+        Self { encoder: EncoderName::Features, from, max_tokens, rate, layer_decay, frozen_layers, dropout }
+    }
+}
+
+impl TransformerSettings {
+    /// What was chosen; nothing where no transformer was.
+    ///
+    /// # Errors
+    /// A choice that changes nothing, or a value that cannot be, by the name of its setting.
+    pub fn new(choices: &Choices) -> Result<Option<Self>, SettingError> {
+        let made = TABLE.apply(&Self::default(), choices)?;
+        if made.encoder == EncoderName::Features {
+            return Ok(None);
+        }
+        if made.from.is_none() {
+            let what = "a folder is expected with it (--transformer.from)";
+            return Err(SettingError::of_value("encoder", "transformer", what));
+        }
+        if !(made.rate.is_finite() && made.rate >= 0.0) {
+            return Err(SettingError::of_value("transformer.rate", made.rate, "a number from 0 on is expected"));
+        }
+        Ok(Some(made))
+    }
+
+    /// How its layers learn.
+    pub fn learning(&self) -> TransformerLearning {
+        let Self { dropout, layer_decay, frozen_layers, .. } = *self;
+        TransformerLearning { dropout, attention_dropout: dropout, pooled_dropout: 0.0, layer_decay, frozen_layers }
+    }
+
+    /// Its optimiser and rate.
+    pub fn rule(&self) -> Rule {
+        Rule { optimizer: Optimizer::adam().with_weight_decay(0.01), rate: self.rate }
+    }
+}

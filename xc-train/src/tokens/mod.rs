@@ -1,0 +1,58 @@
+//! Texts as ordered ids of tokens, and what a model's folder keeps of the way they are made.
+
+#[cfg(feature = "transformer")]
+mod tokenizer;
+
+#[cfg(feature = "transformer")]
+pub use tokenizer::{FILE, Tokenizer, TokenizerError};
+
+use rayon::prelude::*;
+use xc_hash::text::{Featurizer, Tokenise, TokeniseError};
+use xc_sparse::rows::{Texts, TokenRows};
+use xc_sparse::store::Container;
+use xc_tree::text::StoredPipelineError;
+
+/// Texts that one task tokenises.
+const TEXTS: usize = 64;
+
+/// The tokens of many texts, shared by the threads of the ambient pool.
+///
+/// # Errors
+/// The first text of which the tokenizer makes no tokens, with its number.
+pub fn tokenise(of: &dyn Tokenise, texts: Texts<'_>) -> Result<TokenRows, (usize, TokeniseError)> {
+    let firsts: Vec<usize> = (0..texts.len()).step_by(TEXTS).collect();
+    let some = |&first: &usize| {
+        let (mut ids, mut ends) = (Vec::new(), Vec::new());
+        for i in first..texts.len().min(first + TEXTS) {
+            of.append(texts.get(i), &mut ids).map_err(|e| (i, e))?;
+            ends.push(ids.len() as u64);
+        }
+        Ok((ids, ends))
+    };
+    // One text is not to start a pool.
+    let parts: Vec<Result<(Vec<u32>, Vec<u64>), _>> =
+        if firsts.len() > 1 { firsts.par_iter().map(some).collect() } else { firsts.iter().map(some).collect() };
+    let (mut ids, mut ends) = (Vec::new(), Vec::with_capacity(texts.len()));
+    for part in parts {
+        let (some, their_ends) = part?;
+        ends.extend(their_ends.iter().map(|end| ids.len() as u64 + end));
+        ids.extend(some);
+    }
+    Ok(TokenRows::try_new(ids, ends, of.n_tokens()).unwrap_or_else(|e| panic!("ids that were checked: {e}")))
+}
+
+/// What makes a model's features or tokens, as its folder keeps it; `None` where rows are used as they come.
+///
+/// # Errors
+/// Arrays or a description that make neither.
+pub fn read_pipeline(container: &Container) -> Result<Option<Featurizer>, StoredPipelineError> {
+    #[cfg(feature = "transformer")]
+    if container.pipeline().is_some_and(Tokenizer::describes) {
+        let Some(parts) = xc_tree::text::read_parts(container)? else { return Ok(None) };
+        let made = Tokenizer::from_parts(container.folder(), parts);
+        return made
+            .map(|tokenizer| Some(tokenizer.into_featurizer()))
+            .map_err(|error| StoredPipelineError::Tokens(Box::new(error)));
+    }
+    xc_tree::text::read_pipeline(container)
+}

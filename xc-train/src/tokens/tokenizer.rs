@@ -1,0 +1,226 @@
+//! Tokenizers of HuggingFace's libraries: texts as ordered ids of tokens.
+//!
+//! ```text
+//!   text ──▶ tokenizer.json ──▶ ids, cut to `max_tokens`, special tokens of both ends kept
+//! ```
+//!
+//! A model's folder keeps the file as it came, so that it answers texts without the folder that it was trained from.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use thiserror::Error;
+use tokenizers::{PostProcessor, TruncationParams};
+use xc_hash::text::{Featurizer, PartArray, PipelineParts, Tokenise, TokeniseError};
+
+/// The file of a folder.
+pub const FILE: &str = "tokenizer.json";
+/// Bytes of the file, at most.
+const LIMIT: u64 = 256 << 20;
+/// The kind that a stored description states.
+const KIND: &str = "tokens";
+const VERSION: u32 = 1;
+/// The array of a model's folder that holds the file.
+const ARRAY: &str = "tokenizer";
+
+/// A tokenizer, and how many tokens a text may have.
+#[derive(Debug)]
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    /// The file as it came.
+    file: Vec<u8>,
+    stored: Stored,
+}
+
+/// What a model's folder says of its tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    kind: Kind,
+    version: u32,
+    max_tokens: usize,
+    n_tokens: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Tokens,
+}
+
+/// Why there is no tokenizer.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TokenizerError {
+    /// A system error.
+    #[error("{}: cannot be read", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A file that is too long.
+    #[error("{}: more than {LIMIT} bytes", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No tokenizer.
+    #[error("{}: no tokenizer: {why}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What the library says.
+        why: String,
+    },
+    /// A token that the network has no embedding for.
+    #[error("{}: token {id} ({token:?}); the weights have {n_tokens} tokens: the two do not belong together", path.display())]
+    OutOfRange {
+        /// The file.
+        path: PathBuf,
+        /// The token.
+        token: String,
+        /// Its id.
+        id: u32,
+        /// Tokens of the network.
+        n_tokens: usize,
+    },
+    /// No room for a token of the text.
+    #[error("{}: at most {max_tokens} tokens, {n_special} of them special: room for one of the text is expected", path.display())]
+    NoRoom {
+        /// The file.
+        path: PathBuf,
+        /// Tokens of a text, at most.
+        max_tokens: usize,
+        /// Special tokens of every text.
+        n_special: usize,
+    },
+    /// A description in a model's folder that is none.
+    #[error("{}: description of tokens", path.display())]
+    Config {
+        /// The folder.
+        path: PathBuf,
+        /// Position and cause.
+        source: serde_json::Error,
+    },
+    /// A description of a later version, or without its array.
+    #[error("{}: tokens of version {version}, and {n_arrays} arrays; version {VERSION} and the array {ARRAY:?} are expected", path.display())]
+    Parts {
+        /// The folder.
+        path: PathBuf,
+        /// The version.
+        version: u32,
+        /// Arrays that belong to it.
+        n_arrays: usize,
+    },
+}
+
+impl Tokenizer {
+    /// Reads `tokenizer.json` of a folder, for a network of `n_tokens` tokens that takes `max_tokens` of a text. What the
+    /// file says of truncation and padding does not count.
+    ///
+    /// # Errors
+    /// See [`TokenizerError`].
+    pub fn open(folder: &Path, max_tokens: usize, n_tokens: usize) -> Result<Self, TokenizerError> {
+        use std::io::Read as _;
+        let path = folder.join(FILE);
+        let io = |source| TokenizerError::Io { path: path.clone(), source };
+        let meta = std::fs::metadata(&path).map_err(io)?;
+        if !meta.is_file() {
+            return Err(io(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file")));
+        }
+        let mut file = Vec::new();
+        std::fs::File::open(&path).and_then(|from| from.take(LIMIT + 1).read_to_end(&mut file)).map_err(io)?;
+        if file.len() as u64 > LIMIT {
+            return Err(TokenizerError::TooLarge { path });
+        }
+        Self::new(&path, file, max_tokens, n_tokens)
+    }
+
+    /// The tokenizer of the content of a file; `path` is what messages call it.
+    ///
+    /// # Errors
+    /// See [`TokenizerError`].
+    pub fn new(path: &Path, file: Vec<u8>, max_tokens: usize, n_tokens: usize) -> Result<Self, TokenizerError> {
+        let path = || path.to_owned();
+        let malformed = |why: tokenizers::Error| TokenizerError::Malformed { path: path(), why: one_line(&why) };
+        let mut inner = tokenizers::Tokenizer::from_bytes(&file).map_err(malformed)?;
+        let n_special = inner.get_post_processor().map_or(0, |post| post.added_tokens(false));
+        if max_tokens <= n_special {
+            return Err(TokenizerError::NoRoom { path: path(), max_tokens, n_special });
+        }
+        let past = inner.get_vocab(true).into_iter().filter(|(_, id)| *id as usize >= n_tokens);
+        if let Some((token, id)) = past.min_by_key(|(_, id)| *id) {
+            return Err(TokenizerError::OutOfRange { path: path(), token, id, n_tokens });
+        }
+        inner.with_padding(None);
+        let cut = TruncationParams { max_length: max_tokens, ..TruncationParams::default() };
+        inner.with_truncation(Some(cut)).map_err(malformed)?;
+        let stored = Stored { kind: Kind::Tokens, version: VERSION, max_tokens, n_tokens };
+        let made = Self { inner, file, stored };
+        // A character that no vocabulary has: a tokenizer without a token for what it does not know is found now.
+        let probe = made.append("\u{10FFFF} a", &mut Vec::new());
+        probe.map_err(|e| TokenizerError::Malformed { path: path(), why: e.why })?;
+        Ok(made)
+    }
+
+    /// Whether the description of a model's pipeline is of tokens.
+    pub fn describes(config: &Value) -> bool {
+        config.get("kind").and_then(Value::as_str) == Some(KIND)
+    }
+
+    /// Puts together what [`Tokenise::to_parts`] gave; `folder` is what messages call it.
+    ///
+    /// # Errors
+    /// See [`TokenizerError`].
+    pub fn from_parts(folder: &Path, parts: PipelineParts) -> Result<Self, TokenizerError> {
+        let config = |source| TokenizerError::Config { path: folder.to_owned(), source };
+        let Stored { version, max_tokens, n_tokens, .. } = Stored::deserialize(&parts.config).map_err(config)?;
+        let n_arrays = parts.arrays.len();
+        match parts.arrays.into_iter().next() {
+            Some((name, PartArray::U8(file))) if (name.as_str(), n_arrays, version) == (ARRAY, 1, VERSION) => {
+                Self::new(folder, file, max_tokens, n_tokens)
+            }
+            _ => Err(TokenizerError::Parts { path: folder.to_owned(), version, n_arrays }),
+        }
+    }
+
+    /// Most tokens of a text.
+    pub fn max_tokens(&self) -> usize {
+        self.stored.max_tokens
+    }
+
+    /// As a model keeps it.
+    pub fn into_featurizer(self) -> Featurizer {
+        Featurizer::Tokens(Arc::new(self))
+    }
+}
+
+impl Tokenise for Tokenizer {
+    fn n_tokens(&self) -> usize {
+        self.stored.n_tokens
+    }
+
+    fn append(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), TokeniseError> {
+        let encoding = self.inner.encode_fast(text, true).map_err(|e| TokeniseError { why: one_line(&e) })?;
+        // Special tokens are ids of the file's that stand in no vocabulary.
+        if let Some(id) = encoding.get_ids().iter().find(|&&id| id as usize >= self.stored.n_tokens) {
+            return Err(TokeniseError { why: format!("token {id}, expected one below {}", self.stored.n_tokens) });
+        }
+        ids.extend_from_slice(encoding.get_ids());
+        Ok(())
+    }
+
+    fn to_parts(&self) -> PipelineParts {
+        // Numbers and names only.
+        let config = serde_json::to_value(self.stored).unwrap_or(Value::Null);
+        PipelineParts { config, arrays: vec![(ARRAY.to_owned(), PartArray::U8(self.file.clone()))] }
+    }
+}
+
+/// What another library says, in one line.
+fn one_line(error: &tokenizers::Error) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}

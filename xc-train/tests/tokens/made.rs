@@ -1,0 +1,94 @@
+//! Tokenizers, and folders of small transformers.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A tokenizer of pieces of words, as BERT's: [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, then the words.
+pub(crate) fn file() -> Value {
+    of_words(WORDS)
+}
+
+/// Words and pieces of words.
+const WORDS: &str = "the a cat sat on mat un ##believ ##able ##s run ##ning é e cafe naive 猫 , . ! 1 2 ##3";
+
+/// The same of other words.
+pub(crate) fn of_words(words: &str) -> Value {
+    let words = words.split(' ');
+    let all = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"].into_iter().chain(words);
+    let vocab: serde_json::Map<String, Value> = all.zip(0..).map(|(word, id)| (word.to_owned(), json!(id))).collect();
+    let special = |id: u32, content: &str| {
+        json!({ "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+            "special": true })
+    };
+    json!({
+        "version": "1.0",
+        // Both are switched off: a model cuts texts itself, and pads none.
+        "truncation": { "direction": "Left", "max_length": 3, "strategy": "LongestFirst", "stride": 0 },
+        "padding": { "strategy": { "Fixed": 9 }, "direction": "Right", "pad_to_multiple_of": null, "pad_id": 0,
+            "pad_type_id": 0, "pad_token": "[PAD]" },
+        "added_tokens": [special(0, "[PAD]"), special(1, "[UNK]"), special(2, "[CLS]"), special(3, "[SEP]")],
+        "normalizer": { "type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null,
+            "lowercase": true },
+        "pre_tokenizer": { "type": "BertPreTokenizer" },
+        "post_processor": { "type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2] },
+        "decoder": null,
+        "model": { "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100, "vocab": vocab }
+    })
+}
+
+/// Words of the texts that networks are trained on, in their tokenizer.
+pub(crate) const NAMES: &str = "audio mail library reader client window server editor ##s of";
+
+/// Tokens of that tokenizer.
+pub(crate) const N_NAMES: usize = 14;
+
+/// A folder with a BERT of two layers and width 16 whose weights are numbers of their own, and that tokenizer.
+pub(crate) fn write_folder(folder: &Path) {
+    let (width, units) = (16, 32);
+    let config = json!({
+        "model_type": "bert", "vocab_size": N_NAMES, "hidden_size": width, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "intermediate_size": units, "hidden_act": "gelu", "max_position_embeddings": 24, "type_vocab_size": 2,
+        "layer_norm_eps": 1e-12
+    });
+    let mut arrays: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut push = |name: String, shape: &[usize]| arrays.push((name, shape.to_vec()));
+    push("embeddings.word_embeddings.weight".into(), &[N_NAMES, width]);
+    push("embeddings.position_embeddings.weight".into(), &[24, width]);
+    push("embeddings.token_type_embeddings.weight".into(), &[2, width]);
+    for part in ["weight", "bias"] {
+        push(format!("embeddings.LayerNorm.{part}"), &[width]);
+        for layer in (0..2).map(|layer| format!("encoder.layer.{layer}")) {
+            let mut linear = |name: &str, rows: usize, columns: usize| {
+                let shape = [rows, columns];
+                push(format!("{layer}.{name}.{part}"), if part == "bias" { &shape[..1] } else { &shape });
+            };
+            ["query", "key", "value"].iter().for_each(|of| linear(&format!("attention.self.{of}"), width, width));
+            linear("attention.output.dense", width, width);
+            linear("intermediate.dense", units, width);
+            linear("output.dense", width, units);
+            push(format!("{layer}.attention.output.LayerNorm.{part}"), &[width]);
+            push(format!("{layer}.output.LayerNorm.{part}"), &[width]);
+        }
+    }
+    let bytes: Vec<Vec<u8>> = arrays
+        .iter()
+        .map(|(name, shape)| {
+            let gain = if name.ends_with("LayerNorm.weight") { 1.0 } else { 0.0 };
+            let one = |i: usize| gain + (((i * 7919 + name.len() * 31) % 211) as f32 / 105.0 - 1.0) * 0.2;
+            (0..shape.iter().product()).flat_map(|i| one(i).to_le_bytes()).collect()
+        })
+        .collect();
+    let views: BTreeMap<&str, _> = arrays
+        .iter()
+        .zip(&bytes)
+        .map(|((name, shape), bytes)| {
+            let view = safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape.clone(), bytes).unwrap();
+            (&**name, view)
+        })
+        .collect();
+    std::fs::write(folder.join("model.safetensors"), safetensors::serialize(views, None).unwrap()).unwrap();
+    std::fs::write(folder.join("config.json"), config.to_string()).unwrap();
+    std::fs::write(folder.join("tokenizer.json"), of_words(NAMES).to_string()).unwrap();
+}

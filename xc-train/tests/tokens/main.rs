@@ -1,0 +1,6 @@
+//! Tokens of texts, and networks over them.
+
+mod made;
+mod tokenizer;
+#[cfg(feature = "fit")]
+mod trained;

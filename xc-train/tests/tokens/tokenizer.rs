@@ -1,0 +1,136 @@
+//! Tokenizers of HuggingFace's libraries as a model uses them.
+
+use crate::made::file;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::path::Path;
+use xc_hash::text::{Featurizer, PartArray, Tokenise};
+use xc_sparse::rows::Texts;
+use xc_train::tokens::{Tokenizer, TokenizerError, tokenise};
+
+const N_TOKENS: usize = 27;
+
+fn made(file: &Value, max_tokens: usize, n_tokens: usize) -> Result<Tokenizer, TokenizerError> {
+    Tokenizer::new(Path::new("tokenizer.json"), file.to_string().into_bytes(), max_tokens, n_tokens)
+}
+
+fn ids(of: &dyn Tokenise, text: &str) -> Vec<u32> {
+    let mut ids = vec![99];
+    of.append(text, &mut ids).unwrap();
+    ids.split_off(1)
+}
+
+#[test]
+fn texts_become_ids_in_their_order_and_the_last_special_token_stays() {
+    let tokenizer = made(&file(), 8, N_TOKENS).unwrap();
+    assert_eq!((tokenizer.n_tokens(), tokenizer.max_tokens()), (N_TOKENS, 8));
+    for (text, expected) in [
+        ("", &[2, 3][..]),
+        (" \u{0}\u{7}\t\n", &[2, 3]),
+        ("The cat sat.", &[2, 4, 6, 7, 22, 3]),
+        ("unbelievables", &[2, 10, 11, 12, 13, 3]),
+        ("Café naïve", &[2, 18, 19, 3]),
+        ("猫猫", &[2, 20, 20, 3]),
+        ("zebra \u{1F980} cat", &[2, 1, 1, 6, 3]),
+        // Eight tokens and no more, [SEP] among them.
+        ("the cat sat on the mat, the cat sat", &[2, 4, 6, 7, 8, 4, 9, 3]),
+        // Special tokens in a text are what they are.
+        ("a [SEP] cat", &[2, 5, 3, 6, 3]),
+    ] {
+        assert_eq!(ids(&tokenizer, text), expected, "{text:?}");
+    }
+    let long = "cat ".repeat(100_000);
+    assert_eq!(ids(&tokenizer, &long), [2, 6, 6, 6, 6, 6, 6, 3]);
+}
+
+#[test]
+fn many_texts_have_the_ids_of_each_at_any_number_of_threads() {
+    let tokenizer = made(&file(), 6, N_TOKENS).unwrap();
+    let texts: Vec<String> =
+        (0..500).map(|i| "the cat sat on a mat ".repeat(i % 3) + ["cat", "", "mats"][i % 3]).collect();
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let rows = pool.install(|| tokenise(&tokenizer, Texts::Strings(&texts))).unwrap();
+        assert_eq!((rows.len(), rows.view().vocabulary()), (500, N_TOKENS));
+        for (i, text) in texts.iter().enumerate() {
+            assert_eq!(rows.view().row(i), ids(&tokenizer, text));
+        }
+    }
+    assert!(tokenise(&tokenizer, Texts::Slices(&[])).unwrap().is_empty());
+}
+
+#[test]
+fn what_is_stored_comes_back() {
+    let tokenizer = made(&file(), 5, N_TOKENS).unwrap();
+    let parts = tokenizer.to_parts();
+    assert!(Tokenizer::describes(&parts.config) && !Tokenizer::describes(&json!({ "kind": "text" })));
+    let again = Tokenizer::from_parts(Path::new("MODEL"), parts.clone()).unwrap();
+    assert_eq!(ids(&again, "the cat sat on"), ids(&tokenizer, "the cat sat on"));
+    let (again, tokenizer) = (again.into_featurizer(), tokenizer.into_featurizer());
+    assert!(again == tokenizer && again.n_features() == N_TOKENS && again.to_parts() == parts);
+    assert!(again != made(&file(), 6, N_TOKENS).unwrap().into_featurizer());
+    assert!(Featurizer::from_parts(parts.clone()).is_err(), "the crate of pipelines has no tokenizer");
+    let refused = |config: Value, arrays| {
+        let parts = xc_hash::text::PipelineParts { config, arrays };
+        Tokenizer::from_parts(Path::new("MODEL"), parts).unwrap_err().to_string()
+    };
+    let newer = json!({ "kind": "tokens", "version": 2, "max_tokens": 5, "n_tokens": 27 });
+    assert!(refused(newer, parts.arrays.clone()).starts_with("MODEL: tokens of version 2, and 1 arrays; version 1"));
+    assert!(refused(parts.config.clone(), vec![]).starts_with("MODEL: tokens of version 1, and 0 arrays"));
+    assert!(refused(json!({ "kind": "tokens" }), parts.arrays.clone()).starts_with("MODEL: description of tokens"));
+    let other = vec![("tokenizer".to_owned(), PartArray::U32(vec![1]))];
+    assert!(refused(parts.config, other).starts_with("MODEL: tokens of version 1, and 1 arrays"));
+}
+
+#[test]
+fn a_file_that_is_no_tokenizer_or_of_other_weights_is_said_in_one_line() {
+    let said = |file: &Value, max_tokens, n_tokens| {
+        let said = made(file, max_tokens, n_tokens).unwrap_err().to_string();
+        assert!(!said.contains('\n'), "{said}");
+        said
+    };
+    assert!(said(&json!({}), 8, N_TOKENS).starts_with("tokenizer.json: no tokenizer: "));
+    assert!(said(&json!([1]), 8, N_TOKENS).starts_with("tokenizer.json: no tokenizer: "));
+    assert_eq!(
+        said(&file(), 8, N_TOKENS - 1),
+        "tokenizer.json: token 26 (\"##3\"); the weights have 26 tokens: the two do not belong together"
+    );
+    assert_eq!(
+        said(&file(), 2, N_TOKENS),
+        "tokenizer.json: at most 2 tokens, 2 of them special: room for one of the text is expected"
+    );
+    let mut unknown = file();
+    unknown["model"]["unk_token"] = json!("[NONE]");
+    assert!(
+        said(&unknown, 8, N_TOKENS).starts_with("tokenizer.json: no tokenizer: "),
+        "{}",
+        said(&unknown, 8, N_TOKENS)
+    );
+    // A special token that stands in no vocabulary.
+    let mut special = file();
+    special["post_processor"]["sep"] = json!(["[SEP]", 40]);
+    assert!(said(&special, 8, N_TOKENS).ends_with("token 40, expected one below 27"));
+    let folder = tempfile::tempdir().unwrap();
+    let absent = Tokenizer::open(folder.path(), 8, N_TOKENS).unwrap_err();
+    assert!(matches!(absent, TokenizerError::Io { .. }), "{absent}");
+    std::fs::write(folder.path().join("tokenizer.json"), file().to_string()).unwrap();
+    assert_eq!(ids(&Tokenizer::open(folder.path(), 8, N_TOKENS).unwrap(), "cat"), [2, 6, 3]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_damaged_file_is_an_error_or_a_tokenizer(at in any::<prop::sample::Index>(), bytes in prop::collection::vec(any::<u8>(), 0..4), text in ".{0,40}") {
+        let mut content = file().to_string().into_bytes();
+        let at = at.index(content.len());
+        let end = content.len().min(at + bytes.len());
+        content[at..end].copy_from_slice(&bytes[..end - at]);
+        if let Ok(tokenizer) = Tokenizer::new(Path::new("tokenizer.json"), content, 8, N_TOKENS) {
+            let mut ids = Vec::new();
+            if tokenizer.append(&text, &mut ids).is_ok() {
+                prop_assert!(ids.iter().all(|&id| (id as usize) < N_TOKENS));
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Networks over a transformer: trained from texts, saved, resumed, opened, asked; and what is refused.
+
+use crate::made::{N_NAMES, of_words, write_folder};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use xc_sparse::rows::{InputKind, OwnedRows, TokenRows};
+use xc_sparse::{Cancel, CsrMatrix, LabelRows};
+use xc_train::Model;
+use xc_train::fit::{Arrays, Context, FitError, FitErrorKind, Observer, Report, Silent, Training};
+use xc_train::model::{Answer, QueryError, QueryOptions, Row, Rows, Scratch};
+
+/// Texts whose words name their labels.
+fn texts() -> (Vec<String>, LabelRows) {
+    let words = ["audio", "mail", "library", "reader", "client", "window", "server", "editor"];
+    let text = |i: usize| format!("{} of {}s", words[i % 8], words[(i / 3) % 8]);
+    let labels = (0..160).map(|i| vec![(i % 8) as u32, 8 + ((i / 3) % 8) as u32]);
+    ((0..160).map(text).collect(), LabelRows::from_lists(labels, 16).unwrap())
+}
+
+fn training(kind: &str, from: &Path, model: &Path, more: &[(&str, &str)]) -> Training {
+    let (texts, labels) = texts();
+    let mut training = Training::new(kind, Arrays::new(OwnedRows::Texts(texts), labels), model).unwrap();
+    let from = from.display().to_string();
+    let usual = [
+        ("encoder", "transformer"),
+        ("transformer.from", &*from),
+        ("transformer.max-tokens", "6"),
+        ("transformer.rate", "0.005"),
+        ("transformer.dropout", "0.05"),
+        ("network.input-dropout", "0.1"),
+        ("epochs", "40"),
+        ("batch", "16"),
+        ("loss", "bce"),
+    ];
+    for (name, value) in usual.iter().chain(more) {
+        training.set(name, value).unwrap();
+    }
+    training
+}
+
+fn run(training: &Training, threads: usize, observer: &dyn Observer) -> Result<Report, FitError> {
+    training.run(&Context::new(observer).with_seed(3).with_threads(threads))
+}
+
+fn bytes(model: &Path) -> BTreeMap<String, Vec<u8>> {
+    let files = std::fs::read_dir(model).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_network_over_a_transformer_learns_is_saved_and_answers_texts() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("bert")).unwrap();
+    write_folder(&at("bert"));
+    let (texts, labels) = texts();
+    for (kind, more) in [("lns", &[][..]), ("dense", &[("network.precision", "bf16"), ("network.widths", "24")])] {
+        let one = training(kind, &at("bert"), &at("one"), more);
+        run(&one, 1, &Silent).unwrap_or_else(|e| panic!("{kind}: {e}"));
+        let other = training(kind, &at("bert"), &at("other"), more);
+        run(&other, 3, &Silent).unwrap();
+        assert!(bytes(&at("one")) == bytes(&at("other")), "{kind}: one thread and three");
+
+        let model = Model::open(at("one")).unwrap();
+        let about = model.describe();
+        assert_eq!((about.takes, about.n_features, about.n_labels), (InputKind::Text, N_NAMES, 16));
+        let options = QueryOptions::top(2);
+        let views: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let answers = pool.install(|| model.predict_batch(Rows::texts(&views), &options)).unwrap();
+        let mut hits = 0;
+        for (i, text) in texts.iter().enumerate() {
+            let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
+            model.predict(&Row::Text(text), &options, &mut scratch, &mut answer).unwrap();
+            assert_eq!(answer.labels, answers.ranked.row(i), "{kind}: {text}");
+            hits += usize::from(labels.row(i).contains(&answer.labels[0].label));
+        }
+        assert!(hits >= 150, "{kind}: {hits} of 160 right");
+        // Tokens that somebody made have the same answers.
+        let mut tokens = TokenRows::new(N_NAMES);
+        tokens.push(&[2, 4, 13, 5, 12, 3]).unwrap();
+        let made = QueryOptions { made: true, ..options };
+        let of_tokens = model.predict_batch(Rows::Tokens(tokens.view()), &made).unwrap();
+        let of_text = model.predict_batch(Rows::texts(&["audio of mails"]), &options).unwrap();
+        assert_eq!(of_tokens.ranked, of_text.ranked);
+        let refused = |row: Row<'_>, options: &QueryOptions<'_>| {
+            model.predict(&row, options, &mut Scratch::default(), &mut Answer::default()).unwrap_err()
+        };
+        let too_many = QueryError::TooManyTokens { got: 25, most: 24 };
+        assert_eq!(refused(Row::Tokens(&[4; 25]), &made), too_many);
+        let unknown = QueryError::Token { token: 14, position: 1, n_tokens: N_NAMES };
+        assert_eq!(refused(Row::Tokens(&[4, 14]), &made), unknown);
+        let other = QueryError::Input { got: InputKind::Tokens, expected: InputKind::Text };
+        assert_eq!(refused(Row::Tokens(&[4]), &options), other);
+        std::fs::remove_dir_all(at("one")).unwrap();
+        std::fs::remove_dir_all(at("other")).unwrap();
+    }
+}
+
+/// Stops when it is asked for the nth time.
+struct StopsAt(AtomicU32);
+
+impl Cancel for StopsAt {
+    fn cancelled(&self) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
+    }
+}
+
+impl Observer for StopsAt {}
+
+#[test]
+fn a_run_that_was_stopped_ends_with_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("bert")).unwrap();
+    write_folder(&at("bert"));
+    let more = [("transformer.layer-decay", "0.8"), ("transformer.frozen-layers", "1"), ("epochs", "3")];
+    let whole = training("lns", &at("bert"), &at("whole"), &more);
+    run(&whole, 2, &Silent).unwrap();
+    let (expected, mut stops) = (bytes(&at("whole")), 0);
+    let mut stopped = training("lns", &at("bert"), &at("stopped"), &more);
+    // Thirty steps: each resumed run is stopped again some questions later.
+    while let Err(error) = run(&stopped, 2, &StopsAt(AtomicU32::new(8 + stops / 10))) {
+        assert_eq!(error.kind(), FitErrorKind::Cancelled, "{error}");
+        stopped.place.resume = stopped.place.resume || at("stopped.checkpoint").exists();
+        stops += 1;
+        assert!(stops < 100);
+    }
+    assert!(stops >= 2, "stopped {stops} times");
+    assert!(bytes(&at("stopped")) == expected);
+    // Other weights are another training.
+    let mut other = training("lns", &at("bert"), &at("stopped"), &more);
+    assert!(run(&other, 2, &StopsAt(AtomicU32::new(20))).is_err());
+    let mut weights = std::fs::read(at("bert/model.safetensors")).unwrap();
+    let last = weights.len() - 2;
+    weights[last] ^= 0x10;
+    std::fs::write(at("bert/model.safetensors"), weights).unwrap();
+    other.place.resume = true;
+    let refused = run(&other, 2, &Silent).unwrap_err().to_string();
+    assert!(refused.contains("checkpoint"), "{refused}");
+}
+
+#[test]
+fn what_does_not_go_with_a_transformer_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("bert")).unwrap();
+    write_folder(&at("bert"));
+    let refused = |of: &Training| {
+        let said = run(of, 1, &Silent).unwrap_err();
+        assert_eq!(said.kind(), FitErrorKind::Input, "{said}");
+        assert!(!said.to_string().contains('\n') && !at("model").exists(), "{said}");
+        said.to_string()
+    };
+    let with = |more: &[(&str, &str)]| refused(&training("lns", &at("bert"), &at("model"), more));
+    assert_eq!(with(&[("tfidf", "true")]), "--tfidf: a transformer reads tokens of texts, not features");
+    assert!(with(&[("text.ngrams", "2")]).starts_with("--text.ngrams 2: a transformer reads tokens"));
+    assert!(with(&[("network.init", "lsa")]).starts_with("--network.init: instances are tokens"));
+    assert!(with(&[("wide", "on")]).starts_with("--wide on: "));
+    assert!(with(&[("transformer.max-tokens", "25")]).ends_with("bert has 24 positions"));
+    assert!(with(&[("transformer.max-tokens", "2")]).contains("room for one of the text is expected"));
+    assert!(with(&[("transformer.frozen-layers", "3")]).contains("frozen_layers is 3, expected at most the 2 layers"));
+    assert!(with(&[("transformer.dropout", "1")]).contains("dropout is 1, expected 0 <= rate < 1"));
+    assert!(with(&[("transformer.from", "nowhere")]).starts_with("nowhere/config.json: cannot be read"));
+    let (_, labels) = texts();
+    let rows = Arrays::new(OwnedRows::Sparse(CsrMatrix::zero((160, 3))), labels);
+    let mut of_rows = training("lns", &at("bert"), &at("model"), &[]);
+    of_rows.source = rows.into();
+    assert!(refused(&of_rows).contains("text is expected"), "{}", refused(&of_rows));
+    let mut alone = Training::new("dense", of_rows.source.clone(), at("model")).unwrap();
+    alone.set("encoder", "transformer").unwrap();
+    assert_eq!(refused(&alone), "--encoder transformer: a folder is expected with it (--transformer.from)");
+    let mut idle = Training::new("dense", of_rows.source.clone(), at("model")).unwrap();
+    idle.set("transformer.rate", "0.1").unwrap();
+    assert!(refused(&idle).ends_with("--encoder transformer is expected with it"));
+    // A tokenizer of other weights.
+    std::fs::write(at("bert/tokenizer.json"), of_words(&format!("{} more", crate::made::NAMES)).to_string()).unwrap();
+    assert!(with(&[]).ends_with("the two do not belong together"));
+}
