@@ -42,6 +42,7 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
         Some(("head", "weights")) => Some("output layer: weights"),
         Some(("head", _)) => Some("output layer: biases"),
         Some(("wide", _)) => Some("wide term"),
+        Some(("transformer", _)) => Some("transformer"),
         Some((layer, _)) if layer.starts_with("layer") => Some("dense layers"),
         _ => None,
     };
