@@ -207,6 +207,8 @@ fn what_is_explained_is_what_networks_are_trained_with() {
     assert_eq!((of("network.widths"), of("sampler").0), (pair("200", "preset text8"), "lsh-embedding".to_owned()));
     let (_, of) = explained(&folder, "train lns --train data/train.txt --model m");
     assert_eq!((of("sampler"), of("network.widths")), (pair("all", "data"), pair("1024", "data")));
+    let (_, of) = explained(&folder, "train uniform --train data/train.txt --model m");
+    assert_eq!((of("head.fan-in"), of("negatives.sampled")), (pair("32", "data"), pair("none", "data")));
     let (_, of) = explained(&folder, "train skipgram --train text.txt --model m --preset text8 --negatives.sampled 2");
     assert_eq!(
         (of("batch"), of("vectors")),

@@ -189,21 +189,23 @@ impl DataShape {
 const HIDDEN: std::ops::RangeInclusive<usize> = 512..=32_768;
 
 /// [`uniform`] with values that suit sets of such a shape: [`uniform_with_layer_for`], and for many labels of short
-/// instances no intermediate layer, embeddings that begin at random, BCE, twice the connections, and steps that score a
-/// tenth of the labels. How they were found: `docs/decisions/uniform-mach-defaults.md`.
+/// instances no intermediate layer, embeddings that begin at random, the softmax, four times the connections, and steps
+/// that score a tenth of the labels. How they were found: `docs/decisions/uniform-mach-defaults.md`.
 pub fn uniform_for(data: DataShape) -> Preset {
     let mut preset = uniform_with_layer_for(data);
     if !data.is_of_many_labels() {
         return preset;
     }
     let params = &mut preset.params;
-    (params.encoder, params.loss) = (EncoderParams::bag([512]), Loss::Bce);
+    (params.encoder, params.loss) = (EncoderParams::bag([512]), Loss::Softmax);
     params.sum_plainly();
     let init = EmbeddingInit::Random;
     (params.learning.init, params.learning.embedding_rate) = (init, init.usual_rate());
     params.learning.input_dropout = 0.0;
+    params.learning.wide = Some(WideLearning { negatives: MANY_NEGATIVES, ..WideLearning::default() });
     params.head = HeadParams::Sparse(SparseHeadParams { fan_in: MANY_FAN_IN, ..SparseHeadParams::default() });
     let per_list = (data.n_labels / 10).clamp(*DRAWN.start(), *DRAWN.end());
+    // Weighted as with a sum over labels, the way it was measured.
     params.learning.negatives = SamplerParams::Frequency { per_list, power: NegativeParams::USUAL_POWER }.into();
     #[cfg(feature = "train")]
     {
@@ -215,7 +217,7 @@ pub fn uniform_for(data: DataShape) -> Preset {
 /// Labels that a step of [`uniform_for`] draws of many.
 const DRAWN: std::ops::RangeInclusive<usize> = 1_000..=8_000;
 /// Connections of each of many labels, which no layer of their own stands below.
-pub const MANY_FAN_IN: usize = 64;
+pub const MANY_FAN_IN: usize = 128;
 
 /// [`uniform`] with an intermediate layer and batches that suit sets of such a shape: five units for four
 /// labels, as a multiple of 512 from 512 to 32,768; batches of 128 at rate 0.002 with 12,000 instances or
@@ -413,7 +415,7 @@ mod tests {
             let drawn = preset.params.learning.negatives.sampler.n_chosen();
             (preset.params.encoder.widths().len(), preset.params.loss, head.fan_in, drawn)
         };
-        let (many, others) = (|drawn| (1, Loss::Bce, MANY_FAN_IN, drawn), (2, Loss::SquaredHinge, 32, 0));
+        let (many, others) = (|drawn| (1, Loss::Softmax, MANY_FAN_IN, drawn), (2, Loss::SquaredHinge, 32, 0));
         assert_eq!(of(MANY, FEW, 0, 0), many(MANY / 10));
         assert_eq!(of(100 * MANY, FEW, 0, 0), many(8_000));
         assert_eq!(of(FEW / 4, FEW, 0, FEW / 20), many(1_000));

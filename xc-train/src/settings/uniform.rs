@@ -33,7 +33,7 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "a wider layer tells more labels apart",
             ),
-        row("head.fan-in", "fan_in", Size, "N").help("Connections per label").searched(
+        row("head.fan-in", "fan_in", Size, "N").of_data().help("Connections per label").searched(
             &["16", "32", "64", "128"],
             1,
             Scale::Ordered,
@@ -65,6 +65,7 @@ pub const TABLE: Table = Table {
              --negatives.sampled]",
             ),
         row("negatives.sampled", "negatives", Size, "N")
+            .of_data()
             .help("Negatives drawn per step [default: a tenth of many labels]"),
     ],
     starts: &[],

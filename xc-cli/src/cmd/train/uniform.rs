@@ -44,7 +44,7 @@ use xc_train::settings::{Choices, Setting, Table};
      random without an intermediate layer]"
 )))]
 #[command(mut_arg("loss", |arg| arg.value_parser(names(LOSSES)).help(
-    "squared-hinge or bce (each label true or false), softmax (one true label) [default: squared-hinge; bce for many labels]"
+    "squared-hinge or bce (each label true or false), softmax (one true label) [default: squared-hinge; softmax for many labels]"
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
