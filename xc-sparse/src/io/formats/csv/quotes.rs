@@ -12,7 +12,7 @@ enum Place {
     Closed,
 }
 
-/// Follows the fields of a table, byte by byte.
+/// Follows the fields of a table.
 pub(crate) struct Quotes {
     delimiter: u8,
     place: Place,
@@ -45,7 +45,8 @@ impl Quotes {
 
     /// Goes over bytes of the table; gives what is wrong with them.
     pub(crate) fn pass(&mut self, bytes: &[u8]) -> Option<ReadErrorKind> {
-        let ends = |b: u8| b == self.delimiter || matches!(b, b'\n' | b'\r');
+        let delimiter = self.delimiter;
+        let ends = |b: u8| b == delimiter || matches!(b, b'\n' | b'\r');
         let outside = matches!(self.place, Place::FieldStart | Place::Unquoted);
         if outside && memchr::memchr(b'"', bytes).is_none() {
             if let Some(&last) = bytes.last() {
@@ -53,7 +54,11 @@ impl Quotes {
             }
             return None;
         }
-        for (at, &byte) in bytes.iter().enumerate() {
+        let mut at = 0;
+        loop {
+            at += self.skip(&bytes[at..]);
+            // The end of the bytes: nothing is wrong with them.
+            let &byte = bytes.get(at)?;
             self.place = match (self.place, byte) {
                 (Place::Quoted, b'"') => {
                     self.escaped = self.before == b'\\';
@@ -91,7 +96,69 @@ impl Quotes {
             if self.bare && self.spanned {
                 return Some(ReadErrorKind::MixedQuotes);
             }
+            at += 1;
         }
-        None
+    }
+
+    /// Goes over bytes of a field that change nothing about where the next one stands; gives their number. Most bytes of
+    /// a table are such.
+    fn skip(&mut self, bytes: &[u8]) -> usize {
+        match self.place {
+            Place::Quoted => {
+                let n = memchr::memchr(b'"', bytes).unwrap_or(bytes.len());
+                if let Some(&last) = bytes[..n].last() {
+                    self.spans = self.spans || memchr::memchr(b'\n', &bytes[..n]).is_some();
+                    self.before = last;
+                }
+                n
+            }
+            // A carriage return begins a field too, but a needle more costs more than the bytes up to the last one.
+            Place::Unquoted => {
+                let n = memchr::memchr3(b'"', self.delimiter, b'\n', bytes).unwrap_or(bytes.len());
+                match bytes[..n].last() {
+                    Some(b'\r') => n - 1,
+                    _ => n,
+                }
+            }
+            Place::FieldStart | Place::Closed => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The place behind bytes, one after the other, and whether they are refused: the definition.
+    fn walked(delimiter: u8, bytes: &[u8]) -> (Place, bool) {
+        let mut quotes = Quotes::new(delimiter);
+        let refused = bytes.iter().any(|byte| quotes.pass(std::slice::from_ref(byte)).is_some());
+        (quotes.place, refused)
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_of_any_length_are_followed_as_single_bytes_are(
+            text in r#"([a\\",\n\r;]|"a?b"|"\n"){0,40}"#, cuts in prop::collection::vec(0usize..60, 0..4), semicolon: bool,
+        ) {
+            let (bytes, delimiter) = (text.as_bytes(), if semicolon { b';' } else { b',' });
+            let (place, refused) = walked(delimiter, bytes);
+            let mut ends: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            ends.push(bytes.len());
+            ends.sort_unstable();
+            let (mut quotes, mut from, mut failed) = (Quotes::new(delimiter), 0, false);
+            for end in ends {
+                failed |= quotes.pass(&bytes[from..end]).is_some();
+                from = end;
+                if failed {
+                    break;
+                }
+            }
+            prop_assert_eq!(failed, refused);
+            if !refused {
+                prop_assert_eq!(quotes.place, place);
+            }
+        }
     }
 }
