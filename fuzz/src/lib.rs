@@ -131,7 +131,7 @@ pub fn model_folder_with(kind: &str, how: u8, input: &[u8], add: impl FnOnce(&mu
         let [config, arrays] = sections(input);
         return Some(folder(kind, &[("config.json", config), ("model.safetensors", arrays)]));
     }
-    let parts: [&[u8]; 9] = sections(input);
+    let parts: [&[u8]; 25] = sections(input);
     let path = folder(kind, &[]);
     let mut writer = ContainerWriter::create(&path, kind).expect("an empty folder takes a model");
     let Ok(serde_json::Value::Object(parameters)) = serde_json::from_slice(parts[0]) else { return None };

@@ -2,13 +2,15 @@
 
 use crate::error;
 use crate::foreign::Foreign;
+use crate::work::{Watch, run};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use std::ops::Range;
 use xc_sparse::rows::{OwnedRows, Rows, sort_row};
-use xc_sparse::{CsrMatrix, DenseMatrix};
+use xc_sparse::{Cancel, CsrMatrix, DenseMatrix};
+use xc_train::fit::Silent;
 use xc_train::model::InputKind;
 
 /// Whole numbers of either width.
@@ -211,17 +213,27 @@ impl Input {
 
     /// Some rows, copied and checked: ids in order, each once and below the width, no value that is 0, all finite.
     pub(crate) fn block(&self, range: Range<usize>) -> Result<Block<'_>, Fault> {
+        self.block_unless(range, &Silent)
+    }
+
+    /// The same; a fault of no meaning where `cancel` asked to stop.
+    fn block_unless(&self, range: Range<usize>, cancel: &dyn Cancel) -> Result<Block<'_>, Fault> {
         Ok(match &self.kind {
             Kind::Sparse { ends, ids, values, columns } => {
-                Block::Rows(OwnedRows::Sparse(sparse_block(ends, ids, values, *columns, range)?))
+                Block::Rows(OwnedRows::Sparse(sparse_block(ends, ids, values, *columns, range, cancel)?))
             }
             Kind::Dense { values, columns, .. } => {
-                let mut copied = Vec::new();
-                values.copy_to(range.start * columns..range.end * columns, &mut copied);
-                if let Some(at) = copied.iter().position(|value| !value.is_finite()) {
-                    let (row, column) = (range.start + at / columns, at % columns);
-                    let what = format!("value {} in column {column}; finite numbers are expected", copied[at]);
-                    return Err(Fault::new(row, Some(column), what));
+                let mut copied = Vec::with_capacity(range.len() * columns);
+                for first in range.clone().step_by(ASK) {
+                    go_on(first, cancel)?;
+                    let from = copied.len();
+                    values.copy_to(first * columns..range.end.min(first + ASK) * columns, &mut copied);
+                    if let Some(at) = copied[from..].iter().position(|value| !value.is_finite()) {
+                        let (row, column) = (first + at / columns, at % columns);
+                        let what =
+                            format!("value {} in column {column}; finite numbers are expected", copied[from + at]);
+                        return Err(Fault::new(row, Some(column), what));
+                    }
                 }
                 Block::Rows(OwnedRows::Dense(DenseMatrix::new(range.len(), *columns, copied)))
             }
@@ -252,17 +264,29 @@ impl Input {
     }
 
     /// All rows, for training.
-    pub(crate) fn to_owned_rows(&self) -> Result<OwnedRows, Fault> {
-        Ok(match self.block(0..self.rows())? {
+    fn to_owned_rows(&self, cancel: &dyn Cancel) -> Result<OwnedRows, Fault> {
+        let owned = |(row, text): (usize, &str)| go_on(row, cancel).map(|()| text.to_owned());
+        Ok(match self.block_unless(0..self.rows(), cancel)? {
             Block::Rows(rows) => rows,
-            Block::Texts(texts) => OwnedRows::Texts(texts.into_iter().map(str::to_owned).collect()),
+            Block::Texts(texts) => {
+                OwnedRows::Texts(texts.into_iter().enumerate().map(owned).collect::<Result<_, _>>()?)
+            }
         })
     }
 
-    /// The same, or the exception.
+    /// The same, or the exception. Ctrl-C is heard meanwhile.
     pub(crate) fn taken(&self, py: Python<'_>) -> PyResult<OwnedRows> {
-        py.detach(|| self.to_owned_rows()).map_err(|fault| fault.raised(py, &self.name))
+        let watch = Watch::default();
+        run(py, &watch, None, || self.to_owned_rows(&watch))?.map_err(|fault| fault.raised(py, &self.name))
     }
+}
+
+/// Rows that are copied between two questions whether to stop.
+const ASK: usize = 1024;
+
+/// Asks now and then whether to stop.
+fn go_on(row: usize, cancel: &dyn Cancel) -> Result<(), Fault> {
+    if row.is_multiple_of(ASK) && cancel.cancelled() { Err(Fault::new(row, None, "stopped")) } else { Ok(()) }
 }
 
 fn sparse_block(
@@ -271,6 +295,7 @@ fn sparse_block(
     values: &Foreign<f32>,
     columns: usize,
     range: Range<usize>,
+    cancel: &dyn Cancel,
 ) -> Result<CsrMatrix, Fault> {
     let mut indptr = Vec::with_capacity(range.len() + 1);
     indptr.push(0);
@@ -283,6 +308,7 @@ fn sparse_block(
         data.reserve_exact(n);
     }
     for row in range.clone() {
+        go_on(row, cancel)?;
         let entries = ends.row(row, values.len())?;
         let from = indices.len();
         let out_of_range = |id: i64, column| {

@@ -300,3 +300,17 @@ fn rows_out_of_order_are_refused_where_a_query_is_prepared() {
     assert_eq!(SparseRow::try_new(&[1], &[]), Err(SparseRowError::Lengths { features: 1, values: 0 }));
     assert!(SparseRow::try_new(&[1, 3, 9], &[0.0; 3]).is_ok() && SparseRow::try_new(&[], &[]).is_ok());
 }
+
+#[test]
+fn row_pointers_that_rise_beyond_the_weights_and_fall_again_are_refused() {
+    let rows = ChunkRows {
+        n_columns: 2,
+        features: vec![1, 2],
+        row_ptr: vec![0, 9, 1],
+        columns: vec![0],
+        values: vec![1.0],
+        bias: vec![0.0; 2],
+    };
+    let error = rows.check().unwrap_err().to_string();
+    assert_eq!(error, "feature row 0 of the chunk: a row without entries, or falling row pointers");
+}

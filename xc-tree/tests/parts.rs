@@ -3,15 +3,17 @@
 mod made;
 
 use made::{clusters, data};
+use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_sparse::dtype::DType;
-use xc_sparse::store::{Checkpoint, CheckpointFolder, Container, ContainerWriter, OpenMode};
+use xc_sparse::store::{ArrayRef, Checkpoint, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_sparse::{Cancel, Part};
 use xc_tree::{
     CHECKPOINT, ClusterMethod, ClusterParams, Event, KIND, Negatives, NoObserver, Observer, PART_KIND, PartsError,
-    StoredTrees, TrainError, TrainInput, TreeModel, TreeParams, part_key, train_part,
+    PredictParams, StoredTrees, TrainError, TrainInput, TreeModel, TreeParams, part_key, train_part,
 };
 
 fn small() -> TreeParams {
@@ -193,4 +195,131 @@ fn parts_that_are_not_those_of_one_training_are_named() {
     let checkpoint = checkpoint(&path("c"), &input, &matched, part(0, 3));
     let refused = train_part(&input, &matched, part(0, 3), &NoObserver, &checkpoint);
     assert!(matches!(refused, Err(TrainError::NegativesInParts)));
+}
+
+/// Both parts of two trees.
+static PARTS: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+    let (x, y) = data(90, 30);
+    let place = tempfile::tempdir().unwrap();
+    for index in 0..2 {
+        let part = Part::new(index, 2).unwrap();
+        save_part(&place.path().join(format!("p{index}")), &TrainInput::new(x.view(), &y), &small(), part);
+    }
+    place
+});
+
+/// What is done to a part.
+#[derive(Clone, Debug)]
+enum Change {
+    /// An element of an array becomes these bytes, with hashes that hold.
+    Element { array: usize, at: usize, bytes: u64 },
+    /// An array has so many elements, with hashes that hold.
+    Length { array: usize, len: usize },
+    /// An array is not there.
+    Without { array: usize },
+    /// A number of the parameters is another one.
+    Parameter { name: &'static str, field: Option<&'static str>, value: u64 },
+    /// A byte of a file is another one, whatever its hash.
+    Byte { is_config: bool, at: usize, byte: u8 },
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let odd = || prop::sample::select(vec![0, 1, 2, 3, 7, 1 << 20, (1 << 31) - 1, u64::from(u32::MAX), 1 << 33]);
+    // Tables of all features are memory that is asked for.
+    let size = prop::sample::select(vec![0, 1, 2, 3, 7, 1 << 20, 1 << 33]);
+    let which = |name, field| (Just(name), Just(field));
+    let parameters = prop_oneof![
+        which("n_labels", None),
+        which("n_features", None),
+        which("part", Some("index")),
+        which("part", Some("of")),
+        which("part", Some("trees")),
+        which("part", Some("version")),
+    ];
+    prop_oneof![
+        4 => (0usize..99, any::<usize>(), odd()).prop_map(|(array, at, bytes)| Change::Element { array, at, bytes }),
+        2 => (0usize..99, 0usize..40).prop_map(|(array, len)| Change::Length { array, len }),
+        1 => (0usize..99).prop_map(|array| Change::Without { array }),
+        2 => (parameters, size).prop_map(|((name, field), value)| Change::Parameter { name, field, value }),
+        2 => (any::<bool>(), any::<usize>(), any::<u8>())
+            .prop_map(|(is_config, at, byte)| Change::Byte { is_config, at, byte }),
+    ]
+}
+
+/// The part, written anew with the change.
+fn changed(part: &Container, to: &Path, change: &Change) {
+    let mut writer = ContainerWriter::create(to, PART_KIND).unwrap();
+    for (name, value) in part.parameters() {
+        let mut value = value.clone();
+        if let Change::Parameter { name: of, field, value: other } = change
+            && of == name
+        {
+            match field {
+                Some(field) => value[field] = (*other).into(),
+                None => value = (*other).into(),
+            }
+        }
+        writer.set_parameter(name, value);
+    }
+    let n = part.arrays().len();
+    for (place, (name, entry)) in part.arrays().enumerate() {
+        let mut bytes = part.bytes(name, entry.dtype, &entry.shape).unwrap().to_vec();
+        let (size, mut shape) = (entry.dtype.n_bytes(), entry.shape.clone());
+        match *change {
+            Change::Element { array, at, bytes: number } if array % n == place && !bytes.is_empty() => {
+                let at = at % (bytes.len() / size) * size;
+                bytes[at..at + size].copy_from_slice(&number.to_le_bytes()[..size]);
+            }
+            Change::Length { array, len } if array % n == place => {
+                bytes.resize(len * size, 1);
+                shape = vec![len];
+            }
+            Change::Without { array } if array % n == place => continue,
+            _ => {}
+        }
+        writer.add(name, ArrayRef { dtype: entry.dtype, shape: &shape, bytes: &bytes }).unwrap();
+    }
+    writer.finish().unwrap();
+    if let Change::Byte { is_config, at, byte } = *change {
+        let file = to.join(if is_config { "config.json" } else { "model.safetensors" });
+        let mut bytes = std::fs::read(&file).unwrap();
+        let at = at % bytes.len();
+        bytes[at] = byte;
+        std::fs::write(&file, bytes).unwrap();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_part_with_anything_in_it_is_refused_in_a_line_or_becomes_a_model_that_answers(
+        change in change(), which in 0usize..2,
+    ) {
+        let place = tempfile::tempdir().unwrap();
+        let folders = [0, 1].map(|index| PARTS.path().join(format!("p{index}")));
+        changed(&open(&folders[which]), &place.path().join("changed"), &change);
+        let containers = [0, 1].map(|index| {
+            let folder = if index == which { place.path().join("changed") } else { folders[index].clone() };
+            Container::open(&folder, OpenMode::Map).map_err(|e| e.to_string())
+        });
+        let into = place.path().join("m");
+        let merged = || {
+            let [first, second] = containers;
+            let trees = StoredTrees::of_parts(vec![first?, second?]).map_err(|e| e.to_string())?;
+            let mut writer = ContainerWriter::create(&into, KIND).unwrap();
+            trees.write(&mut writer, &NoObserver).map_err(|e| e.to_string())?;
+            writer.finish().unwrap();
+            TreeModel::open(&into).map_err(|e| e.to_string())
+        };
+        match merged() {
+            Ok(model) => {
+                let (x, _) = data(3, 30);
+                if model.info().n_features == 30 + 11 {
+                    prop_assert_eq!(model.predict_batch(x.view(), &PredictParams::top(3)).len(), 3);
+                }
+            }
+            Err(message) => prop_assert!(!message.contains('\n') && !message.is_empty(), "{}", message),
+        }
+    }
 }
