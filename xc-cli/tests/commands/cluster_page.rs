@@ -96,8 +96,11 @@ fn every_command_of_the_page_runs_and_its_parts_are_the_whole() {
     assert_eq!(figures, [shell(&folder, whole, None)]);
     folder.ok("train tree --train train.jsonl --model tree.whole");
     assert!(contents(&folder.path("trees.model")) == contents(&folder.path("tree.whole")));
-    folder.ok("train mach --train train.jsonl --repetitions 4 --model mach.whole");
-    assert!(contents(&folder.path("mach.model")) == contents(&folder.path("mach.whole")));
+    let tune = "tune tree --train train.jsonl --trials 9";
+    folder.ok(&format!("{tune} --part 0/1 --output trials"));
+    folder.ok(&format!("{tune} --from trials --output tuned-by-one"));
+    assert!(read(&folder, "tuned/best.toml") == read(&folder, "tuned-by-one/best.toml"));
+    assert!(contents(&folder.path("tuned/model")) == contents(&folder.path("tuned-by-one/model")));
     // What is done without parts.
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cluster.md")).unwrap();
     let split = page.split('`').find(|code| code.starts_with("split -n l/3/8 ")).unwrap().replace('\n', " ");

@@ -247,3 +247,94 @@ fn every_trial_has_one_line_and_none_comes_from_the_trainings() {
     assert!(lines[0].starts_with("xc: tune: trial 0, a third of the rows: P@1 "), "{}", lines[0]);
     assert!(lines[..lines.len() - 1].iter().all(|line| line.starts_with("xc: tune: trial ")), "{}", outcome.stderr);
 }
+
+#[test]
+fn a_search_in_parts_finds_what_one_process_does_round_by_round() {
+    let folder = Folder::new();
+    folder.ok(SMALL);
+    let tune = "tune tree --train data/train.txt --trees 1 --trials 9 --seed 3";
+    // One process does every round; several do each a share of the first, or of all that there are.
+    folder.ok(&format!("{tune} --part 0/1 --output whole"));
+    folder.ok(&format!("{tune} --from whole --output one"));
+    let parts = |round: &str, of: usize, from: &str| -> String {
+        let names: Vec<String> = (0..of).map(|index| format!("{round}-{index}")).collect();
+        for (index, name) in names.iter().enumerate() {
+            folder.ok(&format!("{tune} --part {index}/{of} {from} --output {name}"));
+            assert!(!folder.path(name).join("model").exists() && !folder.path(name).join("best.toml").exists());
+        }
+        // The order of the folders says nothing.
+        names.into_iter().rev().collect::<Vec<_>>().join(" ")
+    };
+    let first = parts("first", 4, "");
+    let rows: Vec<usize> = (0..4).map(|index| table(&folder, &format!("first-{index}")).len()).collect();
+    assert_eq!(rows, [3, 2, 2, 2]);
+    folder.ok(&format!("{tune} --from {first} --output short"));
+    let second = parts("second", 2, &format!("--from {first}"));
+    let third = parts("third", 5, &format!("--from {second} {first}"));
+    folder.ok(&format!("{tune} --from {first} {third} {second} --output long"));
+    let rows = table(&folder, "one");
+    assert!(rows.iter().filter(|row| row["rung"] == 0).count() == 9, "{rows:?}");
+    assert!((1..4).all(|rung| rows.iter().any(|row| row["rung"] == rung)), "{rows:?}");
+    for output in ["short", "long"] {
+        assert_eq!(table(&folder, output), rows, "{output}");
+        assert_eq!(folder.read(&format!("{output}/best.toml")), folder.read("one/best.toml"), "{output}");
+        assert!(
+            files(&folder.path(output).join("model")) == files(&folder.path("one/model")),
+            "{output}: other models"
+        );
+    }
+    // The first part that is judged on a rung by itself has nothing to be compared with, and says so in its table.
+    assert!(table(&folder, "first-1").iter().all(|row| row.get("difference").is_none() && row["P@1"].is_number()));
+
+    // What is finished is not done again.
+    folder.ok(&format!("{tune} --part 1/4 --output first-1 --resume"));
+    folder.resumed_after_kills(&format!("{tune} --part 1/3 --output killed"), 3, |attempt| 100 + 150 * attempt);
+    folder.ok(&format!("{tune} --part 0/3 --output other-0"));
+    folder.ok(&format!("{tune} --part 2/3 --output other-2"));
+    folder.ok(&format!("{tune} --from other-0 killed other-2 --output again --no-model"));
+    assert_eq!(table(&folder, "again"), rows);
+    let fourth = parts("fourth", 1, &format!("--from {first} {second} {third}"));
+    folder
+        .xc(&format!("{tune} --from {first} {second} {third} {fourth} --part 0/2 --output p"))
+        .refused(2, "--part 0/2: all trials are judged; no --part is expected, which ends the search");
+
+    let refused = |more: &str, line: &str| folder.xc(&format!("{tune} --output p {more}")).refused(2, line);
+    let part = |more: &str, line: &str| refused(&format!("--from {more}"), line);
+    part(
+        "first-0 first-1 first-3",
+        "--from: part 2/4 of the trials by a third of the rows is missing: 3 of 4 parts are given",
+    );
+    part("first-0 first-1 first-0", "first-0: is part 0/4, as is first-0; each part once is expected");
+    part("first-0 other-2", "other-2: is part 2/3, expected a part of 4 as first-0");
+    part("second-0 second-1", "second-0: holds other trials than the rounds before give, or these are not in --from");
+    part("data", "data/part: not there; the --output of an `xc tune --part` that has ended is expected");
+    let other = "was made with other data or options; the same for all parts are expected";
+    let first_path = "first-0/part";
+    for more in ["--metric P@3", "--trials 8", "--seed 4", "--trees 2"] {
+        let name = more.split(' ').next().unwrap();
+        let tune = tune.split(&format!("{name} ")).collect::<Vec<_>>();
+        let without = match tune[..] {
+            [before, after] => format!("{before}{}", after.split_once(' ').map_or("", |(_, rest)| rest)),
+            _ => tune.concat(),
+        };
+        folder.xc(&format!("{without} {more} --from first-0 --output p")).refused(2, &format!("{first_path}: {other}"));
+    }
+    let trials = "tune tree --train data/train.txt --output p";
+    folder
+        .xc(&format!("{trials} --part 0/2"))
+        .refused(2, "--part 0/2: shares out a number of trials; --trials N is expected, the same for all parts");
+    folder
+        .xc(&format!("{trials} --from first-0"))
+        .refused(2, "--from: shares out a number of trials; --trials N is expected, the same for all parts");
+    folder.xc(&format!("{trials} --trials 4 --budget 20s --part 0/2")).refused(
+        2,
+        "--budget: trials that are shared out have no time of their own; --trials N is expected (--part 0/2)",
+    );
+    assert!(!folder.path("p").exists());
+    // A changed byte.
+    let path = folder.path("first-2/part/config.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("wall_s", "wall_t", 1)).unwrap();
+    let outcome = folder.xc(&format!("{tune} --from {first} --output p"));
+    assert!(outcome.code == 2 && outcome.stderr.contains("first-2/part"), "{}", outcome.stderr);
+}

@@ -148,6 +148,43 @@ impl Search {
         self.trials[at].rungs[rung] = scores;
     }
 
+    /// Draws settings up to `n` trials before any of them is recorded, so that [`round`](Self::round) can share them out.
+    /// Fewer where the space has no more, or where they are drawn near good ones ([`SearchParams::at_random`]).
+    pub fn draw_ahead(&mut self, n: usize) {
+        while self.trials.len() < n {
+            let Some(Job { settings, .. }) = self.new_trial() else { return };
+            self.trials.push(Trial { settings, rungs: vec![None; self.params.rungs], failed: false });
+        }
+    }
+
+    /// All that can be done before anything else is known, by rung and trial: a whole rung of the trials that are there,
+    /// and then of the best of these. Nothing when all is done.
+    pub fn round(&self) -> Vec<Job> {
+        let is_open = |trial: usize, rung: usize| !self.is_done(trial, rung);
+        let first: Vec<Job> =
+            (0..self.trials.len()).filter(|&trial| is_open(trial, 0)).map(|trial| self.job(trial, 0)).collect();
+        if !first.is_empty() || self.trials[0].failed {
+            return first;
+        }
+        let rounds = (0..self.params.rungs - 1).map(|rung| {
+            let mut trials: Vec<usize> = self.promoted(rung, false).collect();
+            // The default settings are what others are compared with.
+            if !trials.is_empty() {
+                trials.push(0);
+            }
+            trials.retain(|&trial| is_open(trial, rung + 1));
+            trials.sort_unstable();
+            trials.into_iter().map(|trial| self.job(trial, rung + 1)).collect::<Vec<_>>()
+        });
+        rounds.into_iter().find(|jobs| !jobs.is_empty()).unwrap_or_default()
+    }
+
+    /// Whether a trial was recorded on a rung, or failed and does not go on.
+    pub fn is_done(&self, trial: usize, rung: usize) -> bool {
+        let Trial { rungs, failed, .. } = &self.trials[trial];
+        *failed || rungs[rung].is_some()
+    }
+
     /// What to do next; nothing when all is done. With `open` new settings may be drawn; without,
     /// those that are there go on until the best has reached the top.
     pub fn next(&self, open: bool) -> Option<Job> {
@@ -164,19 +201,21 @@ impl Search {
 
     /// The best trials of a rung go on to the next one; the default settings go before the first.
     fn promotion(&self, rung: usize, open: bool) -> Option<Job> {
-        let ranked = self.ranked(rung);
-        let quota = ranked.len() / self.params.reduction;
-        let quota = if open { quota } else { quota.max(1) };
-        let is_hopeless = |trial: usize| self.against_default(trial, rung).is_some_and(|p| p.is_clearly_worse());
-        let next = ranked.into_iter().take(quota).find(|&trial| {
-            let Trial { rungs, failed, .. } = &self.trials[trial];
-            rungs[rung + 1].is_none() && !failed && !is_hopeless(trial)
-        })?;
+        let next = self.promoted(rung, open).find(|&trial| !self.is_done(trial, rung + 1))?;
         let default = &self.trials[0];
         if default.failed {
             return None;
         }
         Some(self.job(if default.rungs[rung + 1].is_none() { 0 } else { next }, rung + 1))
+    }
+
+    /// The best trials of a rung that go on to the next one, or have done so: best first, without the default settings.
+    fn promoted(&self, rung: usize, open: bool) -> impl Iterator<Item = usize> {
+        let ranked = self.ranked(rung);
+        let quota = ranked.len() / self.params.reduction;
+        let quota = if open { quota } else { quota.max(1) };
+        let is_hopeless = move |trial: &usize| self.against_default(*trial, rung).is_some_and(|p| p.is_clearly_worse());
+        ranked.into_iter().take(quota).filter(move |trial| !is_hopeless(trial))
     }
 
     /// Trials other than the default settings that were recorded on a rung, best first.
@@ -211,7 +250,7 @@ impl Search {
         }
         let mut stream = Stream::new(name(self.params.seed, Purpose::Trials, &[trial as u64]));
         let good = self.good();
-        let at_random = trial <= self.space.starts().len() + self.params.at_random;
+        let at_random = trial <= self.space.starts().len().saturating_add(self.params.at_random);
         let mut draw = || match at_random || stream.below(4) == 0 {
             true => anywhere(&self.space, &mut stream),
             false => near(&self.space, &good, &mut stream),
@@ -349,6 +388,50 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn rounds_are_the_same_whoever_does_which_of_their_jobs(seed in 0u64..1000, n in 2usize..25, of in 1usize..5) {
+            let begun = || {
+                let mut search = Search::new(space(), SearchParams { at_random: usize::MAX, ..params(seed) });
+                search.draw_ahead(n);
+                search
+            };
+            let done = |search: &mut Search, job: &Job| {
+                let fails = mix64(job.trial as u64 + seed).is_multiple_of(9) && job.trial > 0;
+                let got = (!fails).then(|| scores(&job.settings, job.rung, good));
+                search.record(&job.settings, job.rung, got);
+            };
+            // One job after the other.
+            let mut one = begun();
+            prop_assert_eq!(one.n_trials(), n);
+            let mut jobs = Vec::new();
+            while let Some(job) = one.round().into_iter().next() {
+                done(&mut one, &job);
+                jobs.push(job);
+            }
+            // Whole rounds, each by several who hear of the others at its end alone.
+            let mut several = begun();
+            let mut rounds = Vec::new();
+            loop {
+                let round = several.round();
+                if round.is_empty() {
+                    break;
+                }
+                for index in 0..of {
+                    let mut own = several.clone();
+                    own.round().iter().skip(index).step_by(of).for_each(|job| done(&mut own, job));
+                    for job in round.iter().skip(index).step_by(of) {
+                        prop_assert!(own.is_done(job.trial, job.rung));
+                    }
+                }
+                round.iter().for_each(|job| done(&mut several, job));
+                rounds.extend(round);
+            }
+            prop_assert_eq!(&jobs, &rounds);
+            prop_assert_eq!(one.winner(), several.winner());
+            prop_assert_eq!(jobs.iter().filter(|job| job.rung == 0).count(), n);
+            prop_assert!(jobs.is_sorted_by_key(|job| (job.rung, job.trial)));
+        }
+
         #[test]
         fn what_comes_next_follows_from_what_was_recorded(seed in 0u64..1000, most in 2usize..20, cut in 0usize..40) {
             let mut search = Search::new(space(), params(seed));

@@ -7,10 +7,12 @@ use crate::cmd::train::{self, astra, dense, lns, mach, tree, uniform};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
-use std::path::Path;
+use clap::{Arg, value_parser};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use typed::Typed;
 use xc_metrics::Metric;
+use xc_sparse::Part;
 use xc_train::fit::tune::{Found, SearchPlan, Tuning, parse_time};
 
 /// Tune the options of a kind of model for a data set
@@ -30,9 +32,11 @@ enum Kind {
     Astra(Box<Typed<astra::Args>>),
 }
 
+const HEADING: &str = "Options of the search";
+
 /// Options of the search.
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Options of the search")]
+#[command(next_help_heading = HEADING)]
 pub(crate) struct TuneArgs {
     /// Time for all trials and the final model, e.g. 90s, 20m, 1h30m; with --resume the time of earlier runs counts
     /// [default: 20m; none with --trials]
@@ -48,7 +52,18 @@ pub(crate) struct TuneArgs {
     /// Only find the options; by default a model is then trained with them on all training instances, in OUTPUT/model
     #[arg(long)]
     no_model: bool,
+    /// Folders that `xc tune --part` wrote: all parts of each round so far, in any order
+    #[arg(long, value_name = "DIR", num_args = 1.., hide_short_help = true)]
+    from: Vec<PathBuf>,
 }
+
+/// The option of a part, which some kinds have for their training too.
+fn part() -> Arg {
+    Arg::new("part").long("part").value_name("I/N").value_parser(value_parser!(Part))
+}
+
+const PART_HELP: &str = "Only train part I of N of the trials of the next round, from 0/N on, as a process of its own; with \
+                         --trials. The next round, or the end of the search, takes all N with --from";
 
 const OUTPUT_HELP: &str = "Folder for the results: best.toml, trials.jsonl, trials.svg, model; new or empty unless \
                            --resume or --restart is given";
@@ -77,10 +92,17 @@ instances, unless --no-model is given. One line is printed per trial. --resume c
 search that ended early, also with a larger --budget or more --trials; finished trials are
 not repeated.
 
+With --part, several processes share out the trials of a round: all --trials on a third of the
+instances first. --from PARTS does the rest, or with --part again the next round, as
+processes of their own. All trials are then drawn at random, so that none waits for another.
+
 Examples:
   xc tune {kind} --train train.txt --output tuned --budget 20m
   xc tune {kind} --train train.jsonl --validation dev.jsonl --output tuned --metric nDCG@5
   xc tune {kind} --train train.txt --output tuned --resume --budget 1h
+  xc tune {kind} --train train.txt --trials 30 --part 0/2 --output part-0
+  xc tune {kind} --train train.txt --trials 30 --part 1/2 --output part-1
+  xc tune {kind} --train train.txt --trials 30 --from part-0 part-1 --output tuned
   xc train {kind} --config tuned/best.toml --train train.txt --model my.model"
     )
 }
@@ -127,17 +149,24 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 }
 
 fn search<A: Tuned>(typed: &Typed<A>, context: &Context) -> Result<(), CliError> {
-    let Typed { tune, args } = typed;
-    let tuning = Tuning {
+    let Typed { tune, part, args } = typed;
+    let mut tuning = Tuning {
         budget: tune.budget,
         trials: tune.trials,
         metric: tune.metric,
         train_model: !tune.no_model,
+        from: tune.from.clone(),
         ..Tuning::new(args.training()?)
     };
+    tuning.training.place.part = *part;
     output::check(Path::new("-"))?;
     if args.data().place.explain {
         return output::print(&explain(&tuning.plan(context.seed)?));
+    }
+    if part.is_some() {
+        context.options.refuse(&["no-model"], "a part trains none")?;
+        let found = context.on_threads(|| tuning.run_part(&context.fit()))?;
+        return outcome::print_part(&found, A::KIND, &args.data().place.model, context);
     }
     let found: Found = context.on_threads(|| tuning.run(&context.fit()))?;
     let folder = &args.data().place.model;

@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::output;
 use serde_json::{Value, json};
 use std::path::Path;
-use xc_train::fit::tune::{BEST, Found, PICTURE, options_line};
+use xc_train::fit::tune::{BEST, Found, FoundPart, PICTURE, options_line};
 use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Writes the picture of the trials.
@@ -63,4 +63,22 @@ pub(super) fn print(found: &Found, folder: &Path, context: &Context) -> Result<(
         folder.join(BEST).display()
     ));
     output::print(&found.text())
+}
+
+/// Says what a part of a round did.
+pub(super) fn print_part(found: &FoundPart, kind: &str, folder: &Path, context: &Context) -> Result<(), CliError> {
+    let FoundPart { part, judged_by, n_trials, rows } = found;
+    if context.json {
+        let report = json!({
+            "part": part.to_string(),
+            "judged_by": judged_by,
+            "trials": n_trials,
+            "runs": rows.len(),
+            "wall_s": rows.iter().map(|row| row.wall_s).sum::<f64>(),
+        });
+        return output::print(&report.to_string());
+    }
+    let (n, folder) = (rows.len(), folder.display());
+    context.note(format_args!("tune {kind}: part {part}: {n} of {n_trials} trials by {judged_by}; {folder}"));
+    Ok(())
 }

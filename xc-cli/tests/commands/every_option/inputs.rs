@@ -203,6 +203,9 @@ pub(crate) fn make() -> Folder {
     ] {
         folder.ok(&format!("train {train}"));
     }
+    folder.ok(
+        "tune tree --train in/train.txt --trials 2 --trees 2 --validation in/test.txt --part 0/1 --output in/tuned",
+    );
     folder.ok("index build --model in/indexed --cells 3");
     folder.ok("index build --vectors in/train.npy --metric l2 --output in/l2 --cells 4");
     folder.ok("index build --vectors in/train.npy --metric ip --output in/ip --cells 0");

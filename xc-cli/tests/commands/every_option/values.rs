@@ -71,7 +71,8 @@ const OF_MANY_LABELS: [(&str, &str); 5] = [
 ];
 
 /// The options of `xc tune` itself; what the others change, `xc train` shows.
-pub(crate) const OF_SEARCH: [&str; 5] = ["trials", "metric", "no-model", "validation-fraction", "validation"];
+pub(crate) const OF_SEARCH: [&str; 7] =
+    ["trials", "metric", "no-model", "part", "from", "validation-fraction", "validation"];
 
 /// Whether an option need not change what comes out. A format that a file does not have is refused.
 pub(crate) fn is_exempt(command: &str, option: &str) -> bool {
@@ -209,6 +210,8 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         ("tune", _, "budget") => "1h",
         ("tune", _, "trials") => "3",
         ("tune", _, "metric") => "nDCG@3",
+        ("tune", _, "part") => "1/2",
+        ("tune", _, "from") => "../in/tuned",
         // Training.
         (_, _, "resume" | "restart" | "explain" | "tfidf" | "no-model") => "",
         (_, _, "normalise") => "false",

@@ -1,6 +1,7 @@
 //! What a search found: the best settings, and a table of trials.
 
 use super::Tuning;
+use super::parts::PART;
 use super::rungs::Rung;
 use super::stored::Run;
 use crate::fit::FitError;
@@ -10,6 +11,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 use xc_metrics::Metric;
+use xc_sparse::Part;
 use xc_sparse::atomic::write_file;
 
 /// The file of the best options.
@@ -45,6 +47,19 @@ pub struct Found {
     pub rows: Vec<Row>,
 }
 
+/// What a part of a round of trials came to.
+#[derive(Clone, Debug)]
+pub struct FoundPart {
+    /// Which part.
+    pub part: Part,
+    /// The rung that was shared out.
+    pub judged_by: String,
+    /// Trials that the round has.
+    pub n_trials: usize,
+    /// Runs of the part.
+    pub rows: Vec<Row>,
+}
+
 /// A run as the table has it.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -68,11 +83,18 @@ pub struct Row {
 
 /// Removes what is written here.
 pub(super) fn remove(folder: &Path) -> Result<(), FitError> {
+    let cannot = |path: &Path, e: &std::io::Error| {
+        FitError::failed(format_args!("{}: cannot be removed: {}", path.display(), chain(e)))
+    };
+    let part = folder.join(PART);
+    if part.is_dir() {
+        std::fs::remove_dir_all(&part).map_err(|e| cannot(&part, &e))?;
+    }
     for name in [BEST, TABLE, PICTURE] {
         let path = folder.join(name);
         match std::fs::remove_file(&path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(FitError::failed(format_args!("{}: cannot be removed: {}", path.display(), chain(&e))));
+                return Err(cannot(&path, &e));
             }
             _ => {}
         }

@@ -5,11 +5,12 @@ mod budget;
 mod clock;
 mod found;
 mod free;
+mod parts;
 mod rungs;
 mod stored;
 
 pub use budget::parse_time;
-pub use found::{BEST, Found, PICTURE, Row, options_line};
+pub use found::{BEST, Found, FoundPart, PICTURE, Row, options_line};
 pub use rungs::Rung;
 
 use super::context::{Context, Observer};
@@ -21,8 +22,9 @@ use crate::settings::SettingError;
 use crate::tune::{Job, Search, SearchParams, Space};
 use clock::Clock;
 use free::free;
+use parts::{PART, Share};
 use rungs::{DECIDES_FROM, rungs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use stored::{LAYOUT, Run};
 use xc_metrics::{KeepRows, Metric};
@@ -40,7 +42,8 @@ const MODEL: &str = "model";
 /// A search to be made.
 #[derive(Clone, Debug)]
 pub struct Tuning {
-    /// What holds for every trial; its place is the folder of the search, new, empty or of one to go on with.
+    /// What holds for every trial; its place is the folder of the search, new, empty or of one to go on with. Where the
+    /// place has a part, [`Tuning::run_part`] does that of the next round of trials.
     pub training: Training,
     /// Time for all trials and the final model; 20 minutes where no number of trials is given either.
     pub budget: Option<Duration>,
@@ -50,6 +53,8 @@ pub struct Tuning {
     pub metric: Metric,
     /// Whether a model is trained in the end, with the best settings on all instances.
     pub train_model: bool,
+    /// Folders of finished parts: all of each round that was done.
+    pub from: Vec<PathBuf>,
 }
 
 /// What a search would try.
@@ -85,13 +90,17 @@ struct Session<'a> {
     search: Search,
     clock: Clock,
     runs: Vec<Run>,
+    /// The first of these were done by parts.
+    n_known: usize,
+    /// What a process does of a search in parts.
+    share: Option<Share>,
     context: &'a Context<'a>,
 }
 
 impl Tuning {
     /// A search for settings of a kind of model, whose results go into a folder.
     pub fn new(training: Training) -> Self {
-        Self { training, budget: None, trials: None, metric: Metric::Precision(1), train_model: true }
+        Self { training, budget: None, trials: None, metric: Metric::Precision(1), train_model: true, from: Vec::new() }
     }
 
     /// What would be searched.
@@ -105,11 +114,10 @@ impl Tuning {
         if let Some(name) = given {
             return Err(SettingError::of(name, "belongs to xc train; a search has none").into());
         }
-        if place.part.is_some() {
-            return Err(SettingError::of("part", "belongs to xc train; a search has none").into());
-        }
         check(self)?;
-        self.training.check(seed)?;
+        let mut whole = self.training.clone();
+        whole.place.part = None;
+        whole.check(seed)?;
         let rungs = rungs(source.has_validation(), choices.validation_fraction(), seed)?;
         let (space, why) = free(&self.with(&[], MODEL)?, self.is_text()?, seed);
         Ok(SearchPlan { space, why, rungs })
@@ -118,41 +126,86 @@ impl Tuning {
     /// Searches. The folder gets [`BEST`], a table of the trials, and what finished runs came to, so that a search that
     /// was interrupted goes on. The final model is trained by [`Self::best`].
     ///
+    /// With [`Self::from`], what its parts did is not done again, and the result is that of a single part 0/1: trials are
+    /// drawn before any is judged, and whole rounds decide which go on.
+    ///
     /// # Errors
     /// Settings that cannot be, a folder with something else in it, a default run that fails, too little time for one
-    /// trial, or an observer that cancels.
+    /// trial, parts that are missing, twice or of another search, or an observer that cancels.
     pub fn run(&self, context: &Context<'_>) -> Result<Found, FitError> {
-        context.on_threads(|| self.search(context))
+        if let Some(part) = self.training.place.part {
+            return Err(FitError::usage(format_args!("--part {part}: a part of a round is no whole search")));
+        }
+        context.on_threads(|| self.search(context, |session, _| session.end()))
     }
 
-    fn search(&self, context: &Context<'_>) -> Result<Found, FitError> {
+    /// Does the part that the place of the training names of a round of trials: of the first round, or of the one after
+    /// those of [`Self::from`]. The folder gets a table of its trials, and what the next round takes up.
+    ///
+    /// # Errors
+    /// As [`Self::run`]; no part is named, or no round is left.
+    pub fn run_part(&self, context: &Context<'_>) -> Result<FoundPart, FitError> {
+        context.on_threads(|| {
+            self.search(context, |session, key| match session.share.take() {
+                Some(share) => share.end(key, session),
+                None => Err(FitError::usage("--part: I/N is expected")),
+            })
+        })
+    }
+
+    /// Whether trials are drawn before any is judged.
+    fn in_rounds(&self) -> bool {
+        self.training.place.part.is_some() || !self.from.is_empty()
+    }
+
+    fn search<T>(
+        &self,
+        context: &Context<'_>,
+        end: impl FnOnce(&mut Session<'_>, &str) -> Result<T, FitError>,
+    ) -> Result<T, FitError> {
         let output = &self.training.place.model;
         check_in_folder(&output.join(BEST))?;
         let SearchPlan { space, rungs, .. } = self.plan(context.seed)?;
         let names: Vec<_> = rungs.iter().map(|rung| &*rung.name).collect();
         let fraction = self.training.choices.validation_fraction();
         let plan = (&space, context.seed, self.metric.to_string(), names, fraction);
-        let key = stored::key(&self.training, &plan)?;
+        let trials = self.trials.filter(|_| self.in_rounds());
+        let key = match trials {
+            Some(trials) => stored::key(&self.training, &(plan, trials))?,
+            None => stored::key(&self.training, &plan)?,
+        };
+        let mut params = SearchParams {
+            seed: context.seed,
+            rungs: rungs.len(),
+            decides_from: DECIDES_FROM,
+            ..SearchParams::default()
+        };
+        if trials.is_some() {
+            // Nothing is known yet that they could be near to.
+            params.at_random = usize::MAX;
+        }
+        let limit = self.budget.or(if self.trials.is_some() { None } else { Some(BUDGET) });
+        let mut session = Session {
+            tune: self,
+            clock: Clock::new(limit, self.train_model, &rungs),
+            rungs,
+            search: Search::new(space, params),
+            runs: Vec::new(),
+            n_known: 0,
+            share: None,
+            context,
+        };
+        session.search.draw_ahead(trials.unwrap_or(0));
+        session.take_parts(&self.from, &key)?;
+        session.share = self.training.place.part.map(|part| Share::next(&session, part)).transpose()?;
+        let of_checkpoint = session.share.as_ref().map_or_else(|| key.clone(), |share| share.key(&key));
         let is_new = !output.exists();
         let ended = begin(output, &self.training.place, context).and_then(|folder| {
-            let checkpoint = folder.begin(key)?;
-            let params = SearchParams {
-                seed: context.seed,
-                rungs: rungs.len(),
-                decides_from: DECIDES_FROM,
-                ..SearchParams::default()
-            };
-            let limit = self.budget.or(if self.trials.is_some() { None } else { Some(BUDGET) });
-            let mut session = Session {
-                tune: self,
-                clock: Clock::new(limit, self.train_model, &rungs),
-                rungs,
-                search: Search::new(space, params),
-                runs: Vec::new(),
-                context,
-            };
-            session.go_on(stored::read(&checkpoint, session.search.space(), session.rungs.len())?);
-            session.work(&checkpoint)
+            let checkpoint = folder.begin(of_checkpoint)?;
+            session
+                .go_on(stored::read(&checkpoint, session.search.space(), session.rungs.len())?, checkpoint.path())?;
+            session.work(&checkpoint)?;
+            end(&mut session, &key)
         });
         if ended.is_err() && is_new {
             // What failed before the first trial was done leaves nothing; a folder with something in it stays.
@@ -209,6 +262,20 @@ fn remove_trial(output: &Path) {
 
 /// Refuses options of the search that cannot be.
 fn check(tune: &Tuning) -> Result<(), FitError> {
+    let in_rounds = match tune.training.place.part {
+        Some(part) => Some(format!("--part {part}")),
+        None => (!tune.from.is_empty()).then(|| "--from".to_owned()),
+    };
+    if let Some(option) = in_rounds {
+        if tune.budget.is_some() {
+            let why = "trials that are shared out have no time of their own; --trials N is expected";
+            return Err(FitError::usage(format_args!("--budget: {why} ({option})")));
+        }
+        if tune.trials.is_none() {
+            let why = "shares out a number of trials; --trials N is expected, the same for all parts";
+            return Err(FitError::usage(format_args!("{option}: {why}")));
+        }
+    }
     if let Some(got @ 0..=1) = tune.trials {
         return Err(FitError::usage(format_args!(
             "--trials {got}: 2 or more are expected, the default options among them"
@@ -241,7 +308,7 @@ fn begin(output: &Path, place: &Place, context: &Context<'_>) -> Result<Checkpoi
     }
     let is_ours = |name: &String| {
         let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or_default();
-        [TRIALS, TRIAL, MODEL].contains(&stem) || BEST.starts_with(&format!("{stem}."))
+        [TRIALS, TRIAL, MODEL, PART].contains(&stem) || BEST.starts_with(&format!("{stem}."))
     };
     if let Some(other) = names.iter().find(|name| !is_ours(name)) {
         return Err(FitError::usage(format_args!(
@@ -267,13 +334,29 @@ fn begin(output: &Path, place: &Place, context: &Context<'_>) -> Result<Checkpoi
 
 impl Session<'_> {
     /// Takes up what an earlier session did.
-    fn go_on(&mut self, runs: Vec<Run>) {
-        runs.into_iter().for_each(|run| self.take(run));
+    fn go_on(&mut self, runs: Vec<Run>, folder: &Path) -> Result<(), FitError> {
+        runs.into_iter().try_for_each(|run| self.take_checked(run, folder))?;
         if !self.runs.is_empty() {
-            let (n, trials) = (self.runs.len(), self.search.n_trials());
+            let n = self.runs.len();
+            let trials = (0..self.search.n_trials()).filter(|&trial| self.search.highest(trial).is_some()).count();
             self.context
                 .note(format_args!("tune: {n} runs of {trials} trials are there, {}", seconds(self.clock.spent())));
         }
+        Ok(())
+    }
+
+    /// Takes up a run that was read from a folder.
+    fn take_checked(&mut self, run: Run, folder: &Path) -> Result<(), FitError> {
+        let others = self.runs.iter().find_map(|other| other.scores.as_ref().ok().filter(|_| other.rung == run.rung));
+        let fits = |scores: &Vec<f64>| !scores.is_empty() && others.is_none_or(|others| others.len() == scores.len());
+        if !run.scores.as_ref().map_or(true, fits) {
+            let folder = folder.display();
+            return Err(FitError::usage(format_args!(
+                "{folder}: has scores of other instances; --restart begins the search anew"
+            )));
+        }
+        self.take(run);
+        Ok(())
     }
 
     fn take(&mut self, run: Run) {
@@ -283,11 +366,11 @@ impl Session<'_> {
         self.runs.push(run);
     }
 
-    fn work(&mut self, checkpoint: &Checkpoint) -> Result<Found, FitError> {
+    fn work(&mut self, checkpoint: &Checkpoint) -> Result<(), FitError> {
         while let Some(job) = self.next_job() {
             self.context.check_interrupt()?;
             let run = self.run_job(&job)?;
-            stored::save(checkpoint, self.runs.len(), &run)?;
+            stored::save(checkpoint, self.runs.len() - self.n_known, &run)?;
             self.take(run);
             self.say(&job);
             self.found().write_table(self.output())?;
@@ -297,13 +380,19 @@ impl Session<'_> {
                 return Err(self.too_short(needed));
             }
         }
+        remove_trial(self.output());
+        Ok(())
+    }
+
+    /// The end of a whole search.
+    fn end(&self) -> Result<Found, FitError> {
         // Where the first part of the rows shows that every trial is worse, none goes on, and nothing is left to do.
         if self.runs.iter().all(|run| run.rung < DECIDES_FROM) && self.search.next(false).is_some() {
             let needed = self.clock.too_short().unwrap_or_default();
             return Err(self.too_short(needed));
         }
-        remove_trial(self.output());
         let found = self.found();
+        found.write_table(self.output())?;
         found.write(self.output())?;
         Ok(found)
     }
@@ -318,6 +407,14 @@ impl Session<'_> {
     }
 
     fn next_job(&self) -> Option<Job> {
+        if let Some(share) = &self.share {
+            let rung = share.rung();
+            let next = share.trials.iter().copied().find(|&trial| !self.search.is_done(trial, rung))?;
+            return Some(Job { trial: next, settings: self.search.settings(next).clone(), rung });
+        }
+        if self.tune.in_rounds() {
+            return self.search.round().into_iter().next();
+        }
         let has_trials = self.tune.trials.is_none_or(|most| self.search.n_trials() < most);
         let job = self.search.next(has_trials && self.clock.is_open());
         // With all promotions done there may be time for more.
