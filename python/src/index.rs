@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
-use xc_ann::{BuildError, BuildParams, Filter, Refresh, Scope, SearchParams};
+use xc_ann::{BuildError, BuildParams, Filter, Metric, Refresh, Scope, SearchParams};
 use xc_sparse::rows::{DenseMatrix, OwnedRows};
 use xc_sparse::store::{ContainerWriter, OpenMode};
 use xc_train::message::chain;
@@ -75,6 +75,26 @@ fn dense(py: Python<'_>, rows: &Input) -> PyResult<DenseMatrix> {
     }
 }
 
+pub(crate) fn metric_of(py: Python<'_>, name: &str) -> PyResult<Metric> {
+    let metric = serde_json::from_value(Value::String(name.to_owned()));
+    metric.map_err(|_| error::option(py, "--metric: l2, cosine or ip is expected"))
+}
+
+/// A bit for each row that may be an answer.
+pub(crate) fn row_bits(py: Python<'_>, rows: &PyReadonlyArray1<'_, i64>, n_rows: usize) -> PyResult<Vec<u64>> {
+    let mut bits = vec![0u64; n_rows.div_ceil(64)];
+    for &row in rows.as_array() {
+        match usize::try_from(row) {
+            Ok(row) if row < n_rows => bits[row / 64] |= 1 << (row % 64),
+            _ => {
+                let line = format!("filter: row {row}; rows from 0 and below {n_rows} are expected");
+                return Err(error::data(py, &line, None, None));
+            }
+        }
+    }
+    Ok(bits)
+}
+
 fn build_error(py: Python<'_>, error: &BuildError) -> PyErr {
     match error {
         BuildError::Cancelled => pyo3::exceptions::PyKeyboardInterrupt::new_err("cancelled"),
@@ -94,8 +114,7 @@ impl Index {
         options: Build,
         with: Run,
     ) -> PyResult<(Self, Py<PyAny>)> {
-        let metric = serde_json::from_value(Value::String(metric.to_owned()));
-        let metric = metric.map_err(|_| error::option(py, "--metric: l2, cosine or ip is expected"))?;
+        let metric = metric_of(py, metric)?;
         options.check(py)?;
         let params = options.params(BuildParams::new(metric), with.seed);
         let values = dense(py, vectors)?;
@@ -176,20 +195,7 @@ impl Index {
                 None,
             ));
         }
-        let bits = filter.map(|rows| -> PyResult<Vec<u64>> {
-            let mut bits = vec![0u64; n_rows.div_ceil(64)];
-            for &row in rows.as_array() {
-                match usize::try_from(row) {
-                    Ok(row) if row < n_rows => bits[row / 64] |= 1 << (row % 64),
-                    _ => {
-                        let line = format!("filter: row {row}; rows from 0 and below {n_rows} are expected");
-                        return Err(error::data(py, &line, None, None));
-                    }
-                }
-            }
-            Ok(bits)
-        });
-        let bits = bits.transpose()?;
+        let bits = filter.map(|rows| row_bits(py, &rows, n_rows)).transpose()?;
         let threads = threads.unwrap_or_else(default_threads);
         let pool = pool(threads).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
         let scope = cells.map(Scope::cells).or(search_width.map(Scope::width));

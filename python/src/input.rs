@@ -179,6 +179,12 @@ impl Input {
         self.rows()
     }
 
+    /// Whether the rows are sparse ones.
+    #[getter]
+    fn is_sparse(&self) -> bool {
+        matches!(self.kind, Kind::Sparse { .. })
+    }
+
     /// Features or values of a row; 0 for texts.
     #[getter]
     fn columns(&self) -> usize {
@@ -276,6 +282,10 @@ impl Input {
 
     /// The same, or the exception. Ctrl-C is heard meanwhile.
     pub(crate) fn taken(&self, py: Python<'_>) -> PyResult<OwnedRows> {
+        if self.rows() <= ASK {
+            // A thread costs more than a few rows.
+            return py.detach(|| self.to_owned_rows(&Silent)).map_err(|fault| fault.raised(py, &self.name));
+        }
         let watch = Watch::default();
         run(py, &watch, None, || self.to_owned_rows(&watch))?.map_err(|fault| fault.raised(py, &self.name))
     }

@@ -5,8 +5,8 @@
 //!   src/input.rs   arrays ──> rows, checked while they are copied      foreign.rs: memory that others may write
 //!   src/labels.rs  lists, names, arrays ──> label rows
 //!   src/work.rs    long work on a thread of its own; Ctrl-C, callbacks pools.rs: threads of predictions
-//!   src/model.rs, vectorizer.rs, train.rs, fitting.rs, metrics.rs, index.rs, change.rs: calls of xc-train,
-//!                  xc-metrics, xc-ann
+//!   src/model.rs, vectorizer.rs, train.rs, fitting.rs, metrics.rs, index.rs, sparse_index.rs, change.rs: calls of
+//!                  xc-train, xc-metrics, xc-ann
 //! ```
 //!
 //! Nothing about training or options is decided here.
@@ -25,6 +25,7 @@ mod metrics;
 mod model;
 mod pools;
 mod ranked;
+mod sparse_index;
 mod train;
 mod vectorizer;
 mod work;
@@ -38,6 +39,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<input::Input>()?;
     m.add_class::<labels::Labels>()?;
     m.add_class::<index::Index>()?;
+    m.add_class::<sparse_index::SparseIndex>()?;
     m.add_class::<vectorizer::Vectorizer>()?;
     for function in [
         wrap_pyfunction!(train::train, m)?,

@@ -348,18 +348,20 @@ fn copied<T: numpy::Element + Copy>(array: &Bound<'_, PyArray1<T>>) -> PyResult<
 impl Model {
     /// Opens a folder.
     #[staticmethod]
-    #[pyo3(signature = (path, in_memory=false, use_index=true, post_processor=None))]
+    #[pyo3(signature = (path, in_memory=false, use_index=true, post_processor=None, repetitions=None))]
     fn open(
         py: Python<'_>,
         path: PathBuf,
         in_memory: bool,
         use_index: bool,
         post_processor: Option<String>,
+        repetitions: Option<Vec<u32>>,
     ) -> PyResult<(Self, Vec<String>)> {
         let options = OpenOptions {
             mode: if in_memory { OpenMode::Read } else { OpenMode::Map },
             index: if use_index { UseIndex::Fresh } else { UseIndex::Never },
             post_processor,
+            repetitions,
             ..OpenOptions::default()
         };
         let opened = py.detach(|| guarded(|| xc_train::Model::open_with(&path, &options)));

@@ -155,6 +155,18 @@ def test_other_work_stops(data, tmp_path):
     assert xc.calibrate(model, Z, of_z, output=tmp_path / "c", threads=2).model.calibrated
 
 
+def test_rows_that_are_copied_stop(tmp_path):
+    n, width = 300_000, 100
+    ends = np.arange(0, n * width + 1, width)
+    X = Rows(ends, np.tile(np.arange(width, dtype=np.int32), n), np.ones(n * width, np.float32), (n, width))
+    Y = Rows(np.arange(n + 1), np.arange(n, dtype=np.int32) % 5, np.ones(n, np.float32), (n, 5))
+    seen = []
+    work = lambda: xc.train("tree", X, Y, model=tmp_path / "m", threads=2, progress=False, callbacks=[seen.append])
+    # Sooner than so much can be copied: nothing is told of the training yet.
+    interrupted(work, 0.1)
+    assert seen == [] and not (tmp_path / "m").exists()
+
+
 def test_an_exception_of_a_callback_is_raised(tmp_path):
     X, Y = made()
 

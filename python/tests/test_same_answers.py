@@ -1,11 +1,12 @@
 """Answers are those of `xc predict`, bit for bit: 1,000 queries each, in a batch and one by one."""
 
 import json
+import pickle
 
 import numpy as np
 import pytest
 import xc
-from program import SMALL, Data, Sparse, shortest, text_of_rows
+from program import SMALL, Data, Sparse, kept, shortest, text_of_rows
 
 N = 1000
 
@@ -270,3 +271,46 @@ def close(ours, theirs):
     if isinstance(ours, float) or isinstance(theirs, float):
         return theirs is not None and ours is not None and np.float32(ours) == np.float32(theirs)
     return ours == theirs
+
+
+def test_repetitions_that_are_chosen_answer_alone(run, asked, tmp_path):
+    whole = asked.model("mach", "sparse")
+    X, queries = asked.queries("sparse")
+    model = xc.load(whole.folder, repetitions=(1,))
+    ranked = model.predict(X)
+    is_same(ranked, program_says(run, asked, model, "sparse", "--repetitions", 1, tmp=tmp_path), "one repetition")
+    alone(model, queries[:200], ranked, "one repetition")
+    assert (ranked.scores != whole.predict(X).scores).any()
+    assert (pickle.loads(pickle.dumps(model)).predict(X).scores == ranked.scores).all()
+    for wrong in ((), [-1], [0.5], "0"):
+        with pytest.raises((xc.OptionError, xc.DataError), match="^repetitions"):
+            xc.load(whole.folder, repetitions=wrong)
+    with pytest.raises(xc.ModelError, match="9"):
+        xc.load(whole.folder, repetitions=[9])
+    with pytest.raises(xc.ModelError, match="has no repetitions"):
+        xc.load(asked.model("tree", "sparse").folder, repetitions=[0])
+
+
+@pytest.mark.parametrize("metric", ["ip", "cosine", "l2"])
+def test_an_index_of_sparse_rows_is_that_of_the_program(run, asked, tmp_path, metric):
+    run("index", "build", "--vectors", asked.files["sparse"], "--metric", metric, "--output", tmp_path / "theirs")
+    index = xc.index(asked.sparse, metric, tmp_path / "ours")
+    assert kept(tmp_path / "ours") == kept(tmp_path / "theirs")
+    assert len(index) == N and index.width == asked.sparse.shape[1] and index.metric == metric
+    found = index.search(asked.sparse, top_k=5)
+    opened = xc.load_index(tmp_path / "theirs").search(asked.sparse, top_k=5, threads=1)
+    assert (found.ids == opened.ids).all() and (found.scores == opened.scores).all()
+    # Some of the rows alone.
+    few = index.search(asked.sparse, top_k=5, filter=[3, 4, 700])
+    assert set(few.ids.tolist()) <= {3, 4, 700} and len(few.ids) > N
+    for work, message in (
+        (lambda: xc.index(asked.sparse, metric, degree=8), "degree: changes nothing"),
+        (lambda: xc.index(asked.sparse, "dot"), "metric: l2, cosine or ip"),
+        (lambda: index.search(asked.sparse, cells=2), "cells: changes nothing"),
+        (lambda: index.search(asked.sparse, top_k=0), "top_k 0"),
+        (lambda: index.search(np.zeros((2, 3), np.float32)), "q: rows of 3 columns"),
+        (lambda: index.insert(asked.sparse), "insert: an index of sparse rows"),
+        (lambda: index.delete([0]), "delete: an index of sparse rows"),
+    ):
+        with pytest.raises((xc.OptionError, xc.DataError), match=f"^{message}"):
+            work()

@@ -7,7 +7,7 @@
 
 from ._change import convert, evaluate, inspect, load_index, merge
 from ._errors import DataError, DefectError, MemoryLimitError, ModelError, OptionError, XcError, XcWarning
-from ._index import Index, index
+from ._index import Index, SparseIndex, index
 from ._model import Model, load
 from ._native import __version__
 from ._ranked import Ranked
@@ -16,6 +16,6 @@ from ._train import Fitted, blend, calibrate, plan, settings, train, tune
 
 __all__ = [
     "DataError", "DefectError", "Evaluation", "Fitted", "Index", "MemoryLimitError", "Model", "ModelError", "OptionError",
-    "Ranked", "Report", "Trained", "TrainingReport", "Tuned", "XcError", "XcWarning", "__version__", "blend", "calibrate",
+    "Ranked", "Report", "SparseIndex", "Trained", "TrainingReport", "Tuned", "XcError", "XcWarning", "__version__", "blend", "calibrate",
     "convert", "evaluate", "index", "inspect", "load", "load_index", "merge", "plan", "settings", "train", "tune",
 ]

@@ -8,7 +8,7 @@ from . import _native
 from ._errors import DataError, OptionError
 from ._model import running
 from ._ranked import Ranked
-from ._rows import rows
+from ._rows import number_list, rows
 
 
 def index(
@@ -16,6 +16,7 @@ def index(
     top_k=None, target_recall=None, min_recall=None, seed=0, threads=None, callback=None,
 ):
     """Builds an index over vectors, for ``metric`` "l2", "cosine" or "ip", and saves it in ``folder`` if there is one.
+    Sparse rows get a :class:`SparseIndex`, which has no other options.
 
     The search is fitted so that ``target_recall`` of the ``top_k`` nearest are found: of ``fit_queries``, else of vectors
     made from neighbours. ``report`` of the index says what it reached.
@@ -24,11 +25,15 @@ def index(
         "degree": degree, "keep": keep, "passes": passes, "factor": factor, "cells": cells, "top_k": top_k,
         "target_recall": target_recall, "min_recall": min_recall,
     }
-    asked = None if fit_queries is None else rows(fit_queries, "fit_queries")
-    native, report = _native.Index.build(
-        rows(vectors, "vectors"), metric, asked, options, running(seed, threads, None, callback)
-    )
-    made = Index(native, report)
+    given, run = rows(vectors, "vectors"), running(seed, threads, None, callback)
+    if given.is_sparse:
+        named = [name for name, value in {**options, "fit_queries": fit_queries}.items() if value is not None]
+        if named:
+            raise OptionError(f"{named[0]}: changes nothing in an index of sparse rows, which is exact")
+        made = SparseIndex(*_native.SparseIndex.build(given, metric, run))
+    else:
+        asked = None if fit_queries is None else rows(fit_queries, "fit_queries")
+        made = Index(*_native.Index.build(given, metric, asked, options, run))
     if folder is not None:
         made.save(folder)
     return made
@@ -36,7 +41,10 @@ def index(
 
 def load_index(folder, in_memory=False):
     """Opens an index in a folder."""
-    return Index(_native.Index.open(os.fspath(folder), in_memory))
+    folder = os.fspath(folder)
+    if _native.inspect(folder, False)["kind"] == "inverted-index":
+        return SparseIndex(_native.SparseIndex.open(folder, in_memory))
+    return Index(_native.Index.open(folder, in_memory))
 
 
 class Index:
@@ -67,8 +75,7 @@ class Index:
             raise OptionError("search_width: cannot be used with cells")
         if exact and (search_width is not None or cells is not None):
             raise OptionError("exact: cannot be used with search_width or cells")
-        if threads is not None and not 1 <= threads <= 4096:
-            raise OptionError(f"threads {threads}: between 1 and 4096 are expected")
+        check_threads(threads)
         single = isinstance(q, np.ndarray) and q.ndim == 1 and q.dtype.kind == "f"
         queries = rows(q.reshape(1, -1) if single else q, "q")
         arrays = self._native.search(
@@ -84,7 +91,7 @@ class Index:
 
     def delete(self, rows):
         """Takes rows out of the answers; how many of them were there. Others keep their numbers."""
-        numbers = whole_numbers(np.atleast_1d(rows), "rows")
+        numbers = number_list(np.atleast_1d(rows), "rows")
         wrong = numbers[(numbers < 0) | (numbers >= len(self))]
         if len(wrong):
             raise DataError(f"rows: row {wrong[0]}; rows from 0 and below {len(self)} are expected")
@@ -110,6 +117,50 @@ class Index:
         return f"<xc.Index {len(self)} vectors of {self.width} values, {self.metric}>"
 
 
+class SparseIndex(Index):
+    """An index over sparse rows, which answers exactly and does not change."""
+
+    __slots__ = ()
+
+    @property
+    def width(self):
+        """Columns of a row."""
+        return self._native.shape[1]
+
+    def search(self, q, top_k=10, filter=None, search_width=None, cells=None, exact=False, threads=None):
+        """The nearest rows of each query, as :class:`xc.Ranked`: ``ids`` are row numbers. ``filter``: rows that may be
+        answers, a list of numbers or an array of bool. All answers are exact; there is no ``search_width``."""
+        for name, value in (("search_width", search_width), ("cells", cells)):
+            if value is not None:
+                raise OptionError(f"{name}: changes nothing in an index of sparse rows, which is exact")
+        check_threads(threads)
+        queries = rows(q, "q")
+        if queries.columns != self.width:
+            raise DataError(f"q: rows of {queries.columns} columns; the index has {self.width}")
+        return Ranked(*self._native.search(queries, top_k, row_numbers(filter, len(self)), threads), len(self))
+
+    def insert(self, vectors, threads=None, callback=None):
+        """Raises: an index of sparse rows is built anew."""
+        raise OptionError("insert: an index of sparse rows does not change; xc.index builds one of all rows")
+
+    def delete(self, rows):
+        """Raises: an index of sparse rows is built anew; ``filter`` leaves rows out."""
+        raise OptionError("delete: an index of sparse rows does not change; filter= of a search leaves rows out")
+
+    def refresh(self, vectors, fit_queries=None, policy=None, threads=None, callback=None):
+        """Raises: an index of sparse rows is built anew."""
+        raise OptionError("refresh: an index of sparse rows does not change; xc.index builds one of all rows")
+
+    def __repr__(self):
+        return f"<xc.SparseIndex {len(self)} rows of {self.width} columns, {self.metric}>"
+
+
+def check_threads(threads):
+    """Refuses numbers of threads that cannot be."""
+    if threads is not None and not 1 <= threads <= 4096:
+        raise OptionError(f"threads {threads}: between 1 and 4096 are expected")
+
+
 def row_numbers(filter, n):
     """Numbers of the rows that may be answers."""
     if filter is None:
@@ -119,13 +170,4 @@ def row_numbers(filter, n):
         if filter.shape != (n,):
             raise OptionError(f"filter: {filter.shape} values; one for each of the {n} rows is expected")
         return np.flatnonzero(filter).astype(np.int64)
-    return whole_numbers(filter, "filter")
-
-
-def whole_numbers(numbers, name):
-    """Numbers of rows; an empty list has any type."""
-    numbers = np.asarray(numbers)
-    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size > 0):
-        shape = f"an array of {numbers.dtype} with {numbers.ndim} dimensions"
-        raise DataError(f"{name}: {shape}; a list of row numbers is expected")
-    return np.ascontiguousarray(numbers, dtype=np.int64)
+    return number_list(filter, "filter")

@@ -9,22 +9,28 @@ from . import _native
 from ._errors import ModelError, OptionError, XcWarning
 from ._folders import fingerprint, packed, unpacked
 from ._ranked import Ranked
-from ._rows import labels, lists, rows
+from ._rows import labels, lists, number_list, rows
 
 TEMPORARY = "model"
 
 
-def load(path, in_memory=False, use_index=True, post_processor=None):
+def load(path, in_memory=False, use_index=True, post_processor=None, repetitions=None):
     """Opens the model in a folder.
 
     ``in_memory`` reads its files instead of mapping them: opening is slower, answers are faster. ``use_index=False``
     scores all labels, even if the folder has an index of them. ``post_processor`` names another map of margins to scores.
+    ``repetitions``: numbers of those of a MACH model that answer, all by default.
     """
-    return Model(_opened(path, in_memory, use_index, post_processor), (in_memory, use_index, post_processor))
+    if repetitions is not None:
+        repetitions = number_list(repetitions, "repetitions").tolist()
+        if not repetitions or min(repetitions) < 0 or max(repetitions) >= 1 << 32:
+            raise OptionError(f"repetitions {repetitions}: numbers of repetitions, one at least, are expected")
+    options = (in_memory, use_index, post_processor, repetitions)
+    return Model(_opened(path, *options), options)
 
 
-def _opened(path, in_memory=False, use_index=True, post_processor=None):
-    native, said = _native.Model.open(os.fspath(path), in_memory, use_index, post_processor)
+def _opened(path, in_memory=False, use_index=True, post_processor=None, repetitions=None):
+    native, said = _native.Model.open(os.fspath(path), in_memory, use_index, post_processor, repetitions)
     for line in said:
         warnings.warn(line, XcWarning, stacklevel=3)
     return native
@@ -35,7 +41,7 @@ class Model:
 
     __slots__ = ("_native", "_about", "_options", "_owner", "_names", "__weakref__")
 
-    def __init__(self, native, options=(False, True, None), owner=None):
+    def __init__(self, native, options=(False, True, None, None), owner=None):
         self._native, self._options, self._owner = native, options, owner
         self._about, self._names = native.describe(), False
 
@@ -145,7 +151,7 @@ class Model:
         output = None if output is None else os.fspath(output)
         report = _native.build_index(self._native, queries, truth, options, max_loss, output, running(seed, threads))
         if output is None:
-            self._native = _opened(self.folder, self._options[0], True, self._options[2])
+            self._native = _opened(self.folder, self._options[0], True, *self._options[2:])
             self._about = self._native.describe()
         return report
 

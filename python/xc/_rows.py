@@ -49,7 +49,10 @@ def rows(x, name="X", text_fields=None):
             try:
                 array = np.asarray(values)
             except ValueError:
-                raise DataError(f"{name}: rows of different lengths; texts, or rows of one length, are expected") from None
+                array = np.empty(0, object)
+            # Before 1.24 numpy makes objects of rows that differ.
+            if array.dtype.kind == "O" and len({len(row) for row in values if hasattr(row, "__len__")}) > 1:
+                raise DataError(f"{name}: rows of different lengths; texts, or rows of one length, are expected")
             if array.dtype.kind in "biuf":
                 return dense_rows(array, name)
         return Input.texts(name, texts(values, name))
@@ -208,3 +211,12 @@ def lists(labels_of, name, n, names):
     if len(values) and not isinstance(values[0], str) and hasattr(values[0], "__iter__"):
         return labels(values, name, names, n)
     return values
+
+
+def number_list(numbers, name):
+    """Numbers of rows; an empty list has any type."""
+    numbers = np.asarray(numbers)
+    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size > 0):
+        shape = f"an array of {numbers.dtype} with {numbers.ndim} dimensions"
+        raise DataError(f"{name}: {shape}; a list of row numbers is expected")
+    return np.ascontiguousarray(numbers, dtype=np.int64)
