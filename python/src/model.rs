@@ -362,7 +362,6 @@ impl Model {
             index: if use_index { UseIndex::Fresh } else { UseIndex::Never },
             post_processor,
             repetitions,
-            ..OpenOptions::default()
         };
         let opened = py.detach(|| guarded(|| xc_train::Model::open_with(&path, &options)));
         let inner = opened.map_err(|panic| defect(py, &panic))?.map_err(|e| error::model(py, &e))?;

@@ -164,13 +164,13 @@ impl Model {
         match queries {
             None => work(None),
             Some(rows) if rows.kind() == InputKind::Dense && self.shape.takes == InputKind::Dense => {
-                super::check_rows(rows)?;
+                super::query::check_rows(rows)?;
                 work(Some(rows))
             }
             Some(queries) => {
                 let made = self.features(queries)?;
                 let rows = Rows::Sparse(made.view());
-                super::check_rows(rows)?;
+                super::query::check_rows(rows)?;
                 work(Some(rows))
             }
         }

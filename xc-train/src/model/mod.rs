@@ -73,7 +73,7 @@ pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, write_pipeline};
 use crate::calibrate::Calibration;
 use crate::tokens::tokenise;
 use names::NamesOfLabels;
-use query::{check_labels, check_lists, check_row, check_tokens, check_values};
+use query::{check_labels, check_lists, check_row, check_rows, check_tokens, check_values, sorted};
 use rest::Rest;
 use scratch::{Buffers, Lists, Making};
 use std::any::Any;
@@ -85,7 +85,7 @@ use system::{Ask, Kind, Shape, System};
 use xc_hash::text::Featurizer;
 use xc_sparse::chunked::Touched;
 use xc_sparse::parallel::in_pool;
-use xc_sparse::rank::{LabelId, RankedBatch, Scored};
+use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::store::Container;
 use xc_sparse::{CsrMatrix, LabelRows, SparseRow};
 
@@ -591,19 +591,4 @@ impl Model {
 /// so that such queries can be asked together.
 fn room(n_excluded: usize) -> usize {
     if n_excluded == 0 { 0 } else { n_excluded.next_power_of_two() }
-}
-
-/// Labels in ascending order, each once.
-fn sorted(labels: &[LabelId], out: &mut Vec<LabelId>) {
-    labels.clone_into(out);
-    if !out.is_sorted_by(|a, b| a < b) {
-        out.sort_unstable();
-        out.dedup();
-    }
-}
-
-/// Values that are all finite; the order of features and their range are what a matrix is made with.
-fn check_rows(rows: Rows<'_>) -> Result<(), BatchError> {
-    let check = |query| check_values(rows.row(query).values()).map_err(|source| BatchError { query, source });
-    (0..rows.len()).try_for_each(check)
 }

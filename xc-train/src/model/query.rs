@@ -7,7 +7,7 @@ use xc_hash::text::TokeniseError;
 use xc_mach::{Certificate, Decoder};
 use xc_sparse::chunked::Choice;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
-use xc_sparse::rows::{InputKind, WrongInput};
+use xc_sparse::rows::{InputKind, Rows, WrongInput};
 use xc_sparse::{LabelRows, SparseRow, SparseRowError};
 
 /// The labels that may be answered.
@@ -477,4 +477,19 @@ pub(super) fn check_lists(
         (first..expected).try_for_each(|i| check_labels(rows.row(i), n_labels))?;
     }
     Ok(())
+}
+
+/// Values that are all finite; the order of features and their range are what a matrix is made with.
+pub(super) fn check_rows(rows: Rows<'_>) -> Result<(), BatchError> {
+    let check = |query| check_values(rows.row(query).values()).map_err(|source| BatchError { query, source });
+    (0..rows.len()).try_for_each(check)
+}
+
+/// Labels in ascending order, each once.
+pub(super) fn sorted(labels: &[LabelId], out: &mut Vec<LabelId>) {
+    labels.clone_into(out);
+    if !out.is_sorted_by(|a, b| a < b) {
+        out.sort_unstable();
+        out.dedup();
+    }
 }
