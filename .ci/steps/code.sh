@@ -108,7 +108,9 @@ step_tests() { check tests suite; }
 # What is there in a build with transformers alone.
 of_transformers=xc-nn/transformer,xc-train/transformer,xc-cli/transformer
 transformers() {
-  cargo test --locked -p xc-nn -p xc-train --features xc-nn/transformer,xc-train/transformer --test transformer --test tokens
+  local build=(--locked -p xc-nn -p xc-train --features xc-nn/transformer,xc-train/transformer)
+  cargo test "${build[@]}" --test transformer --test tokens &&
+    cargo test "${build[@]}" --lib transformer && cargo test "${build[@]}" --doc transformer
 }
 step_transformer() { check transformer transformers; }
 step_format() { check format cargo fmt --all --check; }

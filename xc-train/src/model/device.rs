@@ -8,7 +8,7 @@
 use super::blend::Blend;
 use super::query::{Answers, QueryError};
 use super::system::{Ask, System, scratch_of};
-use super::{Model, QueryOptions, Rows, classifier, mach, tree};
+use super::{InputKind, Model, QueryOptions, Rows, classifier, mach, tree};
 use crate::classifier::{Classifier, DeviceClassifier, DevicePredictError};
 use crate::mach::{DeviceAnswerError, DeviceMachModel, MachModel};
 use std::any::Any;
@@ -92,7 +92,7 @@ impl Arrays {
             return Ok(Self::Trees(trees.on(device)?));
         }
         if let Some(network) = model.as_kind::<Classifier>() {
-            if network.params().encoder.most_tokens().is_some() {
+            if network.params().encoder.input() == InputKind::Tokens {
                 return Err(DeviceError::Kind { kind: "transformer" });
             }
             return Ok(Self::Network(network.on(&shared)?));

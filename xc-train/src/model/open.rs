@@ -1,7 +1,7 @@
 //! Opening a model folder, whatever its kind.
 
 use super::system::{Check, Kind, Opened, Table};
-use super::{InputForm, Model, StoredPipelineError, kinds, read_pipeline};
+use super::{InputForm, InputKind, Model, StoredPipelineError, kinds, read_pipeline};
 use crate::calibrate::{Calibration, OpenCalibrationError};
 use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
 use std::error::Error;
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
+use xc_hash::text::Featurizer;
 use xc_sparse::store::{Container, OpenError, OpenMode};
 
 /// How a model is opened.
@@ -105,6 +106,16 @@ pub enum OpenModelError {
         /// Features of the model.
         expected: usize,
     },
+    /// A pipeline that makes what the model does not take, or none where the model needs one.
+    #[error("{}: the model takes {expected}, its pipeline makes {}", path.display(), got.map_or("nothing: there is none".to_owned(), |got| got.to_string()))]
+    PipelineKind {
+        /// The folder.
+        path: PathBuf,
+        /// What the pipeline makes.
+        got: Option<InputKind>,
+        /// What the model takes.
+        expected: InputKind,
+    },
     /// Two labels have one name.
     #[cfg(any(feature = "requests", feature = "fit"))]
     #[error("{}", path.display())]
@@ -197,6 +208,15 @@ impl Model {
         {
             let (got, expected) = (maker.n_features(), shape.n_features);
             return Err(OpenModelError::PipelineWidth { path: folder.to_owned(), got, expected });
+        }
+        let got = maker.as_ref().map(|maker| match maker {
+            Featurizer::Tokens(_) => InputKind::Tokens,
+            _ => InputKind::Sparse,
+        });
+        // Nobody else makes tokens; other rows come as they are.
+        let is_right = got.map_or(shape.takes != InputKind::Tokens, |got| got == shape.takes);
+        if !is_right {
+            return Err(OpenModelError::PipelineKind { path: folder.to_owned(), got, expected: shape.takes });
         }
         if let Some(got) = container.n_label_names().filter(|&got| got != shape.n_labels) {
             return Err(OpenModelError::LabelNames { path: folder.to_owned(), got, expected: shape.n_labels });

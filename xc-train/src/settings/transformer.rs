@@ -73,7 +73,7 @@ pub struct TransformerSettings {
 }
 
 impl Default for TransformerSettings {
-    /// Features. The rate is one that suited a BERT of 6 layers.
+    /// Features. The rate has not been searched for.
     fn default() -> Self {
         let (from, max_tokens, rate) = (None, 64, 1e-4);
         let (layer_decay, frozen_layers, dropout) = (1.0, 0, 0.0);

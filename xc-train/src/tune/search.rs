@@ -163,7 +163,7 @@ impl Search {
         let is_open = |trial: usize, rung: usize| !self.is_done(trial, rung);
         let first: Vec<Job> =
             (0..self.trials.len()).filter(|&trial| is_open(trial, 0)).map(|trial| self.job(trial, 0)).collect();
-        if !first.is_empty() || self.trials[0].failed {
+        if !first.is_empty() || self.trials.first().is_none_or(|default| default.failed) {
             return first;
         }
         let rounds = (0..self.params.rungs - 1).map(|rung| {

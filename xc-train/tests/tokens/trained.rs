@@ -4,11 +4,13 @@ use crate::made::{N_NAMES, of_words, write_folder};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
+use xc_hash::text::{PipelineParts, RowWeights, Weighting};
 use xc_sparse::rows::{InputKind, OwnedRows, TokenRows};
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_sparse::{Cancel, CsrMatrix, LabelRows};
 use xc_train::Model;
 use xc_train::fit::{Arrays, Context, FitError, FitErrorKind, Observer, Report, Silent, Training};
-use xc_train::model::{Answer, QueryError, QueryOptions, Row, Rows, Scratch};
+use xc_train::model::{Answer, PIPELINE_PREFIX, QueryError, QueryOptions, Row, Rows, Scratch, write_pipeline};
 
 /// Texts whose words name their labels.
 fn texts() -> (Vec<String>, LabelRows) {
@@ -98,6 +100,46 @@ fn a_network_over_a_transformer_learns_is_saved_and_answers_texts() {
         std::fs::remove_dir_all(at("one")).unwrap();
         std::fs::remove_dir_all(at("other")).unwrap();
     }
+}
+
+/// Copies a model, with these parts as its pipeline.
+fn with_pipeline(from: &Path, to: &Path, parts: Option<PipelineParts>) {
+    let container = Container::open(from, OpenMode::Read).unwrap();
+    let mut writer = ContainerWriter::create(to, container.kind()).unwrap();
+    container.parameters().iter().for_each(|(name, value)| writer.set_parameter(name, value.clone()));
+    for (name, entry) in container.arrays().filter(|(name, _)| !name.starts_with(PIPELINE_PREFIX)) {
+        let bytes = container.bytes(name, entry.dtype, &entry.shape).unwrap();
+        writer.add(name, ArrayRef { dtype: entry.dtype, shape: &entry.shape, bytes }).unwrap();
+    }
+    parts.into_iter().for_each(|parts| write_pipeline(&mut writer, parts).unwrap());
+    writer.finish().unwrap();
+}
+
+#[test]
+fn a_model_and_a_pipeline_that_do_not_belong_together_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("bert")).unwrap();
+    write_folder(&at("bert"));
+    run(&training("dense", &at("bert"), &at("tokens"), &[("epochs", "1")]), 1, &Silent).unwrap();
+    let rows = OwnedRows::Sparse(CsrMatrix::zero((160, N_NAMES)));
+    let mut of_features = Training::new("dense", Arrays::new(rows, texts().1), at("features")).unwrap();
+    of_features.set("epochs", "1").unwrap();
+    run(&of_features, 1, &Silent).unwrap();
+    let tokens = Model::open(at("tokens")).unwrap().pipeline().unwrap().to_parts();
+    let weights = RowWeights::fit(Weighting::default(), N_NAMES, &[0, 1], &[0], &[1.0]).unwrap().into_parts();
+    for (model, parts, what) in [
+        ("tokens", None, "takes tokens, its pipeline makes nothing: there is none"),
+        ("tokens", Some(weights), "takes tokens, its pipeline makes sparse features"),
+        ("features", Some(tokens), "takes sparse features, its pipeline makes tokens"),
+    ] {
+        with_pipeline(&at(model), &at("other"), parts);
+        let said = Model::open(at("other")).err().unwrap().to_string();
+        assert!(said.contains(what), "{said}");
+        std::fs::remove_dir_all(at("other")).unwrap();
+    }
+    with_pipeline(&at("features"), &at("other"), None);
+    assert!(Model::open(at("other")).is_ok());
 }
 
 /// Stops when it is asked for the nth time.

@@ -10,7 +10,7 @@
 use super::distance::Offsets;
 use super::lanes::{largest, sum};
 use super::ragged::{Pass, by_instance};
-use crate::activations::{Activation, ActivationDropout, Activations};
+use crate::activations::{Activation, ActivationDropout, Activations, Mode};
 use std::cell::Cell;
 use xc_hash::stream::mix;
 use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product_alone};
@@ -24,7 +24,7 @@ thread_local! {
 
 #[derive(Default)]
 struct Own {
-    /// Weights of attention, and what they are behind dropout.
+    /// Weights of attention, and what they are behind dropout, where there is any.
     weights: Vec<f32>,
     kept: Vec<f32>,
     /// Their gradient.
@@ -133,6 +133,11 @@ impl Heads<'_> {
         MatRef::with_strides(&self.qkv[first..], (self.len, self.width()), (3 * self.of.width, 1))
     }
 
+    /// Whether weights are dropped.
+    fn drops(&self) -> bool {
+        self.of.dropout.dropout > 0.0 && self.pass.mode != Mode::Predict
+    }
+
     /// The weights of a head, and what dropout leaves of them where there is any.
     fn weigh(&self, head: usize, own: &mut Own) {
         let n = self.len * self.len;
@@ -142,11 +147,20 @@ impl Heads<'_> {
         times(weights, queries, keys.t(), self.pass.products, &mut own.product);
         let offsets = self.of.offsets.map(|offsets| offsets.of_head(head));
         vectorised_loop(Softmax { weights, len: self.len, scale: self.scale(), offsets });
+        if !self.drops() {
+            return;
+        }
         own.kept.resize(own.kept.len().max(n), 0.0);
         own.kept[..n].copy_from_slice(weights);
         own.names.clear();
         own.names.extend(self.names.iter().map(|&name| (mix(u64::from(name), head as u64) >> 32) as u32));
         self.drop(&own.names, &mut own.kept[..n]);
+    }
+
+    /// The weights that values are mixed by.
+    fn mixing<'a>(&self, weights: &'a [f32], kept: &'a [f32]) -> MatRef<'a> {
+        let values = if self.drops() { kept } else { weights };
+        MatRef::new(&values[..self.len * self.len], self.len, self.len)
     }
 
     fn drop(&self, names: &[u32], weights: &mut [f32]) {
@@ -158,8 +172,8 @@ impl Heads<'_> {
             return;
         }
         self.weigh(head, own);
-        let Own { kept, part, product, .. } = own;
-        let kept = MatRef::new(&kept[..self.len * self.len], self.len, self.len);
+        let Own { weights, kept, part, product, .. } = own;
+        let kept = self.mixing(weights, kept);
         part.resize(self.len * self.width(), 0.0);
         times(part, kept, self.part(Part::Values, head), self.pass.products, product);
         put(part, self.width(), out, self.of.width, head * self.width());
@@ -172,8 +186,8 @@ impl Heads<'_> {
         self.weigh(head, own);
         let (len, width, products) = (self.len, self.width(), self.pass.products);
         let Own { weights, kept, gradient: of_weights, part, names, product } = own;
-        let (weights, square) = (&weights[..len * len], len * len);
-        let kept = MatRef::new(&kept[..square], len, len);
+        let (kept, square) = (self.mixing(weights, kept), len * len);
+        let weights = &weights[..square];
         let gradient = MatRef::with_strides(&gradient[head * width..], (len, width), (self.of.width, 1));
         let mut put_part = |part: &[f32], which: Part| {
             put(part, width, out, 3 * self.of.width, which as usize * self.of.width + head * width);
@@ -184,7 +198,9 @@ impl Heads<'_> {
         of_weights.resize(of_weights.len().max(square), 0.0);
         let of_weights = &mut of_weights[..square];
         times(of_weights, gradient, self.part(Part::Values, head).t(), products, product);
-        self.drop(names, of_weights);
+        if self.drops() {
+            self.drop(names, of_weights);
+        }
         vectorised_loop(SoftmaxBackward { weights, gradient: of_weights, len });
         if let Some(offsets) = self.of.offsets {
             offsets.add_gradient(head, of_weights, len, distances);

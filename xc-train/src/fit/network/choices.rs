@@ -42,6 +42,16 @@ impl NetworkChoices {
         found
     }
 
+    /// Says by their hash with which weights a transformer begins: other weights are another training.
+    pub(super) fn name_weights(&self, params: &mut ClassifierParams) -> Result<(), FitError> {
+        #[cfg(feature = "transformer")]
+        if let Some(settings) = TransformerSettings::new(&self.tokens)? {
+            params.learning.tokens.begins_with = Some(super::tokens::hash(&settings)?);
+        }
+        let _ = params;
+        Ok(())
+    }
+
     /// Begins the transformer of a classifier from its folder, where there is one.
     pub(super) fn begin(&self, classifier: &mut Classifier) -> Result<(), FitError> {
         #[cfg(feature = "transformer")]

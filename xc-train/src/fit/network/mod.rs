@@ -116,8 +116,7 @@ pub(super) trait System {
     }
 
     /// Whether the last width of the classifier is that of an intermediate layer, which has an option of its own.
-    fn has_intermediate(&self, shape: &Shape) -> bool {
-        let _ = shape;
+    fn has_intermediate(&self, _: &Shape) -> bool {
         false
     }
 
@@ -277,6 +276,7 @@ pub(super) fn train(
     let shape = Shape::of(&instances);
     let mut params = system.params(&shape, context.seed)?;
     args.settle(shape.n_features, &mut params);
+    args.name_weights(&mut params)?;
     args.refuse_idle(&system.preset_for(&shape), &params)?;
     let training = args.train_params(&system.preset_for(&shape), context.seed, has_validation)?;
     let judged = instances.validation().filter(|_| judges.choose_epoch);

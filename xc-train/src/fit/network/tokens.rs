@@ -42,9 +42,8 @@ pub(super) fn put(settings: &TransformerSettings, params: &mut ClassifierParams)
     let folder = folder(settings)?;
     let widths = params.encoder.widths().to_vec();
     params.encoder = EncoderParams::Tokens(TokensParams { transformer: folder.params().clone(), widths });
-    let begins_with = Some(hash(folder.path())?);
     params.learning.tokens =
-        TokensLearning { layers: settings.learning(), begins_with, max_tokens: settings.max_tokens };
+        TokensLearning { layers: settings.learning(), begins_with: None, max_tokens: settings.max_tokens };
     Ok(())
 }
 
@@ -68,8 +67,9 @@ pub(super) fn begin(settings: &TransformerSettings, classifier: &mut Classifier)
     }
 }
 
-/// Hash of the weights in a folder: what is learned follows from them.
-fn hash(folder: &Path) -> Result<String, FitError> {
+/// Hash of the weights in the folder: what is learned follows from them. *Cost*: reads them.
+pub(super) fn hash(settings: &TransformerSettings) -> Result<String, FitError> {
+    let folder = Path::new(settings.from.as_deref().unwrap_or_default());
     let wrong = |path: &Path, error: &std::io::Error| FitError::input(path, error);
     let entries = std::fs::read_dir(folder).map_err(|e| wrong(folder, &e))?;
     let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
