@@ -289,6 +289,16 @@ fn changed(part: &Container, to: &Path, change: &Change) {
     }
 }
 
+#[test]
+fn more_features_than_there_are_numbers_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let (part, other) = (place.path().join("changed"), PARTS.path().join("p1"));
+    let change = Change::Parameter { name: "n_features", field: None, value: 1 << 33 };
+    changed(&open(&PARTS.path().join("p0")), &part, &change);
+    let refused = merged(&[&part, &other], &place.path().join("m")).unwrap_err().to_string();
+    assert!(refused.contains("changed: parameter n_features: got 8589934592, at most 4294967296"), "{refused}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 

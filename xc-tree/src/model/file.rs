@@ -10,6 +10,9 @@ use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, WriteErr
 /// The kind that `config.json` names.
 pub const KIND: &str = "tree";
 
+/// Features have numbers of 32 bits.
+const MOST_FEATURES: u64 = 1 << 32;
+
 /// Why a folder cannot be opened as a tree model.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -85,8 +88,13 @@ impl ModelInfo {
             let why = format!("got {row_length}, expected a finite number above 0");
             return Err(OpenTreeError::Parameter { path: path(), key: "row_length", why });
         }
+        let n_features = container.parameter("n_features")?;
+        if n_features as u64 > MOST_FEATURES {
+            let why = format!("got {n_features}, at most {MOST_FEATURES} expected: features are numbered by 32 bits");
+            return Err(OpenTreeError::Parameter { path: path(), key: "n_features", why });
+        }
         Ok(Self {
-            n_features: container.parameter("n_features")?,
+            n_features,
             n_labels: container.parameter("n_labels")?,
             post,
             normalise_rows: container.parameter("normalise_rows")?,

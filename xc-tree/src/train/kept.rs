@@ -26,6 +26,14 @@ pub enum KeptError {
     /// The model cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The system does not grant the memory of tables of all features.
+    #[error("tables of {n_features} features need {bytes} bytes, more than there are")]
+    Memory {
+        /// Features of the model.
+        n_features: usize,
+        /// What is needed.
+        bytes: usize,
+    },
     /// It was asked to stop.
     #[error("stopped")]
     Cancelled,

@@ -60,6 +60,12 @@ impl StoredLevel {
     }
 }
 
+/// Asks for the memory of a count and a place in the slot map of each feature: of parts their number is only a claim.
+fn expect_memory(n_features: usize) -> Result<(), KeptError> {
+    let bytes = n_features.saturating_mul(size_of::<u64>() + size_of::<u32>());
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| KeptError::Memory { n_features, bytes })
+}
+
 fn go_on(cancel: &dyn Cancel) -> Result<(), KeptError> {
     if cancel.cancelled() { Err(KeptError::Cancelled) } else { Ok(()) }
 }
@@ -140,6 +146,7 @@ impl<'c> StoredTrees<'c> {
     fn plan(&self, tree: usize, cancel: &dyn Cancel) -> Result<Plan, KeptError> {
         let topology = self.topology(tree)?;
         let n_features = self.info.n_features;
+        expect_memory(n_features)?;
         let top_depth = top::depth(&topology);
         let (mut counts, mut sizes, mut first) = (vec![0u64; n_features], Vec::new(), Vec::new());
         let mut weight_counts = WeightCounts::default();
@@ -213,4 +220,18 @@ fn groups(weights: &StoredLevel) -> impl Iterator<Item = Range<usize>> {
         }
         (start < first).then_some(start..first)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_larger_than_any_machine_are_refused_in_a_line() {
+        assert!(expect_memory(1 << 20).is_ok());
+        for n_features in [1 << 56, usize::MAX] {
+            let refused = expect_memory(n_features).unwrap_err().to_string();
+            assert!(refused.starts_with(&format!("tables of {n_features} features need ")), "{refused}");
+        }
+    }
 }

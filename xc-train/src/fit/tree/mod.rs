@@ -255,6 +255,7 @@ fn packing_error(error: &KeptError) -> FitError {
         KeptError::Checkpoint(error) => error.into(),
         KeptError::Build(error) => build_error(error),
         KeptError::Write(error) => error.into(),
+        KeptError::Memory { .. } => FitError::missing(error),
         KeptError::Cancelled => FitError::interrupted(),
         _ => FitError::failed(chain(error)),
     }
