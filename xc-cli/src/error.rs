@@ -111,7 +111,7 @@ impl From<FitError> for CliError {
             FitErrorKind::Input if crate::interrupt::interrupted() => Self::interrupted(),
             FitErrorKind::Cancelled => Self::interrupted(),
             FitErrorKind::Failed => Self::failed(error),
-            FitErrorKind::Memory => Self::missing(error),
+            FitErrorKind::Memory | FitErrorKind::NotBuilt => Self::missing(error),
             _ => Self::usage(error),
         }
     }

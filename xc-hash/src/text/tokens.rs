@@ -17,6 +17,9 @@ pub trait Tokenise: Debug + Send + Sync {
     /// The tokenizer makes no ids of the text, or an id that there is not; nothing is appended then.
     fn append(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), TokeniseError>;
 
+    /// What a token is called; nothing where no token has the id.
+    fn token(&self, id: u32) -> Option<String>;
+
     /// What a model's folder keeps of it.
     fn to_parts(&self) -> PipelineParts;
 }

@@ -30,6 +30,32 @@ pub struct Workload {
     pub keeps_best: bool,
     /// Whether gradients are clipped, so that those of all labels exist at once.
     pub clips: bool,
+    /// Lengths of the instances, where these are tokens.
+    pub tokens: TokenLengths,
+}
+
+/// How many tokens instances have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenLengths {
+    /// All instances together.
+    pub sum: usize,
+    /// The one with the most.
+    pub longest: usize,
+}
+
+impl TokenLengths {
+    /// Tokens of the longest of the batches of so many of `n` instances, about: those of the mean batch, and four
+    /// standard deviations of a batch whose instances have a length between 0 and the longest. No batch has more than
+    /// the longest for each instance.
+    #[cfg(feature = "transformer")]
+    fn of_batch(&self, size: usize, n: usize) -> usize {
+        let (size, longest) = (size.min(n), self.longest as f64);
+        let mean = self.sum as f64 / n.max(1) as f64;
+        // No lengths with this mean, of at most the longest, deviate by more.
+        let deviation = (mean * (longest - mean)).max(0.0).sqrt();
+        let tokens = mean * size as f64 + 4.0 * deviation * (size as f64).sqrt();
+        (tokens as usize).min(size.saturating_mul(self.longest))
+    }
 }
 
 /// Bytes of a training run, by part. The program itself (threads, files, log) takes some 10 MB more.
@@ -130,10 +156,13 @@ impl ClassifierParams {
         let units = hidden.saturating_mul(2).saturating_add(width);
         let ahead = if of_vectors { n_features.saturating_mul(3) } else { 0 };
         let step = product(&[4, batch_size, units.saturating_add(ahead)]).saturating_add(head_buffers);
-        let step = step.saturating_add(self.encoder_step(batch_size));
+        let step = step.saturating_add(self.encoder_step(work));
         let parameters = encoder.saturating_add(head);
         let shapes = self.encoder_shapes(n_features);
-        let of_encoder = shapes.iter().map(|(_, [rows, width])| of_rows(*rows, *width));
+        let of_encoder = shapes.iter().map(|(name, [rows, width])| match self.encoder_moments(name) {
+            Some(n) => product(&[4, n, *rows, *width]),
+            None => of_rows(*rows, *width),
+        });
         let moments = of_encoder.fold(head_moments, u64::saturating_add);
         let best = if keeps_best { parameters } else { 0 };
         // LSA comes before there are moments, a copy and buffers; its result is a parameter.
@@ -151,18 +180,34 @@ impl ClassifierParams {
         Memory { parameters, moments, best, buffers, wide }
     }
 
-    /// Buffers of the encoder alone.
-    fn encoder_step(&self, batch_size: usize) -> u64 {
+    /// Buffers of the encoder alone: of a step, or of the answers to instances that judge, where that is more.
+    fn encoder_step(&self, work: &Workload) -> u64 {
         #[cfg(feature = "transformer")]
         if let super::EncoderParams::Tokens(super::TokensParams { transformer, .. }) = &self.encoder {
-            let super::TokensLearning { layers, max_tokens, .. } = &self.learning.tokens;
-            let longest = (*max_tokens).min(transformer.positions);
-            let n_learning = transformer.layers.saturating_sub(layers.frozen_layers);
-            let n_tokens = batch_size.saturating_mul(longest);
-            return transformer.step_bytes(n_tokens, longest, n_learning, rayon::current_num_threads());
+            let TokenLengths { longest, .. } = work.tokens;
+            let n_learning = transformer.layers.saturating_sub(self.learning.tokens.layers.frozen_layers);
+            let of = |batch_size, n_learning| {
+                let n_tokens = work.tokens.of_batch(batch_size, work.n_instances);
+                transformer.step_bytes(n_tokens, longest, n_learning, rayon::current_num_threads())
+            };
+            let judging = if work.keeps_best { of(super::predict::BATCH, 0) } else { 0 };
+            return of(work.batch_size, n_learning).max(judging);
         }
-        let _ = batch_size;
+        let _ = work;
         0
+    }
+
+    /// Moments of a parameter of a transformer, which has an optimiser of its own; nothing is said of others.
+    fn encoder_moments(&self, name: &str) -> Option<usize> {
+        #[cfg(feature = "transformer")]
+        if matches!(self.encoder, super::EncoderParams::Tokens(_)) && name.starts_with("transformer.") {
+            let n_frozen = self.learning.tokens.layers.frozen_layers;
+            let layer = name.strip_prefix("transformer.layer").and_then(|rest| rest.split('.').next()?.parse().ok());
+            let is_frozen = n_frozen > 0 && layer.is_none_or(|layer: usize| layer <= n_frozen);
+            return Some(if is_frozen { 0 } else { 2 });
+        }
+        let _ = name;
+        None
     }
 
     /// Buffers in which steps collect labels: 28 bytes for each of an instance, and room for at least some. A loss that

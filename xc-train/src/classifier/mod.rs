@@ -71,7 +71,7 @@ pub(crate) use file::{WIDE_PREFIX, write_wide};
 pub use input::Input;
 pub use learning::{ConnectionLearning, EmbeddingInit, LearningParams};
 #[cfg(feature = "train")]
-pub use memory::{HARD_IN_MEMORY, Memory, Workload};
+pub use memory::{HARD_IN_MEMORY, Memory, TokenLengths, Workload};
 pub use nearest::{LabelIndex, LabelIndexError};
 pub use output::{Output, OutputScratch};
 pub use params::{

@@ -47,6 +47,24 @@ pub fn named(name: &str) -> Option<Preset> {
     ALL.iter().map(|preset| preset()).find(|preset| preset.name == name)
 }
 
+impl Preset {
+    /// The same above a transformer that was trained before, whose vectors take the place of the embeddings: small
+    /// batches and few epochs, a fifth of the values left out, no wide term. The transformer has a rate of its own.
+    pub fn above_tokens(mut self) -> Self {
+        let widths = self.params.encoder.widths();
+        self.params.encoder = EncoderParams::vectors(widths.get(1..).unwrap_or_default());
+        let learning = &mut self.params.learning;
+        (learning.input_dropout, learning.wide) = (0.2, None);
+        // What is below the layers learns at its own rate, of which there is no share.
+        (learning.init, learning.embedding_rate) = (EmbeddingInit::Random, EmbeddingInit::Random.usual_rate());
+        #[cfg(feature = "train")]
+        {
+            (self.training.batch_size, self.training.epochs) = (32, 3);
+        }
+        self
+    }
+}
+
 /// Sparse features, embeddings of 512 values, a dense output layer; a multi-label loss.
 ///
 /// Weights and every step grow with labels * width: the choice up to some hundred thousand labels.

@@ -21,6 +21,4 @@ pub struct TokensLearning {
     pub layers: TransformerLearning,
     /// Hash of the weights that it begins with; nothing where they are drawn.
     pub begins_with: Option<String>,
-    /// Most tokens of an instance: what the forecast of memory reckons with.
-    pub max_tokens: usize,
 }

@@ -21,6 +21,8 @@ pub enum FitErrorKind {
     Failed,
     /// There is not enough memory.
     Memory,
+    /// This build lacks what was asked for.
+    NotBuilt,
     /// It was cancelled.
     Cancelled,
 }
@@ -60,6 +62,12 @@ impl FitError {
     /// There is too little memory.
     pub fn missing(line: impl Display) -> Self {
         Self::new(FitErrorKind::Memory, line)
+    }
+
+    /// This build lacks it.
+    #[cfg(not(feature = "transformer"))]
+    pub(super) fn not_built(line: impl Display) -> Self {
+        Self::new(FitErrorKind::NotBuilt, line)
     }
 
     /// An output cannot be begun or put in its place: a path that cannot be is the caller's fault, a system that

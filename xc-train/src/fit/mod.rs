@@ -72,9 +72,9 @@ pub fn tables(kind: &str) -> Vec<Table> {
         "tree" => vec![tree::OWN, tree::TABLE],
         "mach" => vec![mach::TABLE, network::TABLE],
         "dense" => of_tokens(vec![wide::TABLE, network::TABLE]),
-        "uniform" => vec![uniform::TABLE, wide::TABLE, network::TABLE],
+        "uniform" => of_tokens(vec![uniform::TABLE, wide::TABLE, network::TABLE]),
         "lns" => of_tokens(vec![candidates::TABLE, wide::TABLE, network::TABLE]),
-        "astra" => vec![astra::TABLE, wide::TABLE, network::TABLE],
+        "astra" => of_tokens(vec![astra::TABLE, wide::TABLE, network::TABLE]),
         "skipgram" => return vec![candidates::TABLE, network::TABLE, words::TABLE, text::TOKENS],
         _ => return Vec::new(),
     };
@@ -86,6 +86,12 @@ fn of_tokens(tables: Vec<Table>) -> Vec<Table> {
     #[cfg(feature = "transformer")]
     let tables = std::iter::once(settings::transformer::TABLE).chain(tables).collect();
     tables
+}
+
+/// Settings that a kind has in other builds: chosen here they are refused with what this build lacks.
+fn absent(kind: &str) -> &'static [Table] {
+    let is_lacking = cfg!(not(feature = "transformer")) && ["dense", "uniform", "lns", "astra"].contains(&kind);
+    if is_lacking { &[settings::transformer::TABLE] } else { &[] }
 }
 
 /// Trains a model of a kind and saves it in the folder `model`, with settings by their names and values as they are
@@ -155,7 +161,7 @@ impl Training {
     /// # Errors
     /// The kind has no such setting, or the setting no such value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), FitError> {
-        let row = tables(&self.kind).iter().find_map(|table| table.row(name));
+        let row = tables(&self.kind).iter().chain(absent(&self.kind)).find_map(|table| table.row(name));
         let what = format_args!("models of kind {} have no such setting", self.kind);
         let row = row.ok_or_else(|| SettingError::of(name, what))?;
         Ok(self.choices.set(row, value)?)

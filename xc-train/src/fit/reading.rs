@@ -70,9 +70,6 @@ impl<'a> Reading<'a> {
             let of_features = |name: &str| name.starts_with("text.") && name != "text-fields";
             let is_idle = |name: &str| of_features(name) || ["tfidf", "normalise"].contains(&name);
             self.choices.refuse_if(is_idle, "a transformer reads tokens of texts, not features")?;
-            if self.source.has_label_features() {
-                return Err(FitError::usage("texts of labels do not go with --encoder transformer yet"));
-            }
             return Ok(Self { tokens: Some(super::network::tokens::tokenizer(&settings)?), ..self });
         }
         Ok(self)
@@ -242,7 +239,7 @@ impl<'a> Reading<'a> {
         }
         let making = Making::Apply { maker: sets.train.maker.as_ref(), n_features: sets.train.width() };
         let (rows, name) = self.label_rows(making, context)?;
-        sets.label_texts = Some(add_label_rows(&mut sets.train, &rows, &name)?);
+        sets.label_texts = Some(add_label_rows(&mut sets.train, &rows.features, &name)?);
         Ok(())
     }
 
@@ -253,6 +250,7 @@ impl<'a> Reading<'a> {
         }
         let making = Making::Fit { text: &self.text, weighting: None, hold_out: None };
         let (rows, name) = self.label_rows(making, context)?;
+        let rows = rows.into_sparse();
         let got = rows.rows();
         if got != n_labels {
             return Err(FitError::usage(format_args!(
@@ -263,13 +261,13 @@ impl<'a> Reading<'a> {
         Ok(Some(rows))
     }
 
-    fn label_rows(&self, making: Making<'_>, context: &Context<'_>) -> Result<(CsrMatrix, PathBuf), FitError> {
+    fn label_rows(&self, making: Making<'_>, context: &Context<'_>) -> Result<(Dataset, PathBuf), FitError> {
         match self.source {
             Source::Files(files) => {
                 let path = files.label_features.clone().unwrap_or_default();
                 let input = self.input.of_any_format();
                 let (from, unknown) = (LabelsFrom::Nowhere, UnknownLabels::Drop);
-                let rows = read_labelled(&path, from, None, unknown, &input, making, context)?.into_sparse();
+                let rows = read_labelled(&path, from, None, unknown, &input, making, context)?;
                 Ok((rows, path))
             }
             Source::Memory(arrays) => {
@@ -282,7 +280,7 @@ impl<'a> Reading<'a> {
                         "{MEMORY_LABELS}: vectors; sparse rows or texts are expected"
                     )));
                 }
-                Ok((self.features(name, rows, making, context)?.into_sparse(), name.to_owned()))
+                Ok((self.features(name, rows, making, context)?, name.to_owned()))
             }
         }
     }

@@ -1,7 +1,8 @@
 //! What a label's score for a query consists of: what becomes of it without each feature.
 //!
 //! The effect of a feature is the score of the label less the score for the same row without the feature. The row is the
-//! one that the model's pipeline made, and is not weighted or scaled again. The label is scored directly, whether or not
+//! one that the model's pipeline made, and is not weighted or scaled again; of a text that a transformer reads it is the
+//! tokens, which are taken out one by one in their order. The label is scored directly, whether or not
 //! a search would find it. Effects need not add up to the score, as the model need not be linear.
 //!
 //! For a tree the parts of the margins on the way to the label come in addition, which do add up.
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 use xc_hash::text::Featurizer;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch};
+use xc_sparse::rows::TokenRows;
 use xc_sparse::{CsrMatrix, DenseMatrix};
 use xc_tree::{PathNode, TreeModel};
 
@@ -62,13 +64,13 @@ pub struct Explanation {
 /// A feature of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Feature {
-    /// Its number, or that of a coordinate; `None` for a term of a blend, whose members number terms for themselves.
+    /// Its number, or that of a coordinate or token; `None` for a term of a blend, whose members number terms for themselves.
     pub number: Option<u32>,
-    /// The term that it counts, for a model of text.
+    /// The term that it counts, or the token that it is, for a model of text.
     pub term: Option<String>,
     /// Whether it counts several terms of a text, which are hashed to it and not known.
     pub hashed: bool,
-    /// Its value in the row; for a blend the largest among its members.
+    /// Its value in the row, 1 for a token; for a blend the largest among its members.
     pub value: f32,
 }
 
@@ -178,10 +180,15 @@ impl Model {
                 let shape = (1, self.shape.n_features);
                 OwnedRows::Sparse(CsrMatrix::from_checked(shape, vec![0, indices.len()], indices, values))
             }
-            Row::Tokens(_) => return Err(QueryError::Input { got: row.kind(), expected: self.takes() }),
+            Row::Tokens(ids) => tokens([ids], self.shape.n_features),
         };
         if made {
             return Ok(row);
+        }
+        if let (OwnedRows::Texts(texts), Some(Featurizer::Tokens(of))) = (&row, self.pipeline()) {
+            let mut ids = Vec::new();
+            texts.iter().try_for_each(|text| of.append(text, &mut ids)).map_err(QueryError::Tokenise)?;
+            return Ok(tokens([&ids], self.shape.n_features));
         }
         self.features(row.view()).map(OwnedRows::Sparse).map_err(|e| e.source)
     }
@@ -208,6 +215,14 @@ impl Model {
                 }
                 let shape = (without.len(), self.shape.n_features);
                 OwnedRows::Sparse(CsrMatrix::from_checked(shape, indptr, indices, values))
+            }
+            Row::Tokens(ids) => {
+                let kept = without.iter().map(|out| {
+                    let out = taken(out);
+                    let is_kept = |(at, _): &(usize, &u32)| out.binary_search(at).is_err();
+                    ids.iter().enumerate().filter(is_kept).map(|(_, &id)| id).collect::<Vec<_>>()
+                });
+                tokens(kept, self.shape.n_features)
             }
             row => {
                 let mut values = row.values().repeat(without.len());
@@ -250,9 +265,32 @@ impl Model {
     }
 }
 
+/// Rows of ids that were checked.
+fn tokens<R: AsRef<[u32]>>(rows: impl IntoIterator<Item = R>, n_tokens: usize) -> OwnedRows {
+    let mut out = TokenRows::new(n_tokens);
+    rows.into_iter().for_each(|ids| out.push(ids.as_ref()).unwrap_or_else(|e| panic!("ids that were checked: {e}")));
+    OwnedRows::Tokens(out)
+}
+
+/// The tokens of a query in their order, each of them a part.
+fn parts_of_tokens(model: &Model, ids: &[u32]) -> Vec<Part> {
+    let name = |id| match model.pipeline() {
+        Some(Featurizer::Tokens(of)) => of.token(id),
+        _ => None,
+    };
+    let feature = |id| Feature { number: Some(id), term: name(id), hashed: false, value: 1.0 };
+    let part = |(at, &id): (usize, &u32)| Part { feature: feature(id), places: vec![(0, at)] };
+    ids.iter().enumerate().map(part).collect()
+}
+
 /// The features of a query, those with the largest values first. Members of a blend share terms, or numbers where the
 /// rows are not of texts.
 fn parts(members: &[Model], made: &[OwnedRows]) -> Vec<Part> {
+    if let ([model], [made]) = (members, made)
+        && let Row::Tokens(ids) = made.view().row(0)
+    {
+        return parts_of_tokens(model, ids);
+    }
     let mut of_key: BTreeMap<(Option<String>, usize, u32), Part> = BTreeMap::new();
     for (model, (member, made)) in members.iter().zip(made).enumerate() {
         let pipeline = match member.pipeline() {

@@ -31,7 +31,6 @@ pub mod input;
 pub mod mach;
 pub mod network;
 pub mod text;
-#[cfg(feature = "transformer")]
 pub mod transformer;
 pub mod tree;
 pub mod uniform;

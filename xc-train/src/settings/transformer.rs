@@ -1,9 +1,12 @@
-//! The settings of a transformer below a network: which one, and how it learns.
+//! The settings of a transformer below a network: which one, and how it learns. A build without feature `transformer`
+//! knows them too, and refuses them.
 
 use super::{Choices, Setting, SettingError, Table, Values};
 use Values::{F32, F64, Names, Size, Text};
 use serde::{Deserialize, Serialize};
+#[cfg(feature = "transformer")]
 use xc_nn::encoder::transformer::TransformerLearning;
+#[cfg(feature = "transformer")]
 use xc_nn::{Optimizer, Rule};
 
 const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
@@ -102,12 +105,14 @@ impl TransformerSettings {
     }
 
     /// How its layers learn.
+    #[cfg(feature = "transformer")]
     pub fn learning(&self) -> TransformerLearning {
         let Self { dropout, layer_decay, frozen_layers, .. } = *self;
         TransformerLearning { dropout, attention_dropout: dropout, pooled_dropout: 0.0, layer_decay, frozen_layers }
     }
 
     /// Its optimiser and rate.
+    #[cfg(feature = "transformer")]
     pub fn rule(&self) -> Rule {
         Rule { optimizer: Optimizer::adam().with_weight_decay(0.01), rate: self.rate }
     }

@@ -203,6 +203,10 @@ impl Tokenise for Tokenizer {
         self.stored.n_tokens
     }
 
+    fn token(&self, id: u32) -> Option<String> {
+        self.inner.id_to_token(id)
+    }
+
     fn append(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), TokeniseError> {
         let encoding = self.inner.encode_fast(text, true).map_err(|e| TokeniseError { why: one_line(&e) })?;
         // Special tokens are ids of the file's that stand in no vocabulary.

@@ -310,6 +310,7 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
             moments: Optimizer::adam().moments(),
             keeps_best: true,
             clips: false,
+            tokens: Default::default(),
         };
         let memory = params.memory(&work);
         assert_eq!((memory.parameters, memory.moments), (bytes(Role::Answer), bytes(Role::Training)), "{params:?}");
@@ -352,6 +353,7 @@ fn sizes_beyond_all_memory_do_not_wrap() {
         moments: Optimizer::adam().moments(),
         keeps_best: true,
         clips: false,
+        tokens: Default::default(),
     };
     assert_eq!(params.memory(&work).total(), u64::MAX);
 }
@@ -458,6 +460,7 @@ fn what_screening_takes_is_foreseen_where_it_happens() {
             moments: Optimizer::adam().moments(),
             keeps_best: false,
             clips,
+            tokens: Default::default(),
         };
         let mut without = params.clone();
         without.learning.connections.screening = false;

@@ -52,6 +52,19 @@ fn bytes(model: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
+/// Every kind that stands above a transformer, with what it does beside it.
+const KINDS: [(&str, &[(&str, &str)]); 6] = [
+    ("lns", &[]),
+    ("dense", &[("network.precision", "bf16"), ("network.widths", "24")]),
+    ("uniform", &[("network.intermediate", "48"), ("head.fan-in", "12"), ("head.rewire-every", "9"), WIDER]),
+    ("uniform", &[("network.intermediate", "none"), ("head.fan-in", "8"), WIDER]),
+    ("astra", &[("index.exact-below", "1"), ("index.every", "7"), HARD, UNIFORM]),
+    ("astra", &[("retrieval", "schedule"), ("retrieval.every", "2"), HARD, UNIFORM]),
+];
+const WIDER: (&str, &str) = ("optimizer.rate", "0.02");
+const HARD: (&str, &str) = ("negatives.hard", "3");
+const UNIFORM: (&str, &str) = ("negatives.uniform", "4");
+
 #[test]
 fn a_network_over_a_transformer_learns_is_saved_and_answers_texts() {
     let folder = tempfile::tempdir().unwrap();
@@ -59,7 +72,7 @@ fn a_network_over_a_transformer_learns_is_saved_and_answers_texts() {
     std::fs::create_dir(at("bert")).unwrap();
     write_folder(&at("bert"));
     let (texts, labels) = texts();
-    for (kind, more) in [("lns", &[][..]), ("dense", &[("network.precision", "bf16"), ("network.widths", "24")])] {
+    for (kind, more) in KINDS {
         let one = training(kind, &at("bert"), &at("one"), more);
         run(&one, 1, &Silent).unwrap_or_else(|e| panic!("{kind}: {e}"));
         let other = training(kind, &at("bert"), &at("other"), more);
@@ -80,7 +93,7 @@ fn a_network_over_a_transformer_learns_is_saved_and_answers_texts() {
             assert_eq!(answer.labels, answers.ranked.row(i), "{kind}: {text}");
             hits += usize::from(labels.row(i).contains(&answer.labels[0].label));
         }
-        assert!(hits >= 150, "{kind}: {hits} of 160 right");
+        assert!(hits >= 150, "{kind} {more:?}: {hits} of 160 right");
         // Tokens that somebody made have the same answers.
         let mut tokens = TokenRows::new(N_NAMES);
         tokens.push(&[2, 4, 13, 5, 12, 3]).unwrap();
@@ -154,27 +167,91 @@ impl Cancel for StopsAt {
 impl Observer for StopsAt {}
 
 #[test]
+fn texts_of_labels_go_through_the_same_transformer() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("bert")).unwrap();
+    write_folder(&at("bert"));
+    let (texts, labels) = texts();
+    let words = ["audio", "mail", "library", "reader", "client", "window", "server", "editor"];
+    // A label that no instance has, known by its text alone.
+    let unseen = "editor editor editor";
+    let of_labels: Vec<String> = (0..16).map(|label| words[label % 8].to_owned()).chain([unseen.to_owned()]).collect();
+    let arrays = |of_labels: &[String]| {
+        let arrays = Arrays::new(OwnedRows::Texts(texts.clone()), labels.clone().with_n_labels(17));
+        Arrays { label_features: Some(OwnedRows::Texts(of_labels.to_vec())), ..arrays }
+    };
+    for sampler in ["weights", "label-text"] {
+        let name = |threads: usize| at(&format!("{sampler}{threads}"));
+        let more = [("sampler", sampler), HARD, UNIFORM, ("validation-fraction", "0.3"), ("keep", "last")];
+        for threads in [1, 3] {
+            let mut of = training("astra", &at("bert"), &name(threads), &more);
+            of.source = arrays(&of_labels).into();
+            let plan = of.explain(&Context::new(&Silent).with_threads(1)).unwrap();
+            assert_eq!(plan.data["instances"], 177, "rows of labels are instances");
+            run(&of, threads, &Silent).unwrap();
+        }
+        assert!(bytes(&name(1)) == bytes(&name(3)), "{sampler}: one thread and three");
+        let model = Model::open(name(1)).unwrap();
+        let of = |text: &str| {
+            let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
+            model.predict(&Row::Text(text), &QueryOptions::top(17), &mut scratch, &mut answer).unwrap();
+            answer.labels.iter().position(|scored| scored.label == 16).unwrap()
+        };
+        let (own, other) = (of(unseen), of("audio of mails"));
+        assert!(own < 3 && other > 3, "{sampler}: {own} of its text, {other} of another");
+    }
+    // Fewer texts than labels, features instead of texts, and texts that no label is compared by.
+    let mut of = training("astra", &at("bert"), &at("model"), &[]);
+    let mut refused = |source: Arrays| {
+        of.source = source.into();
+        let said = run(&of, 1, &Silent).unwrap_err();
+        assert_eq!(said.kind(), FitErrorKind::Input, "{said}");
+        said.to_string()
+    };
+    let said = refused(arrays(&of_labels[..16]));
+    assert!(said.ends_with("16 rows; one for each of the 17 labels is expected"), "{said}");
+    let rows = OwnedRows::Sparse(CsrMatrix::zero((17, N_NAMES)));
+    let said = refused(Arrays { label_features: Some(rows), ..arrays(&of_labels) });
+    assert!(said.contains("text is expected"), "{said}");
+    let none = training("astra", &at("bert"), &at("model"), &[("sampler", "label-text")]);
+    let said = run(&none, 1, &Silent).unwrap_err().to_string();
+    assert!(said.starts_with("--sampler label-text: texts of the labels are expected"), "{said}");
+}
+
+#[test]
 fn a_run_that_was_stopped_ends_with_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::create_dir(at("bert")).unwrap();
     write_folder(&at("bert"));
-    let more = [("transformer.layer-decay", "0.8"), ("transformer.frozen-layers", "1"), ("epochs", "3")];
-    let whole = training("lns", &at("bert"), &at("whole"), &more);
-    run(&whole, 2, &Silent).unwrap();
-    let (expected, mut stops) = (bytes(&at("whole")), 0);
-    let mut stopped = training("lns", &at("bert"), &at("stopped"), &more);
-    // Thirty steps: each resumed run is stopped again some questions later.
-    while let Err(error) = run(&stopped, 2, &StopsAt(AtomicU32::new(8 + stops / 10))) {
-        assert_eq!(error.kind(), FitErrorKind::Cancelled, "{error}");
-        stopped.place.resume = stopped.place.resume || at("stopped.checkpoint").exists();
-        stops += 1;
-        assert!(stops < 100);
+    for (kind, of_kind) in KINDS {
+        let more = [("transformer.layer-decay", "0.8"), ("transformer.frozen-layers", "1"), ("epochs", "5")];
+        let more = [of_kind, &more].concat();
+        run(&training(kind, &at("bert"), &at("whole"), &more), 2, &Silent).unwrap();
+        let (expected, mut stops) = (bytes(&at("whole")), 0);
+        let mut stopped = training(kind, &at("bert"), &at("stopped"), &more);
+        // Fifty steps: each resumed run is stopped again some questions later, at another number of threads.
+        while let Err(error) = run(&stopped, stops as usize % 3 + 1, &StopsAt(AtomicU32::new(8 + stops / 10))) {
+            assert_eq!(error.kind(), FitErrorKind::Cancelled, "{error}");
+            stopped.place.resume = stopped.place.resume || at("stopped.checkpoint").exists();
+            stops += 1;
+            assert!(stops < 200, "{kind} {of_kind:?}");
+        }
+        assert!(stops >= 2, "{kind}: stopped {stops} times");
+        assert!(bytes(&at("stopped")) == expected, "{kind} {of_kind:?}");
+        std::fs::remove_dir_all(at("whole")).unwrap();
+        std::fs::remove_dir_all(at("stopped")).unwrap();
     }
-    assert!(stops >= 2, "stopped {stops} times");
-    assert!(bytes(&at("stopped")) == expected);
-    // Other weights are another training.
-    let mut other = training("lns", &at("bert"), &at("stopped"), &more);
+}
+
+#[test]
+fn a_run_of_other_weights_does_not_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("bert")).unwrap();
+    write_folder(&at("bert"));
+    let mut other = training("lns", &at("bert"), &at("stopped"), &[("epochs", "3")]);
     assert!(run(&other, 2, &StopsAt(AtomicU32::new(20))).is_err());
     let mut weights = std::fs::read(at("bert/model.safetensors")).unwrap();
     let last = weights.len() - 2;

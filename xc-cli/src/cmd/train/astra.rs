@@ -4,6 +4,7 @@ use super::astra_args::OfAstra;
 use super::inputs::{DataArgs, FileArgs};
 use super::lns::show_default_of_data;
 use super::network_args::{LOSSES, OfNetwork};
+use super::transformer_args::OfTransformer;
 use super::wide_args::OfWide;
 use super::{Kind, joined};
 use crate::settings::{Chosen, names};
@@ -50,6 +51,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     wide: Chosen<OfWide>,
     #[command(flatten)]
+    transformer: Chosen<OfTransformer>,
+    #[command(flatten)]
     pub(super) network: Chosen<OfNetwork>,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
@@ -67,6 +70,12 @@ impl Kind for Args {
     }
 
     fn choices(&self) -> Choices {
-        joined([&self.head.choices, &self.wide.choices, &self.network.choices, &self.data.data.choices()])
+        joined([
+            &self.head.choices,
+            &self.wide.choices,
+            &self.transformer.choices,
+            &self.network.choices,
+            &self.data.data.choices(),
+        ])
     }
 }

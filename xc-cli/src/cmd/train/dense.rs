@@ -2,7 +2,6 @@
 
 use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{LOSSES, OfNetwork, show_default};
-#[cfg(feature = "transformer")]
 use super::transformer_args::OfTransformer;
 use super::wide_args::OfWide;
 use super::{Kind, joined};
@@ -35,7 +34,6 @@ use xc_train::settings::Choices;
 pub(crate) struct Args {
     #[command(flatten)]
     wide: Chosen<OfWide>,
-    #[cfg(feature = "transformer")]
     #[command(flatten)]
     transformer: Chosen<OfTransformer>,
     #[command(flatten)]
@@ -56,12 +54,6 @@ impl Kind for Args {
     }
 
     fn choices(&self) -> Choices {
-        joined([
-            &self.wide.choices,
-            #[cfg(feature = "transformer")]
-            &self.transformer.choices,
-            &self.network.choices,
-            &self.data.data.choices(),
-        ])
+        joined([&self.wide.choices, &self.transformer.choices, &self.network.choices, &self.data.data.choices()])
     }
 }

@@ -3,7 +3,6 @@
 use super::candidate_args::OfCandidates;
 use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{OfNetwork, show_defaults};
-#[cfg(feature = "transformer")]
 use super::transformer_args::OfTransformer;
 use super::wide_args::OfWide;
 use super::{Kind, joined};
@@ -46,7 +45,6 @@ pub(crate) struct Args {
     head: Chosen<OfCandidates>,
     #[command(flatten)]
     wide: Chosen<OfWide>,
-    #[cfg(feature = "transformer")]
     #[command(flatten)]
     transformer: Chosen<OfTransformer>,
     #[command(flatten)]
@@ -76,7 +74,6 @@ impl Kind for Args {
         joined([
             &self.head.choices,
             &self.wide.choices,
-            #[cfg(feature = "transformer")]
             &self.transformer.choices,
             &self.network.choices,
             &self.data.data.choices(),

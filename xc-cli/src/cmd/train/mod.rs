@@ -13,7 +13,6 @@ mod network_args;
 mod record;
 mod report;
 mod skipgram;
-#[cfg(feature = "transformer")]
 mod transformer_args;
 pub(super) mod tree;
 pub(super) mod uniform;

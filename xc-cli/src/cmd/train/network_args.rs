@@ -37,7 +37,8 @@ pub(super) fn show_defaults(usual: &Preset, others: &[(&str, Preset)], arg: clap
         return arg;
     }
     let Some(mut shown) = value_of(option, usual) else { return arg };
-    for (whom, preset) in others {
+    let above = cfg!(feature = "transformer").then(|| ("a transformer", usual.clone().above_tokens()));
+    for (whom, preset) in others.iter().chain(&above) {
         let differs = value_of(option, preset).filter(|value| value_of(option, usual).as_ref() != Some(value));
         shown.extend(differs.map(|value| format!("; {value} for {whom}")));
     }

@@ -13,4 +13,9 @@ impl OfTable for OfTransformer {
     fn usual(row: &Setting) -> Option<String> {
         row.shown(&serialised(&TransformerSettings::default()))
     }
+
+    /// A build without transformers refuses them in a line that says so.
+    fn adapted(option: clap::Arg) -> clap::Arg {
+        option.hide(cfg!(not(feature = "transformer")))
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{LOSSES, OfNetwork, show_defaults, with_default};
+use super::transformer_args::OfTransformer;
 use super::wide_args::OfWide;
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
@@ -52,6 +53,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     wide: Chosen<OfWide>,
     #[command(flatten)]
+    transformer: Chosen<OfTransformer>,
+    #[command(flatten)]
     pub(super) network: Chosen<OfNetwork>,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
@@ -98,6 +101,12 @@ impl Kind for Args {
     }
 
     fn choices(&self) -> Choices {
-        joined([&self.head.choices, &self.wide.choices, &self.network.choices, &self.data.data.choices()])
+        joined([
+            &self.head.choices,
+            &self.wide.choices,
+            &self.transformer.choices,
+            &self.network.choices,
+            &self.data.data.choices(),
+        ])
     }
 }

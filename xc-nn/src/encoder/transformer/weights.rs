@@ -36,6 +36,15 @@ impl TransformerParams {
         let attention = product(&[4, n_threads, 3, longest, longest]);
         kept.saturating_add(shared).saturating_add(attention)
     }
+
+    /// Products and sums of steps over `n_tokens` tokens, where the squares of the instances' lengths have the sum
+    /// `squares`: forward through all layers, and twice as many backward through the `n_learning` upper ones.
+    pub fn step_operations(&self, n_tokens: u64, squares: u64, n_learning: usize) -> f64 {
+        let (width, units) = (self.width as f64, self.units as f64);
+        let linear = 2.0 * n_tokens as f64 * (4.0 * width * width + 2.0 * width * units);
+        let attention = 4.0 * squares as f64 * width;
+        (linear + attention) * (self.layers + 2 * n_learning.min(self.layers)) as f64
+    }
 }
 
 /// Names of the parts of a block.

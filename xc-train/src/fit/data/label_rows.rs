@@ -6,13 +6,16 @@ use crate::model::OwnedRows;
 use std::path::Path;
 use xc_sparse::{CsrMatrix, LabelRows};
 
-/// Appends rows of features, one a label in the order of their ids, as instances of which that label is
+/// Appends rows of features or of tokens, one a label in the order of their ids, as instances of which that label is
 /// true. Gives the number of the first one.
 ///
 /// # Errors
 /// The rows, which `name` calls, are not one a label.
-pub fn add_label_rows(data: &mut Dataset, texts: &CsrMatrix, name: &Path) -> Result<usize, FitError> {
-    let (got, n_labels) = (texts.rows(), data.labels.n_labels());
+///
+/// # Panics
+/// If they are not what the instances are.
+pub fn add_label_rows(data: &mut Dataset, texts: &OwnedRows, name: &Path) -> Result<usize, FitError> {
+    let (got, n_labels) = (texts.len(), data.labels.n_labels());
     if got != n_labels {
         return Err(FitError::usage(format_args!(
             "{}: {got} rows; one for each of the {n_labels} labels is expected",
@@ -22,11 +25,23 @@ pub fn add_label_rows(data: &mut Dataset, texts: &CsrMatrix, name: &Path) -> Res
     let (first, own) = (data.len(), 0..n_labels as u32);
     let lists = data.labels.iter().map(<[u32]>::to_vec).chain(own.map(|label| vec![label]));
     data.labels = LabelRows::from_lists(lists, n_labels).unwrap_or_else(|e| panic!("one label a row: {e}"));
-    let (before, width) = (data.sparse(), data.width());
-    let end = before.nnz();
-    let mut indptr = before.indptr().to_vec();
-    indptr.extend(texts.indptr()[1..].iter().map(|at| end + at));
-    let (indices, values) = ([before.indices(), texts.indices()].concat(), [before.data(), texts.data()].concat());
-    data.features = OwnedRows::Sparse(CsrMatrix::from_checked((first + n_labels, width), indptr, indices, values));
+    match (&mut data.features, texts) {
+        (OwnedRows::Sparse(rows), OwnedRows::Sparse(texts)) => *rows = joined(rows, texts),
+        (OwnedRows::Tokens(rows), OwnedRows::Tokens(texts)) => {
+            let texts = texts.view();
+            let push = |i| rows.push(texts.row(i)).unwrap_or_else(|e| panic!("ids of the same tokenizer: {e}"));
+            (0..texts.len()).for_each(push);
+        }
+        _ => panic!("other rows for labels than for instances"),
+    }
     Ok(first)
+}
+
+/// Rows, and more of the same width behind them.
+fn joined(rows: &CsrMatrix, more: &CsrMatrix) -> CsrMatrix {
+    let end = rows.nnz();
+    let mut indptr = rows.indptr().to_vec();
+    indptr.extend(more.indptr()[1..].iter().map(|at| end + at));
+    let (indices, values) = ([rows.indices(), more.indices()].concat(), [rows.data(), more.data()].concat());
+    CsrMatrix::from_checked((rows.rows() + more.rows(), rows.cols()), indptr, indices, values)
 }

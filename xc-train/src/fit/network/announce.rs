@@ -2,7 +2,7 @@
 
 use super::memory::{Forecast, sparse_ids};
 use super::{Session, System};
-use crate::classifier::{CandidateHeadParams, HeadParams, Workload};
+use crate::classifier::{CandidateHeadParams, HeadParams, TokenLengths, Workload};
 use crate::fit::Context;
 use crate::fit::FitError;
 use crate::fit::memory::Standing;
@@ -34,6 +34,7 @@ impl Session<'_> {
                 moments: self.optimizer.moments(),
                 keeps_best: validates && self.training.keep == trainer::Keep::Best,
                 clips: self.training.clip_norm.is_some(),
+                tokens: lengths(instances.features()),
             },
             sparse_ids: instances.labels().and_then(sparse_ids),
             targets: system.targets(self),
@@ -94,6 +95,13 @@ impl Session<'_> {
             "mapped_bytes": mapped,
         }))
     }
+}
+
+/// Tokens of instances; none of others.
+fn lengths(features: Rows<'_>) -> TokenLengths {
+    let Rows::Tokens(rows) = features else { return TokenLengths::default() };
+    let longest = (0..rows.len()).map(|i| rows.row(i).len()).max().unwrap_or(0);
+    TokenLengths { sum: rows.ids().len(), longest }
 }
 
 /// What is said of a head whose steps score some labels.

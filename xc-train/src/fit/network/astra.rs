@@ -1,7 +1,7 @@
 //! A network whose steps score the hardest labels, and uniform ones.
 
 use super::choices::NetworkChoices;
-use super::dense::with_loss_for;
+use super::dense::suited_to;
 use super::instances::Instances;
 use super::lns::few_or_long;
 use super::{Session, Shape, System};
@@ -47,7 +47,7 @@ impl System for Astra {
     }
 
     fn read(&self, of: &Training, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Instances, FitError> {
-        let reading = of.reading()?;
+        let reading = of.reading()?.with_tokens()?;
         reading.refuse_idle()?;
         let mut sets = reading.read(hold_out, context)?;
         reading.add_label_rows(&mut sets, context)?;
@@ -59,7 +59,7 @@ impl System for Astra {
     }
 
     fn preset_for(&self, shape: &Shape) -> Preset {
-        with_loss_for(shape, shape.sparse_data().map_or_else(preset::astra, preset::astra_for))
+        suited_to(shape, shape.sparse_data().map_or_else(preset::astra, preset::astra_for))
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {

@@ -4,7 +4,8 @@ use crate::classifier::{Classifier, ClassifierParams, InputKind, Preset, preset}
 use crate::fit::FitError;
 use crate::settings::network::{self, NetworkSettings, ScheduleName};
 #[cfg(feature = "transformer")]
-use crate::settings::transformer::{self, EncoderName, TransformerSettings};
+use crate::settings::transformer::TransformerSettings;
+use crate::settings::transformer::{self, EncoderName};
 use crate::settings::wide::{self, WideSettings};
 use crate::settings::{Choices, refuse_idle};
 use xc_nn::schedule::{Constant, HalveOnPlateau, WarmupCosine};
@@ -19,7 +20,6 @@ const WARMUP: f64 = 0.05;
 pub(in crate::fit) struct NetworkChoices {
     choices: Choices,
     wide: Choices,
-    #[cfg(feature = "transformer")]
     tokens: Choices,
 }
 
@@ -28,14 +28,28 @@ impl NetworkChoices {
         Self {
             choices: choices.of(&network::TABLE),
             wide: choices.of(&wide::TABLE),
-            #[cfg(feature = "transformer")]
             tokens: choices.of(&transformer::TABLE),
         }
     }
 
+    /// Refuses a transformer, and settings of one, in a build that has none.
+    pub(super) fn check_build(&self) -> Result<(), FitError> {
+        #[cfg(not(feature = "transformer"))]
+        if self.input(InputKind::Sparse) == InputKind::Tokens
+            || self.tokens.iter().any(|(row, _)| row.name != "encoder")
+        {
+            let option = self.tokens.iter().next().map_or("encoder", |(row, _)| row.name);
+            let value = if option == "encoder" { " transformer" } else { "" };
+            return Err(FitError::not_built(format_args!(
+                "--{option}{value}: this program was built without transformers (feature transformer of xc-cli or \
+                 xc-train: cargo build --features transformer)"
+            )));
+        }
+        Ok(())
+    }
+
     /// What a network over these settings reads of instances that are found so.
     pub(super) fn input(&self, found: InputKind) -> InputKind {
-        #[cfg(feature = "transformer")]
         if self.tokens.value::<EncoderName>("encoder") == Some(EncoderName::Transformer) {
             return InputKind::Tokens;
         }

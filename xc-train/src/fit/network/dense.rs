@@ -27,7 +27,7 @@ impl System for Dense {
     }
 
     fn preset_for(&self, shape: &Shape) -> Preset {
-        with_loss_for(shape, self.preset())
+        suited_to(shape, self.preset())
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
@@ -37,10 +37,11 @@ impl System for Dense {
     }
 }
 
-/// The preset with the softmax where no instance has more than one label.
-pub(super) fn with_loss_for(shape: &Shape, mut preset: Preset) -> Preset {
+/// The preset with the softmax where no instance has more than one label, and as it is above a transformer where
+/// instances are tokens.
+pub(super) fn suited_to(shape: &Shape, mut preset: Preset) -> Preset {
     if shape.most_labels <= 1 {
         preset.params.loss = Loss::Softmax;
     }
-    preset
+    shape.above_input(preset)
 }

@@ -1,16 +1,20 @@
 //! What the options of networks mean for the data.
 
 use super::{Session, Shape, System};
+#[cfg(feature = "transformer")]
+use crate::classifier::EncoderParams;
 use crate::classifier::preset::SHAPES;
 use crate::classifier::{LearningParams, Preset};
 use crate::fit::FitError;
 use crate::fit::plan::{Origin, Plan};
 use crate::message::counted;
 use crate::settings::network::{self, NetworkSettings};
+#[cfg(feature = "transformer")]
+use crate::settings::transformer::{self, TransformerSettings};
 use crate::settings::wide::{self, WideSettings};
 use crate::settings::{Setting, serialised};
 use serde::Serialize;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use xc_sparse::store::to_parameter;
 
 impl Session<'_> {
@@ -33,6 +37,7 @@ impl Session<'_> {
             said += &format!("; {mean:.1} features per instance");
             data.insert("features_per_instance".to_owned(), json!(mean));
         }
+        let tokens = self.of_tokens(&mut data);
         let mut plan = Plan {
             kind: system.preset().name,
             lines: vec![("data", said)],
@@ -45,6 +50,7 @@ impl Session<'_> {
             }),
             memory,
         };
+        plan.lines.extend(tokens);
         let choices = &self.of.choices;
         let settings = self.args.settings(&system.preset_for(shape), shape.input)?;
         let settings = NetworkSettings { monitor: Some(self.training.monitor), ..settings };
@@ -53,9 +59,9 @@ impl Session<'_> {
         let of_preset = self.of_preset(system, |preset| WideSettings::of(preset.params.learning.wide));
         plan.resolved.add(&wide::TABLE, &WideSettings::of(self.params.learning.wide), choices, of_preset);
         #[cfg(feature = "transformer")]
-        if let Some(settings) = crate::settings::transformer::TransformerSettings::new(choices)? {
+        if let Some(settings) = TransformerSettings::new(choices)? {
             let none = |_: &Setting, _: Option<&str>| None;
-            plan.resolved.add(&crate::settings::transformer::TABLE, &settings, choices, none);
+            plan.resolved.add(&transformer::TABLE, &settings, choices, none);
         }
         system.explain(self, &mut plan);
         if self.params.learning.wide.is_some() && self.has_judges() {
@@ -64,6 +70,42 @@ impl Session<'_> {
             plan.lines.push(("validation", said.to_owned()));
         }
         Ok(plan)
+    }
+
+    /// What is said of the tokens of the instances, where a transformer reads them.
+    fn of_tokens(&self, data: &mut Map<String, Value>) -> Vec<(&'static str, String)> {
+        #[cfg(feature = "transformer")]
+        if let (xc_nn::Rows::Tokens(rows), EncoderParams::Tokens(of)) =
+            (self.instances.features(), &self.params.encoder)
+        {
+            let mut lengths: Vec<usize> = (0..rows.len()).map(|i| rows.row(i).len()).collect();
+            lengths.sort_unstable();
+            let (n_tokens, n) = (rows.ids().len(), lengths.len().max(1));
+            let mean = n_tokens as f64 / n as f64;
+            let most = lengths.get((lengths.len() * 9).div_ceil(10).saturating_sub(1)).copied().unwrap_or(0);
+            let limit =
+                self.of.choices.value("transformer.max-tokens").unwrap_or(TransformerSettings::default().max_tokens);
+            let n_full = lengths.iter().filter(|&&length| length >= limit).count();
+            let squares = lengths.iter().map(|&length| (length * length) as u64).sum();
+            let n_learning = of.transformer.layers.saturating_sub(self.params.learning.tokens.layers.frozen_layers);
+            let operations = of.transformer.step_operations(n_tokens as u64, squares, n_learning);
+            data.insert("tokens_per_instance".to_owned(), json!(mean));
+            data.insert("full_instances".to_owned(), json!(n_full));
+            data.insert("transformer_operations_per_epoch".to_owned(), json!(operations));
+            let lengths = format!(
+                "{mean:.1} an instance in the mean, at most {most} of nine in ten; {n_full} of {n} have all {limit} \
+                 (--transformer.max-tokens): texts that end there or are cut"
+            );
+            let work = format!(
+                "{:.3} TFLOP an epoch in a transformer of {} layers of {} values, {n_learning} of which learn",
+                operations / 1e12,
+                of.transformer.layers,
+                of.transformer.width,
+            );
+            return vec![("tokens", lengths), ("work", work)];
+        }
+        let _ = data;
+        Vec::new()
     }
 
     /// Where a value comes from, if it is that of the kind's preset: from the data where presets for others differ.

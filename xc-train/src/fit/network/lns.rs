@@ -2,10 +2,10 @@
 
 use super::candidates::CandidateChoices;
 use super::choices::NetworkChoices;
-use super::dense::with_loss_for;
+use super::dense::suited_to;
 use super::{Session, Shape, System};
 use crate::classifier::preset::{FEW, FOR_EACH, LONG, MANY, SHARE};
-use crate::classifier::{ClassifierParams, Preset, preset};
+use crate::classifier::{ClassifierParams, InputKind, Preset, preset};
 use crate::fit::FitError;
 use crate::fit::plan::Plan;
 use crate::settings::Choices;
@@ -40,7 +40,10 @@ pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
                  ones before many or rare labels"
             )
         }
-        None => "vectors: defaults do not depend on their number".to_owned(),
+        None => {
+            let of = if shape.input == InputKind::Tokens { "tokens" } else { "vectors" };
+            format!("{of}: defaults do not depend on their number")
+        }
     };
     ("sizes", said)
 }
@@ -56,7 +59,7 @@ impl System for Lns {
 
     fn preset_for(&self, shape: &Shape) -> Preset {
         let usual = shape.sparse_data().map_or_else(preset::lns, preset::lns_for);
-        self.named_preset().map_or_else(|| with_loss_for(shape, usual), |_| self.preset())
+        self.named_preset().map_or_else(|| suited_to(shape, usual), |_| self.preset())
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {

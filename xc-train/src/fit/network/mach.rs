@@ -1,7 +1,7 @@
 //! MACH: repetitions one after the other, each kept when it is finished, then put together.
 
 use super::choices::NetworkChoices;
-use super::dense::with_loss_for;
+use super::dense::suited_to;
 use super::{Followed, Keep, Session, Shape, System, Trained, Watched, params_error};
 use crate::classifier::{ClassifierParams, Preset};
 use crate::fit::FitError;
@@ -68,7 +68,7 @@ impl System for Mach {
     }
 
     fn preset_for(&self, shape: &Shape) -> Preset {
-        with_loss_for(shape, self.preset())
+        suited_to(shape, self.preset())
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {

@@ -237,6 +237,7 @@ pub(in crate::fit) struct Judges<'a> {
 /// Refuses settings that are impossible or do not go together, before any data are read.
 pub(super) fn check(system: &dyn System, of: &Training, has_validation: bool, seed: u64) -> Result<(), FitError> {
     let args = system.network();
+    args.check_build()?;
     // Only checked here: the values follow from the instances once these are read.
     args.train_params(&system.preset(), seed, has_validation)?;
     args.optimizer()?;

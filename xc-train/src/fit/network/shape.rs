@@ -1,8 +1,8 @@
 //! What the usual values of networks follow from.
 
 use super::instances::Instances;
-use crate::classifier::InputKind;
 use crate::classifier::preset::DataShape;
+use crate::classifier::{InputKind, Preset};
 use xc_nn::Rows;
 use xc_sparse::LabelRows;
 
@@ -42,6 +42,11 @@ impl Shape {
             InputKind::Dense => "value",
             InputKind::Tokens => "token",
         }
+    }
+
+    /// A preset as it is above what instances are: tokens have a transformer.
+    pub(super) fn above_input(&self, preset: Preset) -> Preset {
+        if self.input == InputKind::Tokens { preset.above_tokens() } else { preset }
     }
 
     /// What values follow from that suit sparse features alone.

@@ -42,8 +42,7 @@ pub(super) fn put(settings: &TransformerSettings, params: &mut ClassifierParams)
     let folder = folder(settings)?;
     let widths = params.encoder.widths().to_vec();
     params.encoder = EncoderParams::Tokens(TokensParams { transformer: folder.params().clone(), widths });
-    params.learning.tokens =
-        TokensLearning { layers: settings.learning(), begins_with: None, max_tokens: settings.max_tokens };
+    params.learning.tokens = TokensLearning { layers: settings.learning(), begins_with: None };
     Ok(())
 }
 

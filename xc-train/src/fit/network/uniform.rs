@@ -29,7 +29,7 @@ impl Uniform {
         let head = self.head();
         let mut preset = match shape.data {
             None => preset::uniform(),
-            Some(data) if shape.input == InputKind::Dense || head.asks_for_layer() => {
+            Some(data) if shape.input != InputKind::Sparse || head.asks_for_layer() => {
                 preset::uniform_with_layer_for(data)
             }
             Some(data) => preset::uniform_for(data),
@@ -41,7 +41,7 @@ impl Uniform {
             preset.params.learning.init = EmbeddingInit::Random;
             preset.params.encoder = EncoderParams::bag(preset.params.encoder.widths());
         }
-        (preset, intermediate)
+        (shape.above_input(preset), intermediate)
     }
 }
 
