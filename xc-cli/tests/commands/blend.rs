@@ -46,7 +46,7 @@ fn runs_of_several_seeds_hold_out_the_rows_of_one_split_seed() {
 fn a_blend_is_a_model_that_is_no_worse_than_its_members() {
     let folder = Folder::new();
     members(&folder);
-    let report = json(&folder.ok(&format!("{BLEND} --json")));
+    let report = json(&folder.ok(&format!("{BLEND} --folds 3 --networks 2 --json")));
     let left_out = report["left_out"].as_u64().unwrap();
     assert_eq!(report["instances"].as_u64().unwrap() + left_out, 800);
     assert!((587..693).contains(&left_out), "{report}");
@@ -240,7 +240,7 @@ fn what_makes_no_blend_is_said_in_one_line_and_leaves_nothing() {
     refused(&format!("tree dense {rows} --folds 1"), "folds 1; at least 2 is expected");
     folder.ok(&format!("{BLEND} --rule logistic"));
     refused(&format!("tree blend {rows}"), "blend: a blend; models of other kinds are expected as members");
-    folder.ok(&format!("blend imported dense {rows} --unknown-rows --output taken"));
+    folder.ok(&format!("blend imported dense {rows} --unknown-rows --output taken {QUICK}"));
     let outcome = folder.xc(&format!("blend tree dense {rows} --output tree"));
     outcome.refused(2, "--output tree: is the member tree; another folder is expected");
 

@@ -6,7 +6,7 @@
 //! made cannot be given in silence, and every option must change something in at least one scenario.
 //!
 //! So many options and scenarios make thousands of runs. Of the pairs of training, search and blend, whose refusals the
-//! table of settings is tested for in the library too, every third is run, and more where an option has not shown its effect yet;
+//! table of settings is tested for in the library too, every fifth is run, and more where an option has not shown its effect yet;
 //! `cargo test -p xc-cli --test commands every_pair -- --ignored` runs all.
 //!
 //! Some options are let off, each list with its reason (`every_option/values.rs`): of those that ask for what may hold
@@ -197,13 +197,13 @@ fn look(folder: &Folder, scenario: &Scenario, found: &Mutex<Found>, is_tried: im
 #[derive(Clone, Copy, PartialEq)]
 enum Pairs {
     All,
-    /// Every third, and those that an option without an effect so far needs.
-    Third,
+    /// Every fifth, and those that an option without an effect so far needs.
+    Fifth,
 }
 
-/// The same third in every run.
-fn is_of_the_third(place: usize, option: &str) -> bool {
-    option.bytes().fold(place as u64, |hash, byte| mix(hash, byte.into())).is_multiple_of(3)
+/// The same fifth in every run.
+fn is_of_the_fifth(place: usize, option: &str) -> bool {
+    option.bytes().fold(place as u64, |hash, byte| mix(hash, byte.into())).is_multiple_of(5)
 }
 
 /// Looks at scenarios, two at a time.
@@ -232,9 +232,9 @@ fn every_option_of(commands: &[&str], is_pooled: bool, pairs: Pairs) {
     let folder = inputs::make();
     let found = Mutex::new(Found { effective: BTreeSet::new(), wrong: Vec::new() });
     let scenarios: Vec<&Scenario> = SCENARIOS.iter().filter(|scenario| commands.contains(&scenario.command)).collect();
-    let is_first = |place: usize, option: &str| pairs == Pairs::All || is_of_the_third(place, option);
+    let is_first = |place: usize, option: &str| pairs == Pairs::All || is_of_the_fifth(place, option);
     look_at_all(&folder, &scenarios, &found, &is_first);
-    if pairs == Pairs::Third {
+    if pairs == Pairs::Fifth {
         let shown = found.lock().unwrap().effective.clone();
         let is_shown = |option: &str| shown.iter().any(|(_, of)| of == option);
         look_at_all(&folder, &scenarios, &found, &|place, option| !is_first(place, option) && !is_shown(option));
@@ -285,21 +285,21 @@ const SEARCHES: [&str; 3] = ["tune tree", "tune mach", "tune lns"];
 
 #[test]
 fn every_option_of_training_a_tree_changes_something_or_is_refused() {
-    every_option_of(&TREES, false, Pairs::Third);
+    every_option_of(&TREES, false, Pairs::Fifth);
 }
 
 #[test]
 fn every_option_of_training_a_network_changes_something_or_is_refused() {
-    every_option_of(&NETWORKS, true, Pairs::Third);
+    every_option_of(&NETWORKS, true, Pairs::Fifth);
 }
 
 #[test]
 fn every_option_of_a_search_changes_something_or_is_refused() {
-    every_option_of(&SEARCHES, true, Pairs::Third);
+    every_option_of(&SEARCHES, true, Pairs::Fifth);
 }
 
 #[test]
-#[ignore = "thousands of runs, of which every third is run without being asked for"]
+#[ignore = "thousands of runs, of which every fifth is run without being asked for"]
 fn every_pair_of_scenario_and_option_of_training_changes_something_or_is_refused() {
     every_option_of(&TREES, false, Pairs::All);
     every_option_of(&NETWORKS, true, Pairs::All);
@@ -309,7 +309,7 @@ fn every_pair_of_scenario_and_option_of_training_changes_something_or_is_refused
 
 #[test]
 fn every_option_of_a_blend_changes_something_or_is_refused() {
-    every_option_of(&["blend"], false, Pairs::Third);
+    every_option_of(&["blend"], false, Pairs::Fifth);
 }
 
 #[test]

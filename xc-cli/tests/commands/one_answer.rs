@@ -80,7 +80,7 @@ const KINDS: [Kind; 12] = [
         train: "train dense",
         then: &[
             "train tree --trees 3 --train train.jsonl --model tree",
-            "blend m tree --validation held.jsonl --output whole",
+            "blend m tree --validation held.jsonl --folds 2 --networks 1 --output whole",
         ],
     },
     Kind {
