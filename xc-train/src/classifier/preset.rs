@@ -410,6 +410,20 @@ mod tests {
     }
 
     #[test]
+    fn above_a_transformer_nothing_is_left_of_embeddings() {
+        for preset in ALL.map(|preset| preset()) {
+            let above = preset.clone().above_tokens();
+            above.params.check(384, 50_000).unwrap();
+            assert_eq!(above.params.encoder.widths(), &preset.params.encoder.widths()[1..], "{}", preset.name);
+            // What is below the layers learns at all of its own rate.
+            assert!(!above.params.uses_lsa() && above.params.learning.embedding_rate == 1.0, "{}", preset.name);
+            assert_eq!(above.params.learning.wide, None);
+            #[cfg(feature = "train")]
+            above.training.check().unwrap();
+        }
+    }
+
+    #[test]
     fn the_intermediate_layer_follows_from_the_number_of_labels() {
         let units = |n_labels| {
             let preset = uniform_with_layer_for(DataShape {

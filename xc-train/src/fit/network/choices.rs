@@ -35,15 +35,15 @@ impl NetworkChoices {
     /// Refuses a transformer, and settings of one, in a build that has none.
     pub(super) fn check_build(&self) -> Result<(), FitError> {
         #[cfg(not(feature = "transformer"))]
-        if self.input(InputKind::Sparse) == InputKind::Tokens
-            || self.tokens.iter().any(|(row, _)| row.name != "encoder")
         {
-            let option = self.tokens.iter().next().map_or("encoder", |(row, _)| row.name);
-            let value = if option == "encoder" { " transformer" } else { "" };
-            return Err(FitError::not_built(format_args!(
-                "--{option}{value}: this program was built without transformers (feature transformer of xc-cli or \
-                 xc-train: cargo build --features transformer)"
-            )));
+            let others = self.tokens.iter().map(|(row, _)| row.name).find(|name| *name != "encoder");
+            let is_chosen = self.input(InputKind::Sparse) == InputKind::Tokens;
+            if let Some(option) = is_chosen.then_some("encoder transformer").or(others) {
+                return Err(FitError::not_built(format_args!(
+                    "--{option}: this program was built without transformers (feature transformer of xc-cli or xc-train: \
+                     cargo build --features transformer)"
+                )));
+            }
         }
         Ok(())
     }
