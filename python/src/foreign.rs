@@ -27,6 +27,7 @@ pub(crate) trait Number: Copy + Element + 'static {}
 
 impl Number for i32 {}
 impl Number for i64 {}
+impl Number for u8 {}
 impl Number for u32 {}
 impl Number for f32 {}
 

@@ -109,6 +109,27 @@ enum Kind {
     Sparse { ends: Ends, ids: Ints, values: Foreign<f32>, columns: usize },
     Dense { values: Foreign<f32>, rows: usize, columns: usize },
     Texts(Vec<PyBackedStr>),
+    Utf8(Vec<Utf8>),
+}
+
+/// Texts in UTF-8, one behind the other where Python has them: text `i` has the bytes `ends[i]..ends[i + 1]`.
+struct Utf8 {
+    ends: Ends,
+    bytes: Foreign<u8>,
+    /// Texts of the pieces before it.
+    before: usize,
+}
+
+impl Utf8 {
+    /// Copies a text; `row` counts from the first piece.
+    fn text(&self, row: usize) -> Result<String, Fault> {
+        let wrong = |what| Fault::new(row, None, what);
+        let bytes =
+            self.ends.row(row - self.before, self.bytes.len()).map_err(|_| wrong("offsets outside of its bytes"))?;
+        let mut copied = Vec::new();
+        self.bytes.copy_to(bytes, &mut copied);
+        String::from_utf8(copied).map_err(|_| wrong("bytes that are not UTF-8"))
+    }
 }
 
 /// Instances as Python owns them. Nothing is copied when one is made.
@@ -130,6 +151,15 @@ impl Block<'_> {
         match self {
             Self::Rows(rows) => rows.view(),
             Self::Texts(texts) => Rows::texts(texts),
+        }
+    }
+
+    /// The texts; `None` where the rows are others.
+    pub(crate) fn texts(&self) -> Option<Vec<&str>> {
+        match self {
+            Self::Texts(texts) => Some(texts.clone()),
+            Self::Rows(OwnedRows::Texts(texts)) => Some(texts.iter().map(String::as_str).collect()),
+            Self::Rows(_) => None,
         }
     }
 }
@@ -175,6 +205,22 @@ impl Input {
         Self { kind: Kind::Texts(texts), name }
     }
 
+    /// Texts in UTF-8: of each piece offsets of int32 or int64, one more than texts, and bytes of uint8, all contiguous.
+    #[staticmethod]
+    fn utf8(name: String, pieces: Vec<(Bound<'_, PyAny>, Bound<'_, PyArray1<u8>>)>) -> PyResult<Self> {
+        let (mut column, mut before) = (Vec::with_capacity(pieces.len()), 0);
+        for (offsets, bytes) in &pieces {
+            let offsets = Ints::of(offsets)?;
+            if offsets.len() == 0 {
+                return Err(PyValueError::new_err(format!("{name}: no offsets; one more than texts is expected")));
+            }
+            let piece = Utf8 { ends: Ends(offsets), bytes: Foreign::of(bytes)?, before };
+            before += piece.ends.rows();
+            column.push(piece);
+        }
+        Ok(Self { kind: Kind::Utf8(column), name })
+    }
+
     fn __len__(&self) -> usize {
         self.rows()
     }
@@ -190,7 +236,7 @@ impl Input {
     fn columns(&self) -> usize {
         match self.kind {
             Kind::Sparse { columns, .. } | Kind::Dense { columns, .. } => columns,
-            Kind::Texts(_) => 0,
+            Kind::Texts(_) | Kind::Utf8(_) => 0,
         }
     }
 }
@@ -205,15 +251,17 @@ impl Input {
             Kind::Sparse { ends, .. } => ends.rows(),
             Kind::Dense { rows, .. } => *rows,
             Kind::Texts(texts) => texts.len(),
+            Kind::Utf8(column) => column.last().map_or(0, |piece| piece.before + piece.ends.rows()),
         }
     }
 
-    /// Numbers of a row, on average; characters of a text.
+    /// Numbers of a row, on average; bytes of a text.
     pub(crate) fn width_hint(&self) -> usize {
         match &self.kind {
             Kind::Sparse { values, .. } => values.len() / self.rows().max(1),
             Kind::Dense { columns, .. } => *columns,
             Kind::Texts(texts) => texts.iter().map(|text| text.len()).sum::<usize>() / texts.len().max(1),
+            Kind::Utf8(column) => column.iter().map(|piece| piece.bytes.len()).sum::<usize>() / self.rows().max(1),
         }
     }
 
@@ -244,6 +292,17 @@ impl Input {
                 Block::Rows(OwnedRows::Dense(DenseMatrix::new(range.len(), *columns, copied)))
             }
             Kind::Texts(texts) => Block::Texts(texts[range].iter().map(|text| &**text).collect()),
+            Kind::Utf8(column) => {
+                let mut piece = column.partition_point(|piece| piece.before <= range.start).saturating_sub(1);
+                let copied = range.map(|row| {
+                    go_on(row, cancel)?;
+                    while row >= column[piece].before + column[piece].ends.rows() {
+                        piece += 1;
+                    }
+                    column[piece].text(row)
+                });
+                Block::Rows(OwnedRows::Texts(copied.collect::<Result<_, _>>()?))
+            }
         })
     }
 

@@ -1,7 +1,7 @@
 //! Texts as feature rows, without a model.
 
 use crate::error::{self, defect, guarded, of_fit};
-use crate::input::{Block, Input};
+use crate::input::Input;
 use crate::pools::{default_threads, pool};
 use crate::train::Run;
 use crate::work::{Watch, run};
@@ -139,7 +139,8 @@ impl Vectorizer {
         let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         for first in (0..texts.rows()).step_by(BLOCK) {
             let block = texts.block(first..texts.rows().min(first + BLOCK));
-            let Ok(Block::Texts(block)) = block else { return Err(no_texts(texts)) };
+            let block = block.map_err(|fault| fault.raised(py, texts.name()))?;
+            let Some(block) = block.texts() else { return Err(no_texts(texts)) };
             let made = py.detach(|| guarded(|| pool.install(|| self.pipeline.transform_batch(&block))));
             let made = made.map_err(|panic| defect(py, &panic))?;
             let base = indices.len();

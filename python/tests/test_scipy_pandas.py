@@ -87,7 +87,7 @@ def test_a_frame_of_texts_wants_its_columns_named(of_texts, data):
     assert bits(of_texts.predict(frame["title"].astype("string"))) == expected
     assert bits(of_texts.predict(frame.set_index("n").iloc[::-1].iloc[::-1], text_fields="title")) == expected
     for fields, kind, message in (
-        (None, TypeError, "X: .*|text_fields: expected with a DataFrame: some of title, body, n"),
+        (None, TypeError, "X: .*|text_fields: expected with several columns: some of title, body, n"),
         ("titel", xc.DataError, "X: no column 'titel'; the columns are title, body, n"),
         (["title", "n"], xc.DataError, r"X\['n'\]: row 0: a value of type int; a str is expected"),
     ):

@@ -4,6 +4,7 @@ import logging
 
 import numpy as np
 
+from . import _arrow
 from ._errors import DataError
 from ._native import Input, Labels
 
@@ -19,13 +20,19 @@ def is_sparse(x):
 
 
 def rows(x, name="X", text_fields=None):
-    """The rows of ``x``: a sparse matrix, a matrix of floats, texts, or a data frame with ``text_fields``."""
+    """The rows of ``x``: a sparse matrix, a matrix of floats, texts, or a data frame or table with ``text_fields``."""
     if isinstance(x, Input):
         return x
     if isinstance(x, (str, bytes)):
         raise TypeError(f"{name}: a str; a list of texts is expected")
     if hasattr(x, "columns") and hasattr(x, "iloc"):
-        return Input.texts(name, frame_texts(x, name, text_fields))
+        fields = fields_of(list(x.columns), all(dtype.kind in "biuf" for dtype in x.dtypes), name, text_fields)
+        return Input.texts(name, joined([(field, list(x[field])) for field in fields], name))
+    if _arrow.is_table(x):
+        fields = fields_of(x.column_names, False, name, text_fields)
+        if len(fields) == 1:
+            return rows(x.column(fields[0]), f"{name}[{fields[0]!r}]")
+        return Input.texts(name, joined([(field, x.column(field).to_pylist()) for field in fields], name))
     if text_fields is not None:
         raise TypeError(f"text_fields: a DataFrame is expected with it; {name} is a {type(x).__name__}")
     if is_sparse(x):
@@ -33,8 +40,14 @@ def rows(x, name="X", text_fields=None):
     if hasattr(x, "tocsr"):
         announce(name, "a sparse matrix of another form", "a CSR matrix", x.nnz * 8)
         return sparse_rows(x.tocsr(), name)
-    if is_arrow(x):
-        return Input.texts(name, texts(x.to_pylist(), name))
+    if _arrow.is_column(x):
+        pieces = _arrow.utf8(x)
+        if pieces is not None:
+            return Input.utf8(name, pieces)
+        if getattr(x, "num_chunks", 1) > 1:
+            announce(name, f"a column in {x.num_chunks} pieces", "one", x.nbytes)
+        vectors = _arrow.vectors(x)
+        return Input.texts(name, texts(x.to_pylist(), name)) if vectors is None else dense_rows(vectors, name)
     if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
         return dense_rows(x, name)
     if hasattr(x, "__array__") and not isinstance(x, np.ndarray):
@@ -60,11 +73,6 @@ def rows(x, name="X", text_fields=None):
     raise TypeError(f"{name}: {type(x).__name__}; {expected} is expected")
 
 
-def is_arrow(x):
-    """Whether ``x`` is an array of pyarrow."""
-    return type(x).__module__.partition(".")[0] == "pyarrow" and hasattr(x, "to_pylist")
-
-
 def texts(values, name):
     """A list of ``str``; missing values are refused with their row."""
     for row, value in enumerate(values):
@@ -74,22 +82,24 @@ def texts(values, name):
     return values
 
 
-def frame_texts(frame, name, text_fields):
-    """The texts of a data frame: its columns ``text_fields``, joined by spaces."""
+def fields_of(columns, of_numbers, name, text_fields):
+    """Names of the columns of a data frame or table that make the texts."""
     if text_fields is None:
-        if len(frame.columns) == 1:
-            text_fields = list(frame.columns)
-        elif all(dtype.kind in "biuf" for dtype in frame.dtypes):
+        if len(columns) == 1:
+            return columns
+        if of_numbers:
             raise TypeError(f"{name}: a DataFrame of numbers; {name}.to_numpy() is expected")
-        else:
-            columns = ", ".join(map(str, frame.columns))
-            raise TypeError(f"text_fields: expected with a DataFrame: some of {columns}")
+        raise TypeError(f"text_fields: expected with several columns: some of {', '.join(map(str, columns))}")
     fields = [text_fields] if isinstance(text_fields, str) else list(text_fields)
     for field in fields:
-        if field not in frame.columns:
-            columns = ", ".join(map(str, frame.columns))
-            raise DataError(f"{name}: no column {field!r}; the columns are {columns}")
-    parts = [texts(list(frame[field]), f"{name}[{field!r}]") for field in fields]
+        if field not in columns:
+            raise DataError(f"{name}: no column {field!r}; the columns are {', '.join(map(str, columns))}")
+    return fields
+
+
+def joined(columns, name):
+    """The texts of some columns, joined by spaces."""
+    parts = [texts(values, f"{name}[{field!r}]") for field, values in columns]
     return [" ".join(row) for row in zip(*parts)] if len(parts) > 1 else parts[0]
 
 
@@ -185,7 +195,7 @@ def labels(y, name="Y", names=None, n_labels=None, append=False):
         return Labels.sparse(name, indptr, at[1].astype(np.int64), None, max(y.shape[1], n_labels or 0))
     if hasattr(y, "columns") and hasattr(y, "iloc"):
         return labels(y.to_numpy(), name, names, n_labels, append)
-    if is_arrow(y):
+    if _arrow.is_column(y):
         y = y.to_pylist()
     made = Labels.lists(name, y, names, n_labels, append)
     if append and names is None and made.names is not None:
