@@ -112,7 +112,8 @@ of_transformers=xc-nn/transformer,xc-train/transformer,xc-cli/transformer
 transformers() {
   local build=(--locked -p xc-nn -p xc-train --features xc-nn/transformer,xc-train/transformer)
   cargo test "${build[@]}" --test transformer --test tokens &&
-    cargo test "${build[@]}" --lib transformer && cargo test "${build[@]}" --doc transformer
+    cargo test "${build[@]}" --lib transformer && cargo test "${build[@]}" --doc transformer &&
+    cargo test --locked -p xc-cli --features transformer --test commands transformer::
 }
 step_transformer() { check transformer transformers; }
 step_format() { check format cargo fmt --all --check; }

@@ -50,6 +50,8 @@ mod skipgram;
 mod streams;
 mod tables;
 mod text;
+#[cfg(feature = "transformer")]
+mod transformer;
 mod tune;
 mod uniform;
 mod vectors;

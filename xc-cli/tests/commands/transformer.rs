@@ -1,0 +1,192 @@
+//! `--encoder transformer`: networks over tokens of texts.
+
+#[expect(dead_code, reason = "tests of the library use more of it")]
+#[path = "../../../xc-train/tests/tokens/made.rs"]
+mod made;
+
+use crate::program::Folder;
+use crate::program::{contents, json};
+use serde_json::{Value, json};
+
+/// Kinds that stand above a transformer.
+const KINDS: [&str; 4] = ["dense", "lns", "uniform", "astra"];
+
+/// Texts of two words that name their labels, a text of each label, a small BERT for them.
+fn made() -> Folder {
+    let folder = Folder::new();
+    let words = ["audio", "mail", "library", "reader", "client", "window", "server", "editor"];
+    let line = |i: usize| {
+        let (first, second) = (words[i % 8], words[(i / 3) % 8]);
+        json!({ "text": format!("{first} of {second}s"), "labels": [first, format!("of {second}")] }).to_string()
+    };
+    let lines: Vec<String> = (0..240).map(line).collect();
+    folder.write("train.jsonl", lines[..200].join("\n"));
+    folder.write("test.jsonl", lines[200..].join("\n"));
+    std::fs::create_dir(folder.path("bert")).unwrap();
+    made::write_folder(&folder.path("bert"));
+    folder
+}
+
+/// A training of a kind over that BERT, without a model.
+fn train(kind: &str) -> String {
+    let more = match kind {
+        "uniform" => "--network.intermediate 64 --head.fan-in 16 --optimizer.rate 0.02",
+        "astra" => "--negatives.hard 3 --negatives.uniform 4 --index.exact-below 1 --index.every 7",
+        _ => "",
+    };
+    format!(
+        "train {kind} --train train.jsonl --encoder transformer --transformer.from bert --transformer.max-tokens 8 \
+         --transformer.rate 0.005 --epochs 30 --batch-size 16 --loss bce {more}"
+    )
+}
+
+#[test]
+fn every_kind_is_trained_asked_judged_and_explained() {
+    let folder = made();
+    for kind in KINDS {
+        let train = train(kind);
+        let plan = json(&folder.ok(&format!("{train} --model m --explain --json")));
+        let of = |about: &str| plan["plan"].as_array().unwrap().iter().find(|line| line["about"] == about).unwrap();
+        assert_eq!(of("tokens")["says"].as_str().unwrap().split(' ').next(), Some("6.0"), "{}", of("tokens"));
+        assert!(of("work")["says"].as_str().unwrap().contains("TFLOP an epoch in a transformer of 2 layers"), "{plan}");
+        // 200 texts of six tokens: forward and twice as much backward through two layers.
+        let (linear, attention) = (2 * 1200 * (4 * 16 * 16 + 2 * 16 * 32), 4 * 7200 * 16);
+        assert_eq!(plan["data"]["transformer_operations_per_epoch"], f64::from((linear + attention) * 6), "{plan}");
+        assert_eq!(plan["data"]["tokens_per_instance"], 6.0);
+        assert!(plan["memory_bytes"].as_u64().unwrap() < 256 << 20, "{plan}");
+
+        for threads in [1, 2, 3] {
+            folder.ok(&format!("{train} --model {kind}{threads} --threads {threads}"));
+        }
+        let one = contents(&folder.path(&format!("{kind}1")));
+        for threads in [2, 3] {
+            assert!(one == contents(&folder.path(&format!("{kind}{threads}"))), "{kind}: {threads} threads");
+        }
+        let judged = json(&folder.ok(&format!("evaluate --model {kind}1 --input test.jsonl --json")));
+        let p1 = judged["P@1"].as_f64().unwrap_or_else(|| panic!("{judged}"));
+        assert!(p1 > 0.9, "{kind}: P@1 {p1}");
+        let answers = folder.ok(&format!("predict --model {kind}1 --input test.jsonl"));
+        assert_eq!(answers.lines().count(), 40);
+        // A stream of texts has the same answers.
+        let test = folder.read("test.jsonl") + "\n";
+        let streamed = folder.answered(&format!("predict --model {kind}1 --input - --quiet"), test);
+        assert_eq!(streamed.stdout, answers, "{kind}: {}", streamed.stderr);
+    }
+    folder.write("one.jsonl", json!({ "text": "mail of windows" }).to_string());
+    let explained = json(&folder.ok("explain --model lns1 --input one.jsonl --label mail --json"));
+    let effects = explained["effects"].as_array().unwrap();
+    let mut terms: Vec<&str> = effects.iter().map(|effect| effect["term"].as_str().unwrap()).collect();
+    assert_eq!(terms[0], "mail", "{explained}");
+    terms.sort_unstable();
+    assert_eq!(terms, ["##s", "[CLS]", "[SEP]", "mail", "of", "window"]);
+    let about = folder.ok("inspect lns1");
+    assert!(about.contains("transformer"), "{about}");
+}
+
+#[test]
+fn texts_of_labels_are_learned_from() {
+    let folder = made();
+    let names = "audio,mail,library,reader,client,window,server,editor".split(',');
+    let lines = names
+        .clone()
+        .map(|name| json!({ "text": name }).to_string())
+        .chain(names.map(|name| json!({ "text": format!("of {name}s") }).to_string()));
+    folder.write("labels.txt", "audio\nmail\nlibrary\nreader\nclient\nwindow\nserver\neditor\nof audio\nof mail\nof library\nof reader\nof client\nof window\nof server\nof editor\n");
+    folder.write("labels.jsonl", lines.collect::<Vec<_>>().join("\n"));
+    let train = format!("{} --label-names labels.txt --label-features labels.jsonl", train("astra"));
+    let plan = json(&folder.ok(&format!("{train} --model m --explain --json")));
+    assert_eq!(plan["data"]["instances"], 216, "{plan}");
+    for threads in [1, 3] {
+        folder.ok(&format!("{train} --sampler label-text --model m{threads} --threads {threads}"));
+    }
+    assert!(contents(&folder.path("m1")) == contents(&folder.path("m3")));
+    // A label's own text has the label first.
+    folder.write("one.jsonl", json!({ "text": "of readers" }).to_string());
+    let best = folder.ok("predict --model m1 --input one.jsonl --top-k 1");
+    assert!(best.contains("11:") || best.contains("of reader"), "{best}");
+    folder.write("labels.jsonl", json!({ "text": "audio" }).to_string());
+    folder
+        .xc(&format!("{train} --model other"))
+        .refused(2, "labels.jsonl: 1 rows; one for each of the 16 labels is expected");
+}
+
+#[cfg(unix)]
+#[test]
+fn killed_at_any_step_it_resumes_to_the_same_bytes() {
+    let folder = made();
+    let schedule =
+        train("astra").replace("--index.exact-below 1 --index.every 7", "--retrieval schedule --retrieval.every 2");
+    for (at, train) in [train("lns"), train("uniform"), train("astra"), schedule].into_iter().enumerate() {
+        let train =
+            format!("{} --checkpoint-every 3 --transformer.dropout 0.1", train.replace("--epochs 30", "--epochs 60"));
+        folder.ok(&format!("{train} --model straight{at}"));
+        folder.resumed_after_kills(&format!("{train} --model m{at}"), 6, |attempt| 60 + 97 * attempt % 400);
+        let [straight, resumed] = ["straight", "m"].map(|name| contents(&folder.path(&format!("{name}{at}"))));
+        assert!(straight == resumed, "{train}");
+    }
+}
+
+#[test]
+fn folders_and_texts_that_cannot_be_are_said_in_a_line() {
+    let folder = made();
+    let train = train("dense").replace("--epochs 30", "--epochs 1");
+    let refused = |more: &str, expected: &str| {
+        let train =
+            if more.contains("max-tokens") { train.replace("--transformer.max-tokens 8", "") } else { train.clone() };
+        let outcome = folder.xc(&format!("{train} --model m {more}"));
+        assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{more}: {}", outcome.stderr);
+        let said = outcome.stderr.strip_prefix("xc: error: ").and_then(|line| line.strip_suffix('\n'));
+        assert!(said.is_some_and(|line| !line.contains('\n') && line.contains(expected)), "{more}: {}", outcome.stderr);
+        assert!(!folder.path("m").exists(), "{more}");
+    };
+    let without_from = train.replace("--transformer.from bert", "");
+    let outcome = folder.xc(&format!("{without_from} --model m"));
+    outcome.refused(2, "--encoder transformer: a folder is expected with it (--transformer.from)");
+    refused("--transformer.max-tokens 25", "--transformer.max-tokens 25: bert has 24 positions");
+    refused("--tfidf", "--tfidf: a transformer reads tokens of texts, not features");
+
+    let kept = |name: &str| std::fs::read(folder.path(&format!("bert/{name}"))).unwrap();
+    let (config, weights, tokenizer) = (kept("config.json"), kept("model.safetensors"), kept("tokenizer.json"));
+    let mut other: Value = serde_json::from_slice(&config).unwrap();
+    other["model_type"] = json!("gpt2");
+    folder.write("bert/config.json", other.to_string());
+    refused("", "bert/config.json: model_type is \"gpt2\", expected ");
+    (other["model_type"], other["hidden_act"]) = (json!("bert"), json!("relu"));
+    folder.write("bert/config.json", other.to_string());
+    refused("", "bert/config.json: hidden_act is \"relu\", expected ");
+    // A layer more than there are weights of.
+    (other["hidden_act"], other["num_hidden_layers"]) = (json!("gelu"), json!(3));
+    folder.write("bert/config.json", other.to_string());
+    refused("", "encoder.layer.2.attention.self.query.weight");
+    folder.write("bert/config.json", &config);
+    folder.write("bert/model.safetensors", &weights[..weights.len() - 5]);
+    refused("", "bert/model.safetensors: ");
+    folder.write("bert/model.safetensors", &weights);
+    folder.write("bert/tokenizer.json", made::of_words(&format!("{} more", made::NAMES)).to_string());
+    refused("", "the two do not belong together");
+    folder.write("bert/tokenizer.json", "{}");
+    refused("", "bert/tokenizer.json: no tokenizer: ");
+    folder.write("bert/tokenizer.json", &tokenizer);
+    folder.write("rows.txt", "1 14 2\n0 0:1\n");
+    let of_rows = train.replace("train.jsonl", "rows.txt");
+    let outcome = folder.xc(&format!("{of_rows} --model m"));
+    assert!(outcome.code == 2 && outcome.stderr.contains("text is expected"), "{}", outcome.stderr);
+
+    // Texts without a word, and of more words than a model takes, are learned from and answered as others are.
+    let odd = [String::new(), " \u{0}\n\u{3000}".to_owned(), "mail ".repeat(100_000), "\u{1F980}".to_owned()];
+    let odd: Vec<String> = odd.iter().map(|text| json!({ "text": text, "labels": ["mail"] }).to_string()).collect();
+    folder.write("train.jsonl", folder.read("train.jsonl") + "\n" + &odd.join("\n"));
+    folder.write("odd.jsonl", odd.join("\n"));
+    folder.ok(&format!("{train} --model m"));
+    let answers = folder.ok("predict --model m --input odd.jsonl --top-k 3");
+    assert_eq!(answers.lines().count(), 4, "{answers}");
+    let streamed = folder.answered("predict --model m --input - --top-k 3 --quiet", folder.read("odd.jsonl") + "\n");
+    assert_eq!(streamed.stdout, answers);
+    // Cut to eight tokens, two of them special, it is what six words are.
+    folder.write("six.jsonl", json!({ "text": "mail ".repeat(6) }).to_string());
+    let six = folder.ok("predict --model m --input six.jsonl --top-k 3");
+    assert_eq!(answers.lines().nth(2), six.lines().next());
+    // What is no longer there when it goes on is not asked for again: the model has all of it.
+    std::fs::remove_dir_all(folder.path("bert")).unwrap();
+    assert_eq!(folder.ok("predict --model m --input odd.jsonl --top-k 3"), answers);
+}
