@@ -50,7 +50,6 @@ mod skipgram;
 mod streams;
 mod tables;
 mod text;
-#[cfg(feature = "transformer")]
 mod transformer;
 mod tune;
 mod uniform;

@@ -1,17 +1,51 @@
-//! `--encoder transformer`: networks over tokens of texts.
+//! `--encoder transformer`: networks over tokens of texts, and builds that have none.
 
+#[cfg(feature = "transformer")]
 #[expect(dead_code, reason = "tests of the library use more of it")]
 #[path = "../../../xc-train/tests/tokens/made.rs"]
 mod made;
 
 use crate::program::Folder;
+#[cfg(feature = "transformer")]
 use crate::program::{contents, json};
+#[cfg(feature = "transformer")]
 use serde_json::{Value, json};
 
 /// Kinds that stand above a transformer.
 const KINDS: [&str; 4] = ["dense", "lns", "uniform", "astra"];
 
+#[cfg(not(feature = "transformer"))]
+#[test]
+fn a_program_without_transformers_says_so_in_a_line() {
+    let folder = Folder::new();
+    folder.ok("generate --instances 40 --features 50 --labels 8 --no-names --output d");
+    let lacks = "this program was built without transformers (feature transformer of xc-cli or xc-train: cargo build \
+                 --features transformer)";
+    for kind in KINDS {
+        let train = format!("train {kind} --train d/train.jsonl --model m");
+        for (typed, option) in [
+            ("--encoder transformer", "--encoder transformer"),
+            ("--encoder transformer --transformer.from nowhere", "--encoder transformer"),
+            ("--transformer.from nowhere", "--transformer.from"),
+            ("--transformer.rate 0.1", "--transformer.rate"),
+            ("--encoder features --transformer.max-tokens 3 --explain", "--transformer.max-tokens"),
+        ] {
+            folder.xc(&format!("{train} {typed}")).refused(3, &format!("{option}: {lacks}"));
+        }
+        assert!(!folder.path("m").exists());
+        // Options that only lead there are not shown, in help, plans and completions of options.
+        for shown in [format!("train {kind} --help"), format!("{train} --explain --network.widths 4")] {
+            assert!(!folder.ok(&shown).contains("transformer"), "{shown}");
+        }
+    }
+    let little = "--train d/train.jsonl --epochs 1 --network.widths 4 --threads 1";
+    folder.ok(&format!("train dense {little} --model usual"));
+    folder.ok(&format!("train dense {little} --encoder features --model features"));
+    assert!(crate::program::contents(&folder.path("usual")) == crate::program::contents(&folder.path("features")));
+}
+
 /// Texts of two words that name their labels, a text of each label, a small BERT for them.
+#[cfg(feature = "transformer")]
 fn made() -> Folder {
     let folder = Folder::new();
     let words = ["audio", "mail", "library", "reader", "client", "window", "server", "editor"];
@@ -28,6 +62,7 @@ fn made() -> Folder {
 }
 
 /// A training of a kind over that BERT, without a model.
+#[cfg(feature = "transformer")]
 fn train(kind: &str) -> String {
     let more = match kind {
         "uniform" => "--network.intermediate 64 --head.fan-in 16 --optimizer.rate 0.02",
@@ -40,6 +75,7 @@ fn train(kind: &str) -> String {
     )
 }
 
+#[cfg(feature = "transformer")]
 #[test]
 fn every_kind_is_trained_asked_judged_and_explained() {
     let folder = made();
@@ -83,6 +119,7 @@ fn every_kind_is_trained_asked_judged_and_explained() {
     assert!(about.contains("transformer"), "{about}");
 }
 
+#[cfg(feature = "transformer")]
 #[test]
 fn texts_of_labels_are_learned_from() {
     let folder = made();
@@ -110,7 +147,7 @@ fn texts_of_labels_are_learned_from() {
         .refused(2, "labels.jsonl: 1 rows; one for each of the 16 labels is expected");
 }
 
-#[cfg(unix)]
+#[cfg(all(feature = "transformer", unix))]
 #[test]
 fn killed_at_any_step_it_resumes_to_the_same_bytes() {
     let folder = made();
@@ -126,6 +163,7 @@ fn killed_at_any_step_it_resumes_to_the_same_bytes() {
     }
 }
 
+#[cfg(feature = "transformer")]
 #[test]
 fn folders_and_texts_that_cannot_be_are_said_in_a_line() {
     let folder = made();

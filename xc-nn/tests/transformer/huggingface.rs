@@ -2,6 +2,7 @@
 
 use crate::made::{arrays, batch, reference, write_folder};
 use serde_json::Value;
+use std::path::{Path, PathBuf};
 use xc_nn::encoder::transformer::{Folder, Transformer};
 use xc_nn::state::State;
 use xc_nn::{Activations, Encoder, Mode, Optimizer, Rule, Step, Update};
@@ -53,11 +54,29 @@ fn numbers(value: &Value) -> Vec<f64> {
     serde_json::from_value(value.clone()).unwrap()
 }
 
+/// The vectors of instances, by what is expected of them: at most 1e-5 apart in every value.
+fn check_vectors(name: &str, vectors: &Activations, expected: &Value) {
+    let expected = expected.as_array().unwrap();
+    assert_eq!(vectors.len(), expected.len());
+    for (i, expected) in expected.iter().enumerate() {
+        let expected = numbers(expected);
+        assert_eq!(vectors.width(), expected.len());
+        for (got, expected) in vectors.row(i).iter().zip(expected) {
+            assert!((f64::from(*got) - expected).abs() < 1e-5, "{name}, instance {i}: {got} {expected}");
+        }
+    }
+}
+
 fn check(family: &str) {
     let reference = reference(family);
     let folder = tempfile::tempdir().unwrap();
     write_folder(folder.path(), &reference);
-    let before = Folder::open(folder.path()).unwrap().read(Default::default()).unwrap();
+    check_folder(family, folder.path(), &reference);
+}
+
+/// The weights of a folder, whose vectors are the means of the tokens' states.
+fn check_folder(family: &str, folder: &Path, reference: &Value) {
+    let before = Folder::open(folder).unwrap().read(Default::default()).unwrap();
     let mut rows = TokenRows::new(before.params().vocabulary);
     let texts: Vec<Vec<u32>> = serde_json::from_value(reference["tokens"].clone()).unwrap();
     texts.iter().for_each(|ids| rows.push(ids).unwrap());
@@ -66,11 +85,7 @@ fn check(family: &str) {
     let (mut vectors, mut scratch) = (Activations::default(), Default::default());
     let at = Step { number: 0, epoch: 0, seed: 1 };
     before.forward(&batch, Mode::Train(at), &mut vectors, &mut scratch).unwrap();
-    for (i, expected) in reference["vectors"].as_array().unwrap().iter().enumerate() {
-        for (got, expected) in vectors.row(i).iter().zip(numbers(expected)) {
-            assert!((f64::from(*got) - expected).abs() < 1e-5, "{family}, instance {i}: {got} {expected}");
-        }
-    }
+    check_vectors(family, &vectors, &reference["vectors"]);
 
     // The form of `reference.py` is linear in the vectors; with plain descent at rate 1 a step takes its gradient away.
     let mut gradient = Activations::default();
@@ -95,7 +110,7 @@ fn check(family: &str) {
         sum += expected * expected;
     }
     assert!((squares / sum - 1.0).abs() < 1e-4, "{family}: {squares} {sum}");
-    assert_eq!(arrays(&reference).len() + before.parameters().len() - before.params().layers * 4, {
+    assert_eq!(arrays(reference).len() + before.parameters().len() - before.params().layers * 4, {
         // Queries, keys and values are three arrays of theirs, in weights and biases.
         2 * before.parameters().len()
     });
@@ -124,4 +139,40 @@ fn roberta() {
 #[test]
 fn xlm_roberta() {
     check("xlm-roberta");
+}
+
+/// Weights that were trained: the folder `models/NAME` of the one that `XC_DATA` names.
+fn check_weights(name: &str) {
+    let data = std::env::var_os("XC_DATA").expect("SKIPPED: XC_DATA is not set");
+    let folder = PathBuf::from(data).join("models").join(name);
+    let reference = reference(name);
+    check_folder(name, &folder, &reference);
+    // The state of the first token, of the same weights with another pooling.
+    let other = tempfile::tempdir().unwrap();
+    for file in ["config.json", "model.safetensors"] {
+        std::fs::copy(folder.join(file), other.path().join(file)).unwrap();
+    }
+    std::fs::create_dir(other.path().join("1_Pooling")).unwrap();
+    let pooling = r#"{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}"#;
+    std::fs::write(other.path().join("1_Pooling/config.json"), pooling).unwrap();
+    let transformer = Folder::open(other.path()).unwrap().read(Default::default()).unwrap();
+    let mut rows = TokenRows::new(transformer.params().vocabulary);
+    let texts: Vec<Vec<u32>> = serde_json::from_value(reference["tokens"].clone()).unwrap();
+    texts.iter().for_each(|ids| rows.push(ids).unwrap());
+    let batch = batch(&rows, &(0..texts.len() as u32).collect::<Vec<_>>());
+    let mut states = Activations::default();
+    transformer.forward(&batch, Mode::Predict, &mut states, &mut Default::default()).unwrap();
+    check_vectors(name, &states, &reference["firsts"]);
+}
+
+#[test]
+#[ignore = "needs weights: XC_DATA=FOLDER with models/all-MiniLM-L6-v2/ in it"]
+fn weights_of_all_minilm_l6_v2() {
+    check_weights("all-MiniLM-L6-v2");
+}
+
+#[test]
+#[ignore = "needs weights: XC_DATA=FOLDER with models/all-mpnet-base-v2/ in it"]
+fn weights_of_all_mpnet_base_v2() {
+    check_weights("all-mpnet-base-v2");
 }

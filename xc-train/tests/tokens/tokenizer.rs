@@ -117,6 +117,32 @@ fn a_file_that_is_no_tokenizer_or_of_other_weights_is_said_in_one_line() {
     assert_eq!(ids(&Tokenizer::open(folder.path(), 8, N_TOKENS).unwrap(), "cat"), [2, 6, 3]);
 }
 
+/// Ids of texts as HuggingFace's libraries gave them once (`xc-nn/tests/transformer/reference.py`), of weights in the
+/// folder `models/NAME` of the one that `XC_DATA` names.
+fn check_ids(name: &str) {
+    let data = std::env::var_os("XC_DATA").expect("SKIPPED: XC_DATA is not set");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../xc-nn/tests/transformer/{name}.json"));
+    let reference: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let tokenizer = Tokenizer::open(&Path::new(&data).join("models").join(name), 48, 40_000).unwrap();
+    let (texts, expected) = (reference["texts"].as_array().unwrap(), reference["tokens"].as_array().unwrap());
+    assert!(texts.len() == expected.len() && texts.len() > 2);
+    for (text, expected) in texts.iter().zip(expected) {
+        assert_eq!(json!(ids(&tokenizer, text.as_str().unwrap())), *expected, "{text}");
+    }
+}
+
+#[test]
+#[ignore = "needs weights: XC_DATA=FOLDER with models/all-MiniLM-L6-v2/ in it"]
+fn ids_of_weights_of_all_minilm_l6_v2() {
+    check_ids("all-MiniLM-L6-v2");
+}
+
+#[test]
+#[ignore = "needs weights: XC_DATA=FOLDER with models/all-mpnet-base-v2/ in it"]
+fn ids_of_weights_of_all_mpnet_base_v2() {
+    check_ids("all-mpnet-base-v2");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
