@@ -117,6 +117,7 @@ fn frozen_layers_stay_and_layers_above_learn_at_shares_of_the_rate() {
         for ((named, got), whole) in transformer.parameters().iter().zip(&got).zip(&whole) {
             let layer = named.name.strip_prefix("transformer.layer").map_or(0, |rest| rest[..1].parse().unwrap());
             let is_frozen = if layer == 0 { frozen_layers > 0 } else { layer <= frozen_layers };
+            assert_eq!(learning.learns(&named.name), Some(!is_frozen), "{}", named.name);
             let share = if is_frozen { 0.0 } else { 0.5f64.powi(3 - layer as i32) };
             for (got, whole) in got.iter().zip(whole) {
                 assert!(

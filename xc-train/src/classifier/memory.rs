@@ -185,7 +185,7 @@ impl ClassifierParams {
         #[cfg(feature = "transformer")]
         if let super::EncoderParams::Tokens(super::TokensParams { transformer, .. }) = &self.encoder {
             let TokenLengths { longest, .. } = work.tokens;
-            let n_learning = transformer.layers.saturating_sub(self.learning.tokens.layers.frozen_layers);
+            let n_learning = self.learning.tokens.layers.n_learning(transformer);
             let of = |batch_size, n_learning| {
                 let n_tokens = work.tokens.of_batch(batch_size, work.n_instances);
                 transformer.step_bytes(n_tokens, longest, n_learning, rayon::current_num_threads())
@@ -200,11 +200,8 @@ impl ClassifierParams {
     /// Moments of a parameter of a transformer, which has an optimiser of its own; nothing is said of others.
     fn encoder_moments(&self, name: &str) -> Option<usize> {
         #[cfg(feature = "transformer")]
-        if matches!(self.encoder, super::EncoderParams::Tokens(_)) && name.starts_with("transformer.") {
-            let n_frozen = self.learning.tokens.layers.frozen_layers;
-            let layer = name.strip_prefix("transformer.layer").and_then(|rest| rest.split('.').next()?.parse().ok());
-            let is_frozen = n_frozen > 0 && layer.is_none_or(|layer: usize| layer <= n_frozen);
-            return Some(if is_frozen { 0 } else { 2 });
+        if matches!(self.encoder, super::EncoderParams::Tokens(_)) {
+            return self.learning.tokens.layers.learns(name).map(|learns| if learns { 2 } else { 0 });
         }
         let _ = name;
         None

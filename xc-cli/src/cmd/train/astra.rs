@@ -3,9 +3,7 @@
 use super::astra_args::OfAstra;
 use super::inputs::{DataArgs, FileArgs};
 use super::lns::show_default_of_data;
-use super::network_args::{LOSSES, OfNetwork};
-use super::transformer_args::OfTransformer;
-use super::wide_args::OfWide;
+use super::network_args::{EncodedArgs, LOSSES};
 use super::{Kind, joined};
 use crate::settings::{Chosen, names};
 use std::path::PathBuf;
@@ -49,11 +47,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     head: Chosen<OfAstra>,
     #[command(flatten)]
-    wide: Chosen<OfWide>,
-    #[command(flatten)]
-    transformer: Chosen<OfTransformer>,
-    #[command(flatten)]
-    pub(super) network: Chosen<OfNetwork>,
+    network: EncodedArgs,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
 }
@@ -70,12 +64,6 @@ impl Kind for Args {
     }
 
     fn choices(&self) -> Choices {
-        joined([
-            &self.head.choices,
-            &self.wide.choices,
-            &self.transformer.choices,
-            &self.network.choices,
-            &self.data.data.choices(),
-        ])
+        joined([&self.head.choices, &self.network.choices(), &self.data.data.choices()])
     }
 }

@@ -1,11 +1,9 @@
 //! `xc train dense`: a network with one output per label.
 
 use super::inputs::{DataArgs, FileArgs};
-use super::network_args::{LOSSES, OfNetwork, show_default};
-use super::transformer_args::OfTransformer;
-use super::wide_args::OfWide;
+use super::network_args::{EncodedArgs, LOSSES, show_default};
 use super::{Kind, joined};
-use crate::settings::{Chosen, names};
+use crate::settings::names;
 use xc_train::classifier::preset;
 use xc_train::fit::Files;
 use xc_train::settings::Choices;
@@ -33,11 +31,7 @@ use xc_train::settings::Choices;
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
-    wide: Chosen<OfWide>,
-    #[command(flatten)]
-    transformer: Chosen<OfTransformer>,
-    #[command(flatten)]
-    pub(super) network: Chosen<OfNetwork>,
+    network: EncodedArgs,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
 }
@@ -54,6 +48,6 @@ impl Kind for Args {
     }
 
     fn choices(&self) -> Choices {
-        joined([&self.wide.choices, &self.transformer.choices, &self.network.choices, &self.data.data.choices()])
+        joined([&self.network.choices(), &self.data.data.choices()])
     }
 }

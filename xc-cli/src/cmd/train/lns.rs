@@ -2,9 +2,7 @@
 
 use super::candidate_args::OfCandidates;
 use super::inputs::{DataArgs, FileArgs};
-use super::network_args::{OfNetwork, show_defaults};
-use super::transformer_args::OfTransformer;
-use super::wide_args::OfWide;
+use super::network_args::{EncodedArgs, show_defaults};
 use super::{Kind, joined};
 use crate::settings::Chosen;
 use xc_train::classifier::preset::DataShape;
@@ -44,11 +42,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     head: Chosen<OfCandidates>,
     #[command(flatten)]
-    wide: Chosen<OfWide>,
-    #[command(flatten)]
-    transformer: Chosen<OfTransformer>,
-    #[command(flatten)]
-    pub(super) network: Chosen<OfNetwork>,
+    network: EncodedArgs,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
 }
@@ -71,12 +65,6 @@ impl Kind for Args {
     }
 
     fn choices(&self) -> Choices {
-        joined([
-            &self.head.choices,
-            &self.wide.choices,
-            &self.transformer.choices,
-            &self.network.choices,
-            &self.data.data.choices(),
-        ])
+        joined([&self.head.choices, &self.network.choices(), &self.data.data.choices()])
     }
 }

@@ -2,10 +2,13 @@
 //!
 //! Values that are not given come from the [`Preset`] of the kind, and the help shows them.
 
-use crate::settings::OfTable;
+use super::joined;
+use super::transformer_args::OfTransformer;
+use super::wide_args::OfWide;
+use crate::settings::{Chosen, OfTable};
 use xc_train::classifier::{InputKind, Preset, preset};
 use xc_train::settings::network::{self, NetworkSettings, OptimizerName};
-use xc_train::settings::{Setting, Table, serialised};
+use xc_train::settings::{Choices, Setting, Table, serialised};
 
 /// Networks of any kind.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +24,23 @@ impl OfTable for OfNetwork {
         let is_said = row.of_preset || row.help.contains("[default: ");
         let usual = NetworkSettings::of_preset(&preset::dense(), InputKind::Sparse);
         if is_said { None } else { row.shown(&serialised(&usual)) }
+    }
+}
+
+/// What networks over features and over tokens share.
+#[derive(clap::Args, Debug)]
+pub(crate) struct EncodedArgs {
+    #[command(flatten)]
+    wide: Chosen<OfWide>,
+    #[command(flatten)]
+    transformer: Chosen<OfTransformer>,
+    #[command(flatten)]
+    network: Chosen<OfNetwork>,
+}
+
+impl EncodedArgs {
+    pub(super) fn choices(&self) -> Choices {
+        joined([&self.wide.choices, &self.transformer.choices, &self.network.choices])
     }
 }
 

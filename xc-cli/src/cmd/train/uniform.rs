@@ -1,9 +1,7 @@
 //! `xc train uniform`: a network with a sparse output layer.
 
 use super::inputs::{DataArgs, FileArgs};
-use super::network_args::{LOSSES, OfNetwork, show_defaults, with_default};
-use super::transformer_args::OfTransformer;
-use super::wide_args::OfWide;
+use super::network_args::{EncodedArgs, LOSSES, show_defaults, with_default};
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
 use xc_train::classifier::{ConnectionLearning, SparseHeadParams, preset};
@@ -51,11 +49,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     head: Chosen<OfUniform>,
     #[command(flatten)]
-    wide: Chosen<OfWide>,
-    #[command(flatten)]
-    transformer: Chosen<OfTransformer>,
-    #[command(flatten)]
-    pub(super) network: Chosen<OfNetwork>,
+    network: EncodedArgs,
     #[command(flatten, next_help_heading = None::<&str>)]
     pub(super) data: FileArgs,
 }
@@ -101,12 +95,6 @@ impl Kind for Args {
     }
 
     fn choices(&self) -> Choices {
-        joined([
-            &self.head.choices,
-            &self.wide.choices,
-            &self.transformer.choices,
-            &self.network.choices,
-            &self.data.data.choices(),
-        ])
+        joined([&self.head.choices, &self.network.choices(), &self.data.data.choices()])
     }
 }

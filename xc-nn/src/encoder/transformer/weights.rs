@@ -1,6 +1,6 @@
 //! What the weights of each family are called, and which of ours they become.
 
-use super::params::{Family, TransformerParams};
+use super::params::{Family, TransformerLearning, TransformerParams};
 
 /// Arrays of a file that, one below the other, are one parameter of ours.
 pub(super) struct Source {
@@ -11,6 +11,10 @@ pub(super) struct Source {
     /// Shape of each array.
     pub(super) shape: Vec<usize>,
 }
+
+/// What names of parameters begin with, and behind it those of a layer, before its number from 1 on.
+const PREFIX: &str = "transformer.";
+const LAYER: &str = "layer";
 
 /// What stands before this in the name of the table of words stands before all names.
 pub(super) const WORDS: &str = "embeddings.word_embeddings.weight";
@@ -44,6 +48,21 @@ impl TransformerParams {
         let linear = 2.0 * n_tokens as f64 * (4.0 * width * width + 2.0 * width * units);
         let attention = 4.0 * squares as f64 * width;
         (linear + attention) * (self.layers + 2 * n_learning.min(self.layers)) as f64
+    }
+}
+
+impl TransformerLearning {
+    /// Layers of a transformer that learn: the upper ones.
+    pub fn n_learning(&self, of: &TransformerParams) -> usize {
+        of.layers.saturating_sub(self.frozen_layers)
+    }
+
+    /// Whether a transformer's parameter of this name ([`TransformerParams::arrays`]) learns: what is below the layers
+    /// stays where any of them does. `None` for the name of another parameter.
+    pub fn learns(&self, parameter: &str) -> Option<bool> {
+        let of_ours = parameter.strip_prefix(PREFIX)?;
+        let layer = of_ours.strip_prefix(LAYER).and_then(|rest| rest.split('.').next()?.parse().ok());
+        Some(layer.map_or(self.frozen_layers == 0, |layer: usize| layer > self.frozen_layers))
     }
 }
 
@@ -94,7 +113,7 @@ pub(super) fn sources(of: &TransformerParams) -> Vec<Source> {
         Family::Mpnet => MPNET,
     };
     let one = |parameter: String, array: String, shape: &[usize]| Source {
-        parameter: format!("transformer.{parameter}"),
+        parameter: format!("{PREFIX}{parameter}"),
         arrays: vec![array],
         shape: shape.to_vec(),
     };
@@ -114,11 +133,11 @@ pub(super) fn sources(of: &TransformerParams) -> Vec<Source> {
         out.push(one("distances".into(), array.into(), &[distances.buckets, of.heads]));
     }
     for layer in 0..of.layers {
-        let (ours, theirs) = (format!("layer{}", layer + 1), format!("{}.{layer}", names.layers));
+        let (ours, theirs) = (format!("{LAYER}{}", layer + 1), format!("{}.{layer}", names.layers));
         let linear = |parameter: &str, parts: &[&str], rows: usize, columns: usize| {
             [("weights", "weight", vec![rows, columns]), ("bias", "bias", vec![rows])].map(|(our, their, shape)| {
                 Source {
-                    parameter: format!("transformer.{ours}.{parameter}.{our}"),
+                    parameter: format!("{PREFIX}{ours}.{parameter}.{our}"),
                     arrays: parts.iter().map(|part| format!("{theirs}.{part}.{their}")).collect(),
                     shape,
                 }

@@ -87,7 +87,7 @@ impl Session<'_> {
                 self.of.choices.value("transformer.max-tokens").unwrap_or(TransformerSettings::default().max_tokens);
             let n_full = lengths.iter().filter(|&&length| length >= limit).count();
             let squares = lengths.iter().map(|&length| (length * length) as u64).sum();
-            let n_learning = of.transformer.layers.saturating_sub(self.params.learning.tokens.layers.frozen_layers);
+            let n_learning = self.params.learning.tokens.layers.n_learning(&of.transformer);
             let operations = of.transformer.step_operations(n_tokens as u64, squares, n_learning);
             data.insert("tokens_per_instance".to_owned(), json!(mean));
             data.insert("full_instances".to_owned(), json!(n_full));

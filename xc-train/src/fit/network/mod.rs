@@ -277,7 +277,9 @@ pub(super) fn train(
     let shape = Shape::of(&instances);
     let mut params = system.params(&shape, context.seed)?;
     args.settle(shape.n_features, &mut params);
-    args.name_weights(&mut params)?;
+    if !explain {
+        args.name_weights(&mut params)?;
+    }
     args.refuse_idle(&system.preset_for(&shape), &params)?;
     let training = args.train_params(&system.preset_for(&shape), context.seed, has_validation)?;
     let judged = instances.validation().filter(|_| judges.choose_epoch);
