@@ -1,10 +1,8 @@
 # Steps about the code: tests, form, and every crate on its own.
 
-# Tests write thousands of small files and wait for the disk each time: where memory can hold them, they are there. They
-# wait for programs that they start and stop, too: twice as many as there are cores run at once.
+# Tests write thousands of small files and wait for the disk each time: where memory can hold them, they are there.
 suite() {
   local free
-  local -x RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
   free=$(df --output=avail -k /dev/shm 2> /dev/null | tail -n 1) || free=0
   if [ -z "${TMPDIR:-}" ] && [ -w /dev/shm ] && [ "${free:-0}" -ge $((4 << 20)) ]; then
     TMPDIR=/dev/shm cargo test --workspace --locked --no-fail-fast
