@@ -40,13 +40,14 @@ XC_INLINE u32 xc_nn_bf16(float value)
     return value != value ? 0x7fc0u : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
 }
 
-// What products of bf16 multiply: the nearest bf16, 0 below the smallest number of full precision. 256 threads, any
-// number of blocks.
+// What products of bf16 multiply: the nearest bf16, 0 of the same sign below the smallest number of full precision. 256
+// threads, any number of blocks.
 XC_KERNEL __launch_bounds__(256) xc_nn_round(const float* values, u64 n, float* out)
 {
     for (u64 i = (u64)blockIdx.x * 256 + threadIdx.x; i < n; i += (u64)gridDim.x * 256) {
         const float value = values[i];
-        out[i] = __float_as_uint(value) & 0x7f800000u ? __uint_as_float(xc_nn_bf16(value) << 16) : 0.f;
+        const u32 bits = __float_as_uint(value);
+        out[i] = __uint_as_float(bits & 0x7f800000u ? xc_nn_bf16(value) << 16 : bits & 0x80000000u);
     }
 }
 

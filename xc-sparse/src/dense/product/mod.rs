@@ -32,7 +32,7 @@ use crate::parallel::for_each_part_in_pool;
 use crate::simd::prefetch_all;
 use crate::sums::{Blocks, TreeSum};
 pub use leaves::product_in_leaves;
-use pack::{interleave, pack_columns, pack_rows};
+use pack::{Operand, interleave, pack_columns, pack_rows};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
@@ -53,7 +53,7 @@ pub enum MatmulPrecision {
     /// The values themselves.
     #[default]
     F32,
-    /// The values rounded to bf16 (nearest, ties to even; below 1.2e-38: 0).
+    /// The values rounded to bf16 (nearest, ties to even; below 1.2e-38: 0 of the same sign).
     Bf16,
 }
 
@@ -311,7 +311,7 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
                             prefetch_all(&b.values[next * b.column_stride + inner.start..][..inner.len()]);
                         }
                     }
-                    interleave(tile.words, panel, columns, b.t(), j..n.min(j + columns), inner);
+                    interleave(tile.words, Operand::B, panel, columns, b.t(), j..n.min(j + columns), inner);
                     tile.run(depth, &packed_a[p * tile.rows..][..depth * tile.rows], panel, &mut edge, columns);
                 }
                 c.copy_from_slice(&edge[..c.len()]);

@@ -6,6 +6,18 @@ use super::tile::{Words, pair_lines, pair_rows, plain_lines};
 use crate::simd::{Loop, prefetch_all, vectorised_loop};
 use std::ops::Range;
 
+/// Which operand of a product is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operand {
+    A,
+    /// Where k is odd, the last pair has -0 as its second value: with A's 0 it adds -0, which changes
+    /// no sum. 0 would change the sign of a sum of -0.
+    B,
+}
+
+/// The sign of the second value of a pair.
+const NEGATIVE: u32 = 0x8000;
+
 /// A panel of `width` columns of B, its places one after another. Columns past the end are zeros.
 pub(super) fn pack_columns(
     words: Words,
@@ -18,7 +30,7 @@ pub(super) fn pack_columns(
 ) {
     let first = columns.start + panel * width;
     let present = width.min(columns.end - first);
-    interleave(words, out, width, b.t(), first..first + present, inner.clone());
+    interleave(words, Operand::B, out, width, b.t(), first..first + present, inner.clone());
 }
 
 /// Rows of A in panels of `height`: panel after panel, in each the places one after another. Rows
@@ -36,15 +48,16 @@ pub(super) fn pack_rows(
     for (panel, out) in out.chunks_exact_mut((height * places).max(1)).enumerate() {
         let first = rows.start + panel * height;
         let present = height.min(rows.end - first);
-        interleave(words, out, height, a, first..first + present, inner.clone());
+        interleave(words, Operand::A, out, height, a, first..first + present, inner.clone());
     }
 }
 
 /// The place `p` of line i is `out[p * group + i]`, zeros where `i` is past the lines. A place
 /// holds `m[lines.start + i, inner.start + p]`, or the two values from `inner.start + 2 p` on, with
-/// 0 past the end.
+/// the operand's zero past the end.
 pub(super) fn interleave(
     words: Words,
+    operand: Operand,
     out: &mut [f32],
     group: usize,
     m: MatRef<'_>,
@@ -63,7 +76,14 @@ pub(super) fn interleave(
             }
         }
         Words::Rounded => singles(out, group, m, lines, inner, flushed),
-        Words::Pairs => pairs(bytemuck::cast_slice_mut(out), group, m, lines, inner),
+        Words::Pairs => {
+            let out = bytemuck::cast_slice_mut(out);
+            pairs(out, group, m, lines.clone(), inner.clone());
+            if inner.len() % 2 == 1 && operand == Operand::B {
+                let last = inner.len() / 2 * group;
+                out[last..][..lines.len()].iter_mut().for_each(|place| *place |= NEGATIVE);
+            }
+        }
     }
 }
 

@@ -52,11 +52,11 @@ pub(super) fn pair_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: 
     }
 }
 
-/// The nearest bf16, in f32; what is below the smallest value of full precision is 0, as the
-/// machine's conversion has it.
+/// The nearest bf16, in f32; what is below the smallest value of full precision is 0 of its sign, as
+/// the machine's conversion has it.
 #[inline(always)]
 pub(super) fn flushed(value: f32) -> f32 {
     let bits = u32::from(nearest_bf16(value)) << 16;
     let is_full = value.to_bits() & 0x7f80_0000 != 0;
-    f32::from_bits(if is_full { bits } else { 0 })
+    if is_full { f32::from_bits(bits) } else { 0f32.copysign(value) }
 }

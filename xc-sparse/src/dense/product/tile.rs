@@ -69,8 +69,8 @@ impl Tile {
 
     /// The tile of one instruction set for operands rounded to bf16. A product of two of them is
     /// exact in f32, so that fused or not the sums are the same: all tiles agree to the bit (but
-    /// for values below 1.2e-38, which are 0 to some, and products too large for f32, which fused
-    /// may come back).
+    /// for sums below 1.2e-38, which are 0 to some, and products too large for f32, which fused may
+    /// come back).
     pub(super) fn of_bf16(isa: Isa) -> Tile {
         match isa {
             #[cfg(target_arch = "x86_64")]
