@@ -74,16 +74,18 @@ bounded() { # bounded CRATE MOST: what somebody compiles who depends on CRATE wi
   [ "$n" -le "$2" ]
 }
 
-# elsewhere TARGET...: the workspace checks for other machines.
+# elsewhere TARGET...: the workspace checks for other machines, all in one command.
 elsewhere() {
   local target under stub=$scratch/stub
   # No other machine's compiler is here. Nothing is linked in a check, so empty object files of the one C library do.
   stub_compiler "$stub"
-  for target in "$@"; do
-    under=${target//-/_}
-    (export "CC_$under=$stub" "AR_$under=$stub" && checked --workspace --target "$target") || return 1
-    printf '%s: checks\n' "$target"
-  done
+  (
+    for target in "$@"; do
+      under=${target//-/_}
+      export "CC_$under=$stub" "AR_$under=$stub"
+    done
+    checked --workspace "${@/#/--target=}"
+  ) && printf '%s: checks\n' "$@"
 }
 
 # stub_compiler FILE: a compiler and archiver that makes empty files.
@@ -105,18 +107,24 @@ END
 
 step_tests() { check tests suite; }
 
-# What is there in a build with transformers alone.
-of_transformers=xc-nn/transformer,xc-train/transformer,xc-cli/transformer
+# Tests of optional parts are all built with the same features and beside the whole workspace, so that each crate is compiled
+# for them once: kernels, whose tests need a device or `emulated`, and transformers. Tests of the other parts run without
+# them, in step `tests`. Where inner tests are run, crates are named beside those that have some: with the features of these
+# alone, of clap's for one, all of it would be compiled again.
+optional=xc-nn/transformer,xc-train/transformer,xc-cli/transformer,xc-kernels/emulated,xc-tree/emulated,xc-mach/emulated
+optional+=,xc-ann/emulated,xc-lsh/emulated,xc-nn/emulated,xc-train/emulated,xc-cli/emulated
+with_inner_tests=(-p xc-ann -p xc-lsh -p xc-nn -p xc-sparse -p xc-hash -p xc-cli)
+
 transformers() {
-  local build=(--locked -p xc-nn -p xc-train --features xc-nn/transformer,xc-train/transformer)
-  cargo test "${build[@]}" --test transformer --test tokens &&
-    cargo test "${build[@]}" --lib transformer && cargo test "${build[@]}" --doc transformer &&
-    cargo test --locked -p xc-cli --features transformer --test commands transformer::
+  cargo test --locked --workspace --features "$optional" --test transformer --test tokens &&
+    cargo test --locked "${with_inner_tests[@]}" --features "$optional" --lib transformer &&
+    cargo test --locked "${with_inner_tests[@]}" --features "$optional" --doc transformer &&
+    cargo test --locked "${with_inner_tests[@]}" --features "$optional" --test commands transformer::
 }
 step_transformer() { check transformer transformers; }
 step_format() { check format cargo fmt --all --check; }
 # With kernels and transformers: what is there without them alone is checked in step `alone`, which takes no warning either.
-step_lints() { check lints cargo clippy --workspace --all-targets --features "$with_kernels,$of_transformers" --locked -- -D warnings; }
+step_lints() { check lints cargo clippy --workspace --all-targets --features "$optional" --locked -- -D warnings; }
 step_docs() { check docs documentation; }
 step_alone() { check alone alone; }
 

@@ -1,16 +1,8 @@
 # Steps about kernels: their tests on the driver that runs them on a CPU, and their PTX made anew.
 
-# Crates with kernels; a test of theirs that needs a device is built with feature `emulated`. Tests of the other parts run
-# without it, in step `tests`. The rest of the workspace is named too: what has no such feature is then compiled as there,
-# once. So are crates beside those whose inner tests are run: with the features of these alone, of clap's for one, all of it
-# would be compiled again.
-with_kernels=xc-kernels/emulated,xc-tree/emulated,xc-mach/emulated,xc-ann/emulated,xc-lsh/emulated,xc-nn/emulated
-with_kernels+=,xc-train/emulated,xc-cli/emulated
-
 kernels() {
-  local of_libs=(-p xc-ann -p xc-lsh -p xc-sparse -p xc-hash -p xc-cli)
-  cargo test --locked --workspace --features "$with_kernels" --test kernels --test cuda --test device &&
-    cargo test --locked "${of_libs[@]}" --features "$with_kernels" --lib cuda
+  cargo test --locked --workspace --features "$optional" --test kernels --test cuda --test device &&
+    cargo test --locked "${with_inner_tests[@]}" --features "$optional" --lib cuda
 }
 
 emulator() {
@@ -26,7 +18,7 @@ step_gpu() {
 
 # What runs where a card is, with the emulated driver in its place.
 step_gpu-run() {
-  PROFILE=dev check gpu-pack bench/gpu/pack
+  FEATURES=$optional PROFILE=dev check gpu-pack bench/gpu/pack
   DRY=1 OUT=$scratch/gpu-run check gpu-run bench/gpu/run
 }
 

@@ -7,7 +7,7 @@ mod made;
 
 use crate::program::Folder;
 #[cfg(feature = "transformer")]
-use crate::program::{contents, json};
+use crate::program::{contents, files, json};
 #[cfg(feature = "transformer")]
 use serde_json::{Value, json};
 
@@ -117,6 +117,43 @@ fn every_kind_is_trained_asked_judged_and_explained() {
     assert_eq!(terms, ["##s", "[CLS]", "[SEP]", "mail", "of", "window"]);
     let about = folder.ok("inspect lns1");
     assert!(about.contains("transformer"), "{about}");
+}
+
+#[cfg(feature = "transformer")]
+#[test]
+fn it_is_searched_calibrated_and_blended_with_what_reads_the_same_texts_in_another_way() {
+    let folder = made();
+    let held_out = "--validation-fraction 0.25 --seed 3";
+    folder.ok(&format!("{} {held_out} --model lns", train("lns")));
+    folder.ok(&format!("train tree --train train.jsonl {held_out} --model tree"));
+    folder.ok("calibrate --model lns --validation train.jsonl --held-out --output calibrated");
+    let of =
+        |model: &str| json(&folder.ok(&format!("evaluate --model {model} --input test.jsonl --json")))["P@1"].clone();
+    assert_eq!(of("calibrated"), of("lns"));
+    let likely = folder.ok("predict --model calibrated --input test.jsonl --threshold micro");
+    let all = folder.ok("predict --model calibrated --input test.jsonl");
+    assert!(likely.lines().count() == 40 && likely.len() < all.len(), "{likely}");
+    assert!(likely.split(' ').any(|pair| pair.contains(':')), "{likely}");
+
+    for threads in [1, 3] {
+        folder.ok(&format!(
+            "blend tree lns --validation train.jsonl --held-out --rule logistic --output blend{threads} --threads {threads}"
+        ));
+    }
+    assert!(files(&folder.path("blend1")) == files(&folder.path("blend3")));
+    assert!(of("blend1").as_f64() > Some(0.9), "{}", of("blend1"));
+    let answers = folder.ok("predict --model blend1 --input test.jsonl");
+    let streamed = folder.answered("predict --model blend1 --input - --quiet", folder.read("test.jsonl") + "\n");
+    assert_eq!(streamed.stdout, answers, "{}", streamed.stderr);
+
+    let search =
+        train("lns").replace("train lns", "tune lns").replace("--transformer.rate 0.005 --epochs 30", "--epochs 3");
+    let plan = folder.ok(&format!("{search} --output tuned --explain"));
+    assert!(plan.contains("--transformer.rate") && !plan.contains("--text.ngrams"), "{plan}");
+    folder.ok(&format!("{search} --trials 3 --output tuned --threads 3"));
+    let best = folder.read("tuned/best.toml");
+    assert!(best.contains("encoder = \"transformer\""), "{best}");
+    assert!(of("tuned/model").is_number());
 }
 
 #[cfg(feature = "transformer")]

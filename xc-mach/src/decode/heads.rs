@@ -94,7 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn ranks_are_those_of_a_full_sort(
             row in prop::collection::vec(prop_oneof![-2.0f32..2.0, Just(0.0), Just(-0.0), Just(0.5)], 1..20_000),

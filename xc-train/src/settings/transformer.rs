@@ -2,6 +2,7 @@
 //! knows them too, and refuses them.
 
 use super::{Choices, Setting, SettingError, Table, Values};
+use crate::tune::Scale;
 use Values::{F32, F64, Names, Size, Text};
 use serde::{Deserialize, Serialize};
 #[cfg(feature = "transformer")]
@@ -15,13 +16,13 @@ const fn row(name: &'static str, field: &'static str, values: Values, unit: &'st
 
 /// A setting of a transformer, where there is one.
 const fn own(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    row(name, field, values, unit).belongs_to("encoder", &["transformer"]).of_training_alone()
+    row(name, field, values, unit).belongs_to("encoder", &["transformer"])
 }
 
 /// Fields are those of [`TransformerSettings`].
 pub const TABLE: Table = Table {
     rows: &[
-        row("encoder", "encoder", Names(&["features", "transformer"]), "NAME").of_training_alone().help(
+        row("encoder", "encoder", Names(&["features", "transformer"]), "NAME").help(
             "What makes vectors of instances: features (embeddings, or vectors as they come), or transformer (tokens of \
              texts, trained with the network)",
         ),
@@ -30,7 +31,13 @@ pub const TABLE: Table = Table {
              XLM-RoBERTa, as HuggingFace's libraries write it; nothing is downloaded",
         ),
         own("transformer.max-tokens", "max_tokens", Size, "N").help("Tokens of a text, at most, special ones included"),
-        own("transformer.rate", "rate", F64, "X").help("Learning rate of the transformer; AdamW, weight decay 0.01"),
+        own("transformer.rate", "rate", F64, "X").help("Learning rate of the transformer; AdamW, weight decay 0.01")
+            .searched(
+                &["0.00003", "0.00005", "0.0001", "0.0002", "0.0003"],
+                2,
+                Scale::Ordered,
+                "too fast, it forgets what it was trained on before",
+            ),
         own("transformer.layer-decay", "layer_decay", F32, "SHARE").rare()
             .help("Learning rate of each of its layers, as a share of that of the layer above"),
         own("transformer.frozen-layers", "frozen_layers", Size, "N").rare()

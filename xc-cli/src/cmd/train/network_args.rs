@@ -60,7 +60,8 @@ pub(super) fn show_defaults(usual: &Preset, others: &[(&str, Preset)], arg: clap
     let above = cfg!(feature = "transformer").then(|| ("a transformer", usual.clone().above_tokens()));
     for (whom, preset) in others.iter().chain(&above) {
         let differs = value_of(option, preset).filter(|value| value_of(option, usual).as_ref() != Some(value));
-        shown.extend(differs.map(|value| format!("; {value} for {whom}")));
+        let said = |value: String| if value.is_empty() { "none".to_owned() } else { value };
+        shown.extend(differs.map(|value| format!("; {} for {whom}", said(value))));
     }
     if option == "optimizer.rate" {
         shown += &format!(" (adam and adamw); {}", rates_of_others());

@@ -68,7 +68,7 @@ fn a_blend_is_better_than_its_members_on_rows_that_it_has_not_seen() {
 
 #[test]
 fn the_same_bits_at_any_number_of_threads_and_for_a_row_alone() {
-    let rows = truth(90, 2);
+    let rows = truth(50, 2);
     let answers = [member(&rows, 2.0, 1), member(&rows, 3.0, 2)];
     for rule in RuleKind::ALL {
         let of_threads = [1, 3].map(|n| {

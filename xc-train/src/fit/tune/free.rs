@@ -1,15 +1,18 @@
 //! The settings that are free to be searched: those of a kind that go with what was chosen.
 
 use crate::fit::{Training, tables};
+use crate::settings::transformer::EncoderName;
 use crate::settings::{Searched, data, text};
 use crate::tune::{Choice, Space};
 
 /// The settings for instances of a kind that go with what was chosen, each with why it is there.
 pub(super) fn free(training: &Training, is_text: bool, seed: u64) -> (Space, Vec<&'static str>) {
     let tables = tables(training.kind());
+    // Tokens are neither features of texts nor of a file.
+    let is_tokens = training.choices.value::<EncoderName>("encoder") == Some(EncoderName::Transformer);
     let fits = |name: &str| match name {
-        _ if text::TABLE.row(name).is_some() => is_text,
-        _ if data::TABLE.row(name).is_some() => !is_text,
+        _ if text::TABLE.row(name).is_some() => is_text && !is_tokens,
+        _ if data::TABLE.row(name).is_some() => !is_text && !is_tokens,
         _ => true,
     };
     let is_free = |name: &str, searched: &Searched| {
@@ -44,7 +47,9 @@ mod tests {
             let of = |is_text| names(kind, is_text, &[], Files::default());
             let (text, features) = (of(true), of(false));
             let all = tables(kind);
-            for row in all.iter().flat_map(|table| table.rows).filter(|row| row.searched.is_some()) {
+            let rows = all.iter().flat_map(|table| table.rows).filter(|row| row.searched.is_some());
+            // What needs a transformer is tested with one.
+            for row in rows.filter(|row| row.belongs_to.is_none_or(|(other, _)| other != "encoder")) {
                 let is_listed = [&text, &features].into_iter().flatten().any(|name| name == row.name);
                 assert!(is_listed, "{kind}: --{}: {text:?} {features:?}", row.name);
             }
@@ -68,5 +73,12 @@ mod tests {
         let files = Files { features: Some("x.npy".into()), ..Files::default() };
         let vectors = names("dense", false, &[], files);
         assert!(!has(&vectors, "network.init") && !has(&vectors, "tfidf") && has(&vectors, "epochs"), "{vectors:?}");
+        assert!(!has(&vectors, "transformer.rate"), "{vectors:?}");
+        if cfg!(feature = "transformer") {
+            let above = [("encoder", "transformer"), ("transformer.from", "bert")];
+            let tokens = names("lns", true, &above, Files::default());
+            let others = ["text.ngrams", "tfidf", "network.init"];
+            assert!(has(&tokens, "transformer.rate") && others.iter().all(|name| !has(&tokens, name)), "{tokens:?}");
+        }
     }
 }
