@@ -1,6 +1,7 @@
 """What all tests share: the package as it is installed, and the program to compare it with."""
 
 import pathlib
+import signal
 
 import pytest
 import xc
@@ -12,6 +13,10 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent
 # Nothing here may be true of the source tree alone: `pytest`, and not `python -m pytest` in `python/`, runs these tests.
 if SOURCE in pathlib.Path(xc.__file__).resolve().parents:
     raise pytest.UsageError(f"xc is imported from {SOURCE}; an installed wheel is expected")
+
+# A shell that does not talk to a person has those in its background ignore Ctrl-C, and so do their children.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -246,6 +246,9 @@ fn folders_and_texts_that_cannot_be_are_said_in_a_line() {
     let of_rows = train.replace("train.jsonl", "rows.txt");
     let outcome = folder.xc(&format!("{of_rows} --model m"));
     assert!(outcome.code == 2 && outcome.stderr.contains("text is expected"), "{}", outcome.stderr);
+    let of_features =
+        "rows.txt: holds features; text (jsonl, csv, tsv or fasttext) is expected, since the model was trained on text";
+    folder.xc(&format!("{train} --validation rows.txt --model m")).refused(2, of_features);
 
     // Texts without a word, and of more words than a model takes, are learned from and answered as others are.
     let odd = [String::new(), " \u{0}\n\u{3000}".to_owned(), "mail ".repeat(100_000), "\u{1F980}".to_owned()];

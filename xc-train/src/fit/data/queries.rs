@@ -243,7 +243,8 @@ fn wants_vectors(name: &str, width: usize) -> FitError {
     ))
 }
 
-fn wrong_content(name: &str, takes: InputKind) -> FitError {
+/// A file of features where text is expected, or the other way round.
+pub(super) fn wrong_content(name: &str, takes: InputKind) -> FitError {
     FitError::usage(if takes == InputKind::Text {
         format!(
             "{name}: holds features; text (jsonl, csv, tsv or fasttext) is expected, since the model was trained on text"

@@ -1,11 +1,12 @@
 //! Instances with labels, for training, validation and conversion.
 
 use super::making::count_empty;
+use super::queries::wrong_content;
 use super::{Dataset, Making, NamesFile, TextSource, read_texts, report_unseen, require_labels, strings_for};
 use crate::fit::Context;
 use crate::fit::FitError;
-use crate::model::OwnedRows;
 use crate::model::training_rows::hash_sparse;
+use crate::model::{InputKind, OwnedRows};
 use crate::settings::input::InputSettings;
 use rayon::prelude::*;
 use std::path::Path;
@@ -85,7 +86,10 @@ pub fn read_labelled(
         let options = ReadOptions { parts, ..options.clone() };
         read_texts(&TextSource::File { path, options: &options }, with_labels, making, context)?
     } else {
-        if let Making::Apply { n_features, .. } = making {
+        if let Making::Apply { maker, n_features } = making {
+            if matches!(maker, Some(Featurizer::Text(_) | Featurizer::Tokens(_))) {
+                return Err(wrong_content(&path.display().to_string(), InputKind::Text));
+            }
             input.expect(&mut options, n_features);
         }
         read_feature_rows(path, with_labels, options.clone(), making, context)?

@@ -74,11 +74,5 @@ mod tests {
         let vectors = names("dense", false, &[], files);
         assert!(!has(&vectors, "network.init") && !has(&vectors, "tfidf") && has(&vectors, "epochs"), "{vectors:?}");
         assert!(!has(&vectors, "transformer.rate"), "{vectors:?}");
-        if cfg!(feature = "transformer") {
-            let above = [("encoder", "transformer"), ("transformer.from", "bert")];
-            let tokens = names("lns", true, &above, Files::default());
-            let others = ["text.ngrams", "tfidf", "network.init"];
-            assert!(has(&tokens, "transformer.rate") && others.iter().all(|name| !has(&tokens, name)), "{tokens:?}");
-        }
     }
 }
