@@ -53,7 +53,7 @@ fn arranged(command: Command, path: &mut Vec<String>, common: &[Arg]) -> Command
     }
     let unused = without_use(&path.join(" "));
     // Labels of the input are not looked at: options about them are refused, and not listed.
-    let labels = if *path == ["explain"] { &OF_LABELS[..] } else { &[] };
+    let labels = if *path == ["explain"] || *path == ["embed"] { &OF_LABELS[..] } else { &[] };
     let hidden = common.iter().filter(|arg| arg.get_long().is_some_and(|name| unused.contains(&name)));
     let command = command.args(hidden.map(|arg| arg.clone().hide(true)));
     let mut order: Vec<_> = command.get_arguments().map(|arg| (rank(arg), arg.get_id().clone())).collect();
@@ -95,6 +95,7 @@ fn without_use(command: &str) -> &'static [&'static str] {
         "bench predict" | "index evaluate" => &["seed", "progress"],
         "evaluate" => &["progress"],
         "explain" => &["seed", "progress"],
+        "embed" => &["seed", "max-memory"],
         "index search" | "convert" => &["seed", "json", "progress"],
         "predict" => &["seed", "json"],
         "index refresh" | "inspect" | "merge" => &["seed"],

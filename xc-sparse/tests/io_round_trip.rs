@@ -157,7 +157,11 @@ proptest! {
         }
         let path = folder.put("a.npy", &with(|out| write_npy(out, rows.len(), N_FEATURES as usize, &dense)));
         assert_same(&path, &options, &features, &labels)?;
-        prop_assert_eq!(read_npy(&path, &options).unwrap().values.to_vec(), dense);
+        prop_assert_eq!(read_npy(&path, &options).unwrap().values.to_vec(), dense.clone());
+        // Some rows at a time, the same bytes.
+        let mut one_by_one = NpyRows::begin(Cursor::new(Vec::new()), N_FEATURES as usize).unwrap();
+        dense.chunks(3 * N_FEATURES as usize).for_each(|rows| one_by_one.push(rows).unwrap());
+        prop_assert_eq!(one_by_one.end().unwrap().into_inner(), std::fs::read(&path).unwrap());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use xc_train::classifier::WideLearning;
 use xc_train::settings::text::{self, TextSettings, TokenSettings};
+use xc_train::settings::transformer::{self, TransformerSettings};
 use xc_train::settings::wide::{self, WideSettings};
 use xc_train::settings::words::{self, WordSettings};
 use xc_train::settings::{
@@ -48,6 +49,10 @@ fn page() -> String {
     section(&mut out, "Wide term", of, &wide::TABLE, |row| {
         let usual = row.shown(&serialised(&WideSettings::of(Some(WideLearning::default()))));
         Some(usual.unwrap_or_else(|| row.none.to_owned()))
+    });
+    let of = "`xc train dense`, `uniform`, `lns`, `astra`, in a build with feature `transformer`.";
+    section(&mut out, "Transformers", of, &transformer::TABLE, |row| {
+        row.shown(&serialised(&TransformerSettings::default()))
     });
     section(&mut out, "MACH", "`xc train mach`.", &mach::TABLE, none);
     section(&mut out, "Sparse output layers", "`xc train uniform`.", &uniform::TABLE, none);

@@ -5,6 +5,7 @@ mod blend;
 mod calibrate;
 mod completions;
 mod convert;
+mod embed;
 mod evaluate;
 mod explain;
 mod generate;
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     Predict(Box<predict::Args>),
     Evaluate(Box<evaluate::Args>),
     Explain(Box<explain::Args>),
+    Embed(Box<embed::Args>),
     Index(Box<index::Args>),
     Inspect(inspect::Args),
     Merge(merge::Args),
@@ -46,6 +48,7 @@ impl Command {
             Self::Generate(args) => generate::run(args, context),
             Self::Evaluate(args) => evaluate::run(args, context),
             Self::Explain(args) => explain::run(args, context),
+            Self::Embed(args) => embed::run(args, context),
             Self::Index(args) => index::run(args, context),
             Self::Inspect(args) => inspect::run(args, context),
             Self::Merge(args) => merge::run(args, context),

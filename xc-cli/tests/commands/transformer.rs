@@ -38,6 +38,8 @@ fn a_program_without_transformers_says_so_in_a_line() {
             assert!(!folder.ok(&shown).contains("transformer"), "{shown}");
         }
     }
+    folder.xc("embed --from nowhere --input d/train.jsonl --output x.npy").refused(3, &format!("xc embed: {lacks}"));
+    assert!(!folder.ok("--help").contains("embed") && !folder.path("x.npy").exists());
     let little = "--train d/train.jsonl --epochs 1 --network.widths 4 --threads 1";
     folder.ok(&format!("train dense {little} --model usual"));
     folder.ok(&format!("train dense {little} --encoder features --model features"));
@@ -154,6 +156,58 @@ fn it_is_searched_calibrated_and_blended_with_what_reads_the_same_texts_in_anoth
     let best = folder.read("tuned/best.toml");
     assert!(best.contains("encoder = \"transformer\""), "{best}");
     assert!(of("tuned/model").is_number());
+}
+
+#[cfg(feature = "transformer")]
+#[test]
+fn vectors_of_texts_are_written_and_learned_from() {
+    let folder = made();
+    let embed = "embed --from bert --max-tokens 8";
+    let said = json(&folder.ok(&format!("{embed} --input train.jsonl --output train.npy --threads 3 --json")));
+    assert_eq!((&said["rows"], &said["width"], &said["tokens"]), (&json!(200), &json!(16), &json!(1200)), "{said}");
+    folder.ok(&format!("{embed} --input train.jsonl --output alone.npy --threads 1"));
+    let bytes = |name: &str| std::fs::read(folder.path(name)).unwrap();
+    assert!(bytes("train.npy") == bytes("alone.npy"));
+    let rows = |name: &str, n: usize| -> Vec<Vec<f32>> {
+        let bytes = bytes(name);
+        let values = bytes[bytes.len() - n * 64..].chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()));
+        values.collect::<Vec<_>>().chunks_exact(16).map(<[f32]>::to_vec).collect()
+    };
+    let scaled = rows("train.npy", 200);
+    assert!(scaled.iter().all(|row| (row.iter().map(|v| v * v).sum::<f32>() - 1.0).abs() < 1e-5));
+    // One text, in a file of another format, and not scaled.
+    let first: Value = serde_json::from_str(folder.read("train.jsonl").lines().next().unwrap()).unwrap();
+    folder.write("one.csv", format!("text\n{}\n", first["text"].as_str().unwrap()));
+    folder.ok(&format!("{embed} --input one.csv --text-fields text --output one.npy --normalise false"));
+    let one = &rows("one.npy", 1)[0];
+    let length = one.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt();
+    assert!(length > 0.0 && one.iter().zip(&scaled[0]).all(|(a, b)| (f64::from(*a) / length) as f32 == *b), "{one:?}");
+
+    folder.ok(&format!("{embed} --input test.jsonl --output test.npy"));
+    let learning = "--epochs 150 --batch 16 --network.dropout 0 --network.widths 64 --optimizer.rate 0.01";
+    folder.ok(&format!(
+        "train mach --train train.jsonl --features train.npy --buckets 8 --repetitions 6 {learning} --model m"
+    ));
+    let judged = json(&folder.ok("evaluate --model m --input test.npy --truth test.jsonl --json"));
+    // By chance 0.125: this BERT has learned nothing.
+    assert!(judged["P@1"].as_f64().unwrap_or_else(|| panic!("{judged}")) > 0.25, "{judged}");
+
+    for (more, why) in [
+        ("--from nowhere --input train.jsonl --output x.npy", "nowhere/config.json: "),
+        ("--from bert --max-tokens 25 --input train.jsonl --output x.npy", "bert has 24 positions"),
+        (
+            "--from bert --max-tokens 8 --input train.npy --output x.npy",
+            "train.npy: holds features; text (jsonl, csv, tsv or fasttext) is expected\n",
+        ),
+        ("--from bert --max-tokens 8 --input train.jsonl --output x.txt", "a name that ends in .npy is expected"),
+        ("--from bert --max-tokens 8 --input train.jsonl --output x.npy --label-field labels", "--label-field"),
+        ("--from bert --max-tokens 8 --input train.jsonl --output x.npy --svmlight-base 1", "--svmlight-base"),
+    ] {
+        let outcome = folder.xc(&format!("embed {more}"));
+        assert!(outcome.code == 2 && outcome.stderr.contains(why), "{more}: {}", outcome.stderr);
+        assert_eq!(outcome.stderr.lines().count(), 1, "{more}: {}", outcome.stderr);
+    }
+    assert!(!folder.path("x.npy").exists());
 }
 
 #[cfg(feature = "transformer")]

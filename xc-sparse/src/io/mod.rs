@@ -87,7 +87,7 @@ pub use jsonl::{
 pub use label::{LabelCollector, LabelNames, LabelRef, LabelStrings, RepeatedName, UnknownLabels};
 pub use lines::{Line, LineBlock, LineBlocks};
 pub use names::{NameColumn, read_label_names, read_label_names_field, write_label_names};
-pub use npy::{read_npy, write_npy};
+pub use npy::{NpyRows, read_npy, write_npy};
 pub use npz::{Layout, NpzMatrix, read_npz, read_npz_matrix, write_npz, write_npz_arrays};
 pub use options::{ReadOptions, TableForm, UnseenCount};
 pub use parser::{InstanceBuffer, InstanceParser};

@@ -64,10 +64,16 @@ impl FitError {
         Self::new(FitErrorKind::Memory, line)
     }
 
-    /// This build lacks it.
+    /// What was asked for needs a transformer, and this build has none.
     #[cfg(not(feature = "transformer"))]
-    pub(super) fn not_built(line: impl Display) -> Self {
-        Self::new(FitErrorKind::NotBuilt, line)
+    pub(super) fn without_transformers(what: impl Display) -> Self {
+        Self::new(
+            FitErrorKind::NotBuilt,
+            format_args!(
+                "{what}: this program was built without transformers (feature transformer of xc-cli or xc-train: cargo \
+                 build --features transformer)"
+            ),
+        )
     }
 
     /// An output cannot be begun or put in its place: a path that cannot be is the caller's fault, a system that

@@ -25,6 +25,7 @@ mod context;
 pub mod data;
 #[cfg(test)]
 mod defaults;
+mod embed;
 mod error;
 mod held_out;
 mod hold_out;
@@ -43,6 +44,9 @@ pub mod tune;
 
 pub use combine::{FittedTo, blend, calibrate};
 pub use context::{Context, NetworkRun, Observer, Silent, Unwatched};
+#[cfg(feature = "transformer")]
+pub use embed::Embedder;
+pub use embed::{Embed, Embedded};
 pub use error::{FitError, FitErrorKind};
 pub use held_out::{HeldOut, query_error};
 pub use memory::Budget;

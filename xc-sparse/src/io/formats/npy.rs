@@ -12,7 +12,7 @@ use crate::io::source::Source;
 use crate::rows::{LabelRows, group_by};
 use half::f16;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
 /// What an npy header says.
@@ -525,6 +525,58 @@ pub fn write_npy(into: &mut impl Write, rows: usize, columns: usize, values: &[f
     push_header(&mut head, "<f4", &[rows, columns]);
     into.write_all(&head)?;
     write_items(into, values.iter().map(|v| v.to_le_bytes()))
+}
+
+/// Writes rows of f32 as a `.npy` file, one after another: how many there are is put into the header at the end.
+#[derive(Debug)]
+pub struct NpyRows<W> {
+    into: W,
+    columns: usize,
+    rows: usize,
+}
+
+impl<W: Write + Seek> NpyRows<W> {
+    /// Begins a file at the position of `into`, which should be 0.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn begin(mut into: W, columns: usize) -> io::Result<Self> {
+        let mut head = Vec::new();
+        push_header(&mut head, "<f4", &[0, columns]);
+        into.write_all(&head)?;
+        Ok(Self { into, columns, rows: 0 })
+    }
+
+    /// Adds rows.
+    ///
+    /// # Panics
+    /// If the values are not whole rows.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn push(&mut self, values: &[f32]) -> io::Result<()> {
+        assert!(
+            values.len().is_multiple_of(self.columns.max(1)),
+            "{} values in rows of {}",
+            values.len(),
+            self.columns
+        );
+        self.rows += values.len() / self.columns.max(1);
+        write_items(&mut self.into, values.iter().map(|v| v.to_le_bytes()))
+    }
+
+    /// Says in the header how many there are.
+    ///
+    /// # Errors
+    /// It cannot be written, or is a pipe.
+    pub fn end(mut self) -> io::Result<W> {
+        // The padding has room for any number of rows.
+        let mut head = Vec::new();
+        push_header(&mut head, "<f4", &[self.rows, self.columns]);
+        self.into.rewind()?;
+        self.into.write_all(&head)?;
+        Ok(self.into)
+    }
 }
 
 /// Writes items of fixed size through a buffer.

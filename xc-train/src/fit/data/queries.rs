@@ -60,13 +60,33 @@ impl Queries {
         part: Part,
         counts: bool,
     ) -> Result<Self, FitError> {
-        let mut options = input.or(model.input()).options();
-        options.parts = Parts::Queries;
         let about = model.describe();
-        input.expect(&mut options, about.n_features);
+        let input = input.or(model.input());
+        Self::of(path, &input, (about.takes, about.n_features, TRAINED), part, counts)
+    }
+
+    /// Opens a file of texts, for whom no model was trained.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn texts(path: &Path, input: &InputSettings) -> Result<Self, FitError> {
+        Self::of(path, input, (InputKind::Text, 0, ""), Part::WHOLE, false)
+    }
+
+    /// What is wanted: a kind of rows, of how many features, and why.
+    fn of(
+        path: &Path,
+        input: &InputSettings,
+        (takes, n_features, why): (InputKind, usize, &'static str),
+        part: Part,
+        counts: bool,
+    ) -> Result<Self, FitError> {
+        let mut options = input.options();
+        options.parts = Parts::Queries;
+        input.expect(&mut options, n_features);
         let format = match Format::detect(path, &options) {
             // Plain lines are fastText without labels.
-            Err(e) if about.takes == InputKind::Text && is_plain(e.kind()) => Format::FastText,
+            Err(e) if takes == InputKind::Text && is_plain(e.kind()) => Format::FastText,
             format => format?,
         };
         options.format = Some(format);
@@ -76,8 +96,8 @@ impl Queries {
             rows.start as usize..rows.end as usize
         };
         let mut lies = None;
-        let reader = if about.takes == InputKind::Dense {
-            let width = about.n_features;
+        let reader = if takes == InputKind::Dense {
+            let width = n_features;
             if format != Format::Npy {
                 return Err(wants_vectors(&name, width));
             }
@@ -95,8 +115,8 @@ impl Queries {
             let rows = rows_of(features.rows());
             Reader::Whole { features, rows }
         } else {
-            if about.takes == InputKind::Text && !format.may_hold_text() {
-                return Err(wrong_content(&name, about.takes));
+            if takes == InputKind::Text && !format.may_hold_text() {
+                return Err(wrong_content(&name, takes, why));
             }
             let reader = if part == Part::WHOLE {
                 InstanceReader::over(Source::open(path, options.max_expanded_bytes)?, &options)?
@@ -107,9 +127,9 @@ impl Queries {
             };
             Reader::Lines { reader: Box::new(reader), buffer: Box::default() }
         };
-        let (takes, n_features, unseen) = (about.takes, about.n_features, options.unseen);
+        let unseen = options.unseen;
         let mut queries = Self { reader, takes, n_features, name, ids: Vec::new(), unseen, lies };
-        if queries.check_content()? {
+        if queries.check_content(why)? {
             let kind = ReadErrorKind::Empty { expected: "one instance a line" };
             return Err(ReadError::path(path, kind).into());
         }
@@ -117,7 +137,7 @@ impl Queries {
     }
 
     /// True for an empty stream.
-    fn check_content(&mut self) -> Result<bool, FitError> {
+    fn check_content(&mut self, why: &str) -> Result<bool, FitError> {
         let content = match &mut self.reader {
             Reader::Lines { reader, .. } => reader.content()?,
             Reader::Whole { features, .. } => (features.rows() > 0).then_some(Content::Features),
@@ -125,7 +145,7 @@ impl Queries {
         };
         match content {
             Some(content) if (content == Content::Text) != (self.takes == InputKind::Text) => {
-                Err(wrong_content(&self.name, self.takes))
+                Err(wrong_content(&self.name, self.takes, why))
             }
             content => Ok(content.is_none()),
         }
@@ -243,13 +263,15 @@ fn wants_vectors(name: &str, width: usize) -> FitError {
     ))
 }
 
-/// A file of features where text is expected, or the other way round.
-pub(super) fn wrong_content(name: &str, takes: InputKind) -> FitError {
-    FitError::usage(if takes == InputKind::Text {
-        format!(
-            "{name}: holds features; text (jsonl, csv, tsv or fasttext) is expected, since the model was trained on text"
-        )
-    } else {
-        format!("{name}: holds text; features are expected, since the model was trained on features")
-    })
+/// Why a kind of rows is expected.
+pub(super) const TRAINED: &str = ", since the model was trained on";
+
+/// A file of features where text is expected, or the other way round; `why`: [`TRAINED`] or nothing.
+pub(super) fn wrong_content(name: &str, takes: InputKind, why: &str) -> FitError {
+    let (holds, form, expected) = match takes {
+        InputKind::Text => ("features", "text (jsonl, csv, tsv or fasttext) is", "text"),
+        _ => ("text", "features are", "features"),
+    };
+    let because = if why.is_empty() { String::new() } else { format!("{why} {expected}") };
+    FitError::usage(format_args!("{name}: holds {holds}; {form} expected{because}"))
 }

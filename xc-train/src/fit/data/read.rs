@@ -1,7 +1,7 @@
 //! Instances with labels, for training, validation and conversion.
 
 use super::making::count_empty;
-use super::queries::wrong_content;
+use super::queries::{TRAINED, wrong_content};
 use super::{Dataset, Making, NamesFile, TextSource, read_texts, report_unseen, require_labels, strings_for};
 use crate::fit::Context;
 use crate::fit::FitError;
@@ -88,7 +88,7 @@ pub fn read_labelled(
     } else {
         if let Making::Apply { maker, n_features } = making {
             if matches!(maker, Some(Featurizer::Text(_) | Featurizer::Tokens(_))) {
-                return Err(wrong_content(&path.display().to_string(), InputKind::Text));
+                return Err(wrong_content(&path.display().to_string(), InputKind::Text, TRAINED));
             }
             input.expect(&mut options, n_features);
         }

@@ -39,10 +39,7 @@ impl NetworkChoices {
             let others = self.tokens.iter().map(|(row, _)| row.name).find(|name| *name != "encoder");
             let is_chosen = self.input(InputKind::Sparse) == InputKind::Tokens;
             if let Some(option) = is_chosen.then_some("encoder transformer").or(others) {
-                return Err(FitError::not_built(format_args!(
-                    "--{option}: this program was built without transformers (feature transformer of xc-cli or xc-train: \
-                     cargo build --features transformer)"
-                )));
+                return Err(FitError::without_transformers(format_args!("--{option}")));
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use crate::tokens::Tokenizer;
 use std::io::Read;
 use std::path::Path;
 use xc_hash::text::Featurizer;
-use xc_nn::encoder::transformer::{Folder, FolderError};
+use xc_nn::encoder::transformer::{Folder, FolderError, Transformer};
 use xxhash_rust::xxh3::Xxh3Default;
 
 fn refused(error: &FolderError) -> FitError {
@@ -44,6 +44,14 @@ pub(super) fn put(settings: &TransformerSettings, params: &mut ClassifierParams)
     params.encoder = EncoderParams::Tokens(TokensParams { transformer: folder.params().clone(), widths });
     params.learning.tokens = TokensLearning { layers: settings.learning(), begins_with: None };
     Ok(())
+}
+
+/// The transformer of the folder, to be asked alone.
+///
+/// # Errors
+/// What is wrong with the folder.
+pub(in crate::fit) fn read(settings: &TransformerSettings) -> Result<Transformer, FitError> {
+    folder(settings)?.read(settings.learning()).map_err(|e| refused(&e))
 }
 
 /// Gives a classifier the weights of the folder.

@@ -1,0 +1,91 @@
+//! `xc embed`: vectors of texts by a transformer as it comes.
+
+use crate::context::Context;
+use crate::data::InputArgs;
+use crate::error::CliError;
+use crate::help::OF_LABELS;
+use crate::measure::Meter;
+use crate::named::named;
+use crate::output;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use xc_sparse::dense::MatmulPrecision;
+use xc_train::fit::Embed;
+use xc_train::settings::transformer::TransformerSettings;
+
+/// Write the vectors that a transformer makes of texts
+///
+/// Nothing is trained: the pooled states of a HuggingFace folder, a row for each text, as an .npy
+/// file. `xc train --features`, `xc index build --vectors` and others read it. A text's vector has
+/// the same bits alone and among others, at any number of threads.
+///
+/// Examples:
+///   xc embed --from DIR --input texts.jsonl --output texts.npy
+///   xc train mach --features texts.npy --train texts.jsonl --model frozen.model
+///   xc index build --vectors texts.npy --metric cosine --output texts.index
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+#[command(hide = cfg!(not(feature = "transformer")))]
+pub(crate) struct Args {
+    /// Folder with config.json, tokenizer.json and model.safetensors; nothing is downloaded
+    #[arg(long, value_name = "DIR")]
+    from: PathBuf,
+    /// File of texts; labels are ignored
+    #[arg(long, value_name = "FILE")]
+    input: PathBuf,
+    /// File of the vectors, .npy
+    #[arg(long, value_name = "FILE")]
+    output: PathBuf,
+    /// Tokens of a text, at most, special ones included
+    #[arg(long, value_name = "N", default_value_t = TransformerSettings::default().max_tokens)]
+    max_tokens: usize,
+    /// What products multiply: f32, or values rounded to bf16, in half the time where the CPU has them
+    #[arg(long, value_name = "TYPE", default_value = "f32",
+        value_parser = named::<MatmulPrecision, _>([MatmulPrecision::F32, MatmulPrecision::Bf16].map(MatmulPrecision::name)))]
+    precision: MatmulPrecision,
+    /// Scale vectors to length 1
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    normalise: bool,
+    #[command(flatten)]
+    format: InputArgs,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    let meter = Meter::start();
+    output::check_in_folder(&args.output)?;
+    if args.output.extension().is_none_or(|end| end != "npy") {
+        let shown = args.output.display();
+        return Err(CliError::usage(format_args!("--output {shown}: a name that ends in .npy is expected")));
+    }
+    if args.input == Path::new("-") {
+        return Err(CliError::usage("--input -: a file is expected"));
+    }
+    let input = args.format.settings();
+    context.options.refuse(&OF_LABELS, "labels of the input are ignored")?;
+    context.options.refuse(&["id-field"], "ids of texts are not read")?;
+    input.refuse_idle_of_instances([&*args.input])?;
+    input.refuse_idle([&*args.input])?;
+    let embed = Embed {
+        from: args.from.clone(),
+        max_tokens: args.max_tokens,
+        precision: args.precision,
+        normalise: args.normalise,
+    };
+    let done = embed.write(&args.input, &input, &args.output, &context.fit())?;
+    if context.json {
+        let (rows, width, tokens) = (done.rows, done.width, done.tokens);
+        let usage = meter.usage();
+        let said =
+            json!({ "rows": rows, "width": width, "tokens": tokens, "wall_s": usage.wall_s, "cpu_s": usage.cpu_s });
+        return output::print(&said.to_string());
+    }
+    context.note(format_args!(
+        "embed: wrote {}: {} vectors of {} values, {:.1} tokens a text, in {:.1} s",
+        args.output.display(),
+        done.rows,
+        done.width,
+        done.tokens as f64 / done.rows.max(1) as f64,
+        meter.usage().wall_s
+    ));
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! Vectors of texts by a transformer as it comes: nothing is trained.
+
+use super::{Context, FitError};
+use crate::settings::input::InputSettings;
+use std::path::{Path, PathBuf};
+use xc_sparse::dense::MatmulPrecision;
+
+#[cfg(feature = "transformer")]
+pub use made::Embedder;
+
+/// Which vectors texts are to have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embed {
+    /// The folder of the transformer, as HuggingFace's libraries write it.
+    pub from: PathBuf,
+    /// Tokens of a text, at most, special ones included.
+    pub max_tokens: usize,
+    /// What its products multiply.
+    pub precision: MatmulPrecision,
+    /// Whether vectors are scaled to length 1.
+    pub normalise: bool,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Embedded {
+    /// Vectors.
+    pub rows: usize,
+    /// Values of each.
+    pub width: usize,
+    /// Tokens of all texts.
+    pub tokens: u64,
+}
+
+impl Embed {
+    /// Writes the vectors of the texts of a file as rows of an `.npy` file, in their order. *Memory*: the weights, and
+    /// what a block of texts needs.
+    ///
+    /// # Errors
+    /// A folder that is no transformer, a file that holds no texts, an output that cannot be written, a build without
+    /// feature `transformer`, or an observer that cancels.
+    #[cfg(feature = "transformer")]
+    pub fn write(
+        &self,
+        texts: &Path,
+        input: &InputSettings,
+        output: &Path,
+        context: &Context<'_>,
+    ) -> Result<Embedded, FitError> {
+        use super::data::Queries;
+        use crate::model::OwnedRows;
+        use xc_sparse::atomic::OutputFile;
+        use xc_sparse::io::NpyRows;
+        use xc_sparse::rows::Texts;
+        /// Texts that are read together.
+        const BLOCK: usize = 256;
+
+        context.on_threads(|| {
+            let mut embedder = Embedder::open(self)?;
+            let mut queries = Queries::texts(texts, input)?;
+            let file = OutputFile::create(output).map_err(|e| FitError::unwritable(&e))?;
+            let unwritable = |e: std::io::Error| FitError::failed(format_args!("{}: {e}", output.display()));
+            let mut out = NpyRows::begin(file, embedder.width()).map_err(unwritable)?;
+            let mut embedded = Embedded { rows: 0, width: embedder.width(), tokens: 0 };
+            let mut done = context.observer.task("texts embedded");
+            while let Some(block) = queries.next_batch(BLOCK)? {
+                context.check_interrupt()?;
+                let OwnedRows::Texts(block) = block else { continue };
+                let named = |(at, what): (usize, String)| {
+                    FitError::usage(format_args!("{}: text {}: {what}", queries.name(), embedded.rows + at + 1))
+                };
+                let (vectors, n_tokens) = embedder.embed(Texts::Strings(&block)).map_err(named)?;
+                out.push(vectors).map_err(unwritable)?;
+                embedded.rows += block.len();
+                embedded.tokens += n_tokens;
+                done(block.len() as u64);
+            }
+            let file = out.end().map_err(unwritable)?;
+            file.commit().map_err(|e| FitError::unwritable(&e))?;
+            Ok(embedded)
+        })
+    }
+
+    /// The same in a build that has no transformers: an error that says so.
+    ///
+    /// # Errors
+    /// Always.
+    #[cfg(not(feature = "transformer"))]
+    pub fn write(&self, _: &Path, _: &InputSettings, _: &Path, _: &Context<'_>) -> Result<Embedded, FitError> {
+        Err(FitError::without_transformers("xc embed"))
+    }
+}
+
+#[cfg(feature = "transformer")]
+mod made {
+    use super::super::network::tokens;
+    use super::{Embed, FitError};
+    use crate::message::chain;
+    use crate::settings::transformer::{EncoderName, TransformerSettings};
+    use crate::tokens::tokenise;
+    use xc_hash::text::Featurizer;
+    use xc_nn::encoder::transformer::{Transformer, TransformerScratch};
+    use xc_nn::{Activations, Batch, Encoder, Mode};
+    use xc_sparse::rows::{Rows, Texts};
+
+    /// Texts that go through the layers together.
+    const TOGETHER: usize = 32;
+
+    /// A transformer with its tokenizer.
+    pub struct Embedder {
+        tokenizer: Featurizer,
+        transformer: Transformer,
+        normalise: bool,
+        batch: Batch,
+        states: Activations,
+        scratch: TransformerScratch,
+        vectors: Vec<f32>,
+    }
+
+    impl Embedder {
+        /// Opens a transformer.
+        ///
+        /// # Errors
+        /// What is wrong with its folder.
+        pub fn open(of: &Embed) -> Result<Self, FitError> {
+            let settings = TransformerSettings {
+                encoder: EncoderName::Transformer,
+                from: Some(of.from.display().to_string()),
+                max_tokens: of.max_tokens,
+                ..TransformerSettings::default()
+            };
+            Ok(Self {
+                tokenizer: tokens::tokenizer(&settings)?,
+                transformer: tokens::read(&settings)?.with_products(of.precision),
+                normalise: of.normalise,
+                batch: Batch::default(),
+                states: Activations::default(),
+                scratch: TransformerScratch::default(),
+                vectors: Vec::new(),
+            })
+        }
+
+        /// Values of a vector.
+        pub fn width(&self) -> usize {
+            self.transformer.params().width
+        }
+
+        /// Vectors of texts, one after another, and how many tokens these had. A text's vector has the same bits alone and
+        /// among others, at any number of threads.
+        ///
+        /// # Errors
+        /// The first text that has no vector, from 0, and why.
+        pub fn embed(&mut self, texts: Texts<'_>) -> Result<(&[f32], u64), (usize, String)> {
+            let Featurizer::Tokens(of) = &self.tokenizer else { return Err((0, "no tokenizer".to_owned())) };
+            let tokens = tokenise(&**of, texts).map_err(|(at, e)| (at, chain(&e)))?;
+            let width = self.width();
+            self.vectors.clear();
+            for first in (0..texts.len()).step_by(TOGETHER) {
+                let some = first..texts.len().min(first + TOGETHER);
+                self.batch.fill_features(Rows::Tokens(tokens.view()), some);
+                let outcome = self.transformer.forward(&self.batch, Mode::Predict, &mut self.states, &mut self.scratch);
+                outcome.map_err(|e| (first, chain(&e)))?;
+                self.vectors.extend_from_slice(self.states.values());
+            }
+            for (at, vector) in self.vectors.chunks_exact_mut(width).enumerate() {
+                if vector.iter().any(|v| !v.is_finite()) {
+                    return Err((at, "its vector is not finite".to_owned()));
+                }
+                if self.normalise {
+                    let length = vector.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>().sqrt().max(1e-12);
+                    vector.iter_mut().for_each(|v| *v = (f64::from(*v) / length) as f32);
+                }
+            }
+            Ok((&self.vectors, tokens.view().ids().len() as u64))
+        }
+    }
+}
