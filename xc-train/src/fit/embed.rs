@@ -65,7 +65,7 @@ impl Embed {
             let mut done = context.observer.task("texts embedded");
             while let Some(block) = queries.next_batch(BLOCK)? {
                 context.check_interrupt()?;
-                let OwnedRows::Texts(block) = block else { continue };
+                let OwnedRows::Texts(block) = block else { panic!("{}: rows that are no texts", queries.name()) };
                 let named = |(at, what): (usize, String)| {
                     FitError::usage(format_args!("{}: text {}: {what}", queries.name(), embedded.rows + at + 1))
                 };
@@ -101,7 +101,7 @@ mod made {
     use xc_hash::text::Featurizer;
     use xc_nn::encoder::transformer::{Transformer, TransformerScratch};
     use xc_nn::{Activations, Batch, Encoder, Mode};
-    use xc_sparse::rows::{Rows, Texts};
+    use xc_sparse::rows::{Rows, Texts, normalise};
 
     /// Texts that go through the layers together.
     const TOGETHER: usize = 32;
@@ -167,8 +167,7 @@ mod made {
                     return Err((at, "its vector is not finite".to_owned()));
                 }
                 if self.normalise {
-                    let length = vector.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>().sqrt().max(1e-12);
-                    vector.iter_mut().for_each(|v| *v = (f64::from(*v) / length) as f32);
+                    normalise(vector);
                 }
             }
             Ok((&self.vectors, tokens.view().ids().len() as u64))

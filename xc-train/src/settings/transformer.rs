@@ -63,6 +63,11 @@ pub enum EncoderName {
     Transformer,
 }
 
+/// Whether instances are read as tokens.
+pub fn reads_tokens(choices: &Choices) -> bool {
+    choices.value::<EncoderName>("encoder") == Some(EncoderName::Transformer)
+}
+
 /// What the settings come to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TransformerSettings {

@@ -3,9 +3,9 @@
 use crate::classifier::{Classifier, ClassifierParams, InputKind, Preset, preset};
 use crate::fit::FitError;
 use crate::settings::network::{self, NetworkSettings, ScheduleName};
+use crate::settings::transformer;
 #[cfg(feature = "transformer")]
 use crate::settings::transformer::TransformerSettings;
-use crate::settings::transformer::{self, EncoderName};
 use crate::settings::wide::{self, WideSettings};
 use crate::settings::{Choices, refuse_idle};
 use xc_nn::schedule::{Constant, HalveOnPlateau, WarmupCosine};
@@ -47,7 +47,7 @@ impl NetworkChoices {
 
     /// What a network over these settings reads of instances that are found so.
     pub(super) fn input(&self, found: InputKind) -> InputKind {
-        if self.tokens.value::<EncoderName>("encoder") == Some(EncoderName::Transformer) {
+        if transformer::reads_tokens(&self.tokens) {
             return InputKind::Tokens;
         }
         found
