@@ -6,15 +6,16 @@
 #define XC_COUNTED 64
 // Keys that `spare` has room for, a power of two; at least as many as a block has threads.
 #define XC_SPARE 512
-// The smallest keys of 32 lanes bound up to so many wanted keys; the smallest of each thread bound up to XC_OF_THREADS.
+// The smallest keys of 32 lanes bound up to so many wanted keys, those of each thread up to xc_of_threads().
 #define XC_OF_LANES 24
-#define XC_OF_THREADS 192
 
 // What a block shares while it looks for its smallest keys.
 struct XcSmallest {
     u64 bound;
     u32 n_left;
 };
+
+XC_INLINE u32 xc_of_threads() { return blockDim.x / 4 * 3; }
 
 // How many of the n keys are below `key`.
 XC_INLINE u32 xc_below(const u64* keys, u32 n, u64 key)
@@ -26,21 +27,27 @@ XC_INLINE u32 xc_below(const u64* keys, u32 n, u64 key)
 }
 
 // A key that at least `wanted` of the n keys do not exceed, in *bound; few more do not exceed it. The keys are divided
-// among lanes or threads, and the smallest keys of these are ranked. 256 threads, XC_COUNTED < n, wanted <= XC_OF_THREADS.
+// among lanes or threads, and the smallest keys of these are ranked. XC_COUNTED < n, wanted <= xc_of_threads().
 XC_INLINE void xc_bound(const u64* keys, u32 n, u32 wanted, u64* spare, u64* bound)
 {
     u64 least = ~0ull;
     for (u32 i = threadIdx.x; i < n; i += blockDim.x) least = keys[i] < least ? keys[i] : least;
     spare[threadIdx.x] = least;
-    __syncthreads();
     if (wanted > XC_OF_LANES) {
-        xc_sort(spare, blockDim.x);
+        u32 room = 64;
+        while (room < blockDim.x) room *= 2;
+        if (blockDim.x + threadIdx.x < room) spare[blockDim.x + threadIdx.x] = ~0ull;
+        __syncthreads();
+        xc_sort(spare, room);
         if (threadIdx.x == 0) *bound = spare[wanted - 1];
-    } else if (threadIdx.x < 32) {
-        for (u32 i = threadIdx.x + 32; i < blockDim.x; i += 32) least = spare[i] < least ? spare[i] : least;
-        spare[threadIdx.x] = least;
-        __syncwarp();
-        if (xc_below(spare, 32, least) + 1 == wanted) *bound = least;
+    } else {
+        __syncthreads();
+        if (threadIdx.x < 32) {
+            for (u32 i = threadIdx.x + 32; i < blockDim.x; i += 32) least = spare[i] < least ? spare[i] : least;
+            spare[threadIdx.x] = least;
+            __syncwarp();
+            if (xc_below(spare, 32, least) + 1 == wanted) *bound = least;
+        }
     }
     __syncthreads();
 }
@@ -50,7 +57,7 @@ XC_INLINE void xc_bound(const u64* keys, u32 n, u32 wanted, u64* spare, u64* bou
 XC_INLINE void xc_keep_smallest(u64* keys, u32 n, u32 wanted, u64* spare, XcSmallest& shared)
 {
     u64* from = keys;
-    if (n > XC_COUNTED && n > wanted && wanted <= XC_OF_THREADS) {
+    if (n > XC_COUNTED && n > wanted && wanted <= xc_of_threads()) {
         if (threadIdx.x == 0) shared.n_left = 0;
         xc_bound(keys, n, wanted, spare, &shared.bound);
         const u64 most = shared.bound;

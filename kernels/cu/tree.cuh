@@ -6,10 +6,7 @@
 #pragma once
 #include "smallest.cuh"
 
-#define XC_WARPS 8
 #define XC_WORDS 4 // mask words of a chunk, at most: 128 children
-#define XC_AHEAD 4 // rows whose values are under way at a time
-#define XC_KEYS 1024 // new keys of a round, at most
 
 struct XcTreeLevel {
     const u64* records;
@@ -30,8 +27,8 @@ struct XcTree {
 // What is searched for.
 struct XcTreeSearch {
     u32 beam, top_k;
-    u32 keys_room;  // the power of two from max(beam, top_k) + XC_KEYS on
-    u32 a_round;    // chunks that are multiplied before their children are ranked: of at most XC_KEYS children
+    u32 keys_room;  // a power of two, with room for max(beam, top_k) keys and those of a round
+    u32 a_round;    // chunks that are multiplied before their children are ranked
     u32 longest;    // features of the longest query
     u32 post;       // 0: hinge, 1: sigmoid, 2: none
     u32 power;      // of the hinge
@@ -61,10 +58,18 @@ struct XcParent {
 };
 
 // A row of a chunk whose feature the query has, with the query's value; of each mask word, where its first value stands.
-struct XcRow {
+template <u32 WORDS>
+struct __align__(16) XcRow {
     float x;
-    u32 mask[XC_WORDS], at[XC_WORDS];
+    u32 mask[WORDS], at[WORDS];
+    // Features that a lane looks for at a time, and rows whose values are under way at a time, as many as 64 registers hold.
+    enum : u32 { lookups = WORDS == 1 ? 2 : 1, ahead = WORDS == 1 ? 8 : 4 };
 };
+
+// Bytes of a warp's rows.
+#define XC_ROWS_BYTES 1536 // xc_tree::cuda has it, too
+static_assert(sizeof(XcRow<1>) * XcRow<1>::lookups * 32 <= XC_ROWS_BYTES, "rows of one word");
+static_assert(sizeof(XcRow<XC_WORDS>) * XcRow<XC_WORDS>::lookups * 32 <= XC_ROWS_BYTES, "rows of some words");
 
 // Values of a level, by their type.
 struct XcF32 {
@@ -126,29 +131,32 @@ XC_INLINE float xc_accumulate(const XcTreeSearch& search, float parent, float ma
     return parent - power;
 }
 
-// Adds the products of XC_AHEAD rows to the children of mask word `word`. All values are under way before the first is used.
-template <class W>
-XC_INLINE void xc_add_rows(const typename W::Stored* values, const XcRow* rows, u32 word, u32 lane, float& sum)
+// Adds the products of some rows to the children of mask word `word`. All values are under way before the first is used.
+template <class W, u32 WORDS>
+XC_INLINE void xc_add_rows(const typename W::Stored* values, const XcRow<WORDS>* rows, u32 word, u32 lane, float& sum)
 {
-    float value[XC_AHEAD];
-    bool has[XC_AHEAD];
+    constexpr u32 ahead = XcRow<WORDS>::ahead;
+    float x[ahead], value[ahead];
+    bool has[ahead];
 #pragma unroll
-    for (u32 j = 0; j < XC_AHEAD; ++j) {
+    for (u32 j = 0; j < ahead; ++j) {
         const u32 mask = rows[j].mask[word];
+        x[j] = rows[j].x;
         has[j] = mask >> lane & 1;
         value[j] = has[j] ? W::widen(__ldg(values + rows[j].at[word] + __popc(mask & ((1u << lane) - 1)))) : 0.f;
     }
 #pragma unroll
-    for (u32 j = 0; j < XC_AHEAD; ++j)
-        if (has[j]) sum = sum + rows[j].x * value[j];
+    for (u32 j = 0; j < ahead; ++j)
+        if (has[j]) sum = sum + x[j] * value[j];
 }
 
 // Margins of a chunk's children without bias: lane c has those of children c, c + 32, c + 64, c + 96 in `sums`. `rows` is
-// room for 32 rows of the warp's own.
-template <class W, bool IN_SHARED>
+// room of the warp's own.
+template <class W, bool IN_SHARED, u32 WORDS>
 XC_INLINE void xc_margins(const XcTree& tree, const XcTreeLevel& level, u32 chunk, u32 words, const XcTreeQueries& queries,
-    const XcFeature* query, u64 begin, u32 nnz, XcRow* rows, u32 lane, float (&sums)[XC_WORDS])
+    const XcFeature* query, u64 begin, u32 nnz, XcRow<WORDS>* rows, u32 lane, float (&sums)[XC_WORDS])
 {
+    constexpr u32 lookups = XcRow<WORDS>::lookups, ahead = XcRow<WORDS>::ahead;
     const u64* const record = level.records + (u64)chunk * 4;
     const u32 stride = 2 + words;
     const u64 header = __ldg(record);
@@ -158,63 +166,74 @@ XC_INLINE void xc_margins(const XcTree& tree, const XcTreeLevel& level, u32 chun
     const typename W::Stored* const values = (const typename W::Stored*)level.values + __ldg(record + 1);
     const u32 n_slots = (u32)(__ldg(record + 3) >> 32);
     const bool is_direct = n_slots == tree.n_features;
-#pragma unroll
-    for (u32 word = 0; word < XC_WORDS; ++word) sums[word] = 0.f;
     if (n_header == 0) return;
-    for (u32 base = 0; base < nnz; base += 32) {
-        // Each lane looks for the row of a feature.
-        const u32 i = base + lane;
-        bool is_found = false;
-        u32 row = 0; // its place in the headers
-        if (i < nnz) {
-            const u32 feature = IN_SHARED ? query[i].feature : queries.features[begin + i];
-            const u32 scaled = is_direct ? 0 : IN_SHARED ? query[i].slot : __ldg(tree.slot_map + feature);
-            const u32 slot = is_direct ? feature : __umulhi(scaled, n_slots);
-            const u64 entry = __ldg(directory + slot / 32);
-            if ((u32)entry >> (slot % 32) & 1) {
-                row = (u32)(entry >> 32) + __popc((u32)entry & ((1u << slot % 32) - 1));
-                // Rows that found their slots taken stand behind those that took them.
-                row *= stride;
-                while (row < n_header && __ldg(headers + row) < feature) row += stride;
-                is_found = row < n_header && __ldg(headers + row) == feature;
-            }
-        }
-        const u32 found = __ballot_sync(XC_ALL_LANES, is_found), n = __popc(found);
-        if (is_found) {
-            XcRow& to = rows[__popc(found & ((1u << lane) - 1))];
-            const u32* const header = headers + row;
-            to.x = IN_SHARED ? query[i].value : queries.values[begin + i];
-            u32 at = __ldg(header + 1);
-#pragma unroll 2
-            for (u32 word = 0; word < words; ++word) {
-                const u32 mask = __ldg(header + 2 + word);
-                to.mask[word] = mask;
-                to.at[word] = at;
-                at += __popc(mask);
-            }
-        }
-        if (lane >= n && lane < n + XC_AHEAD - 1) {
-            // Rows of no child fill the last XC_AHEAD.
-            rows[lane].x = 0.f;
+    for (u32 base = 0; base < nnz; base += 32 * lookups) {
+        // Each lane looks for the rows of some features, for all of them before it uses the first.
+        u64 entry[lookups];
+        u32 feature[lookups], bit[lookups], row[lookups], found[lookups]; // rows by their places in the headers
 #pragma unroll
-            for (u32 word = 0; word < XC_WORDS; ++word) rows[lane].mask[word] = rows[lane].at[word] = 0;
+        for (u32 j = 0; j < lookups; ++j) {
+            const u32 i = base + 32 * j + lane;
+            entry[j] = feature[j] = bit[j] = 0;
+            if (i < nnz) {
+                feature[j] = IN_SHARED ? query[i].feature : queries.features[begin + i];
+                const u32 scaled = is_direct ? 0 : IN_SHARED ? query[i].slot : __ldg(tree.slot_map + feature[j]);
+                const u32 slot = is_direct ? feature[j] : __umulhi(scaled, n_slots);
+                bit[j] = slot % 32;
+                entry[j] = __ldg(directory + slot / 32);
+            }
+        }
+#pragma unroll
+        for (u32 j = 0; j < lookups; ++j) {
+            const u32 taken = (u32)entry[j];
+            row[j] = taken >> bit[j] & 1 ? ((u32)(entry[j] >> 32) + __popc(taken & ((1u << bit[j]) - 1))) * stride : n_header;
+            // No feature has the largest number.
+            found[j] = row[j] < n_header ? __ldg(headers + row[j]) : ~0u;
+        }
+#pragma unroll
+        for (u32 j = 0; j < lookups; ++j)
+            // Rows that found their slots taken stand behind those that took them.
+            while (found[j] < feature[j]) {
+                row[j] += stride;
+                found[j] = row[j] < n_header ? __ldg(headers + row[j]) : ~0u;
+            }
+        u32 n = 0;
+#pragma unroll
+        for (u32 j = 0; j < lookups; ++j) {
+            const bool is_found = found[j] == feature[j];
+            const u32 those = __ballot_sync(XC_ALL_LANES, is_found);
+            if (is_found) {
+                const u32 i = base + 32 * j + lane;
+                XcRow<WORDS>& to = rows[n + __popc(those & ((1u << lane) - 1))];
+                const u32* const header = headers + row[j];
+                to.x = IN_SHARED ? query[i].value : queries.values[begin + i];
+                u32 at = __ldg(header + 1);
+#pragma unroll
+                for (u32 word = 0; word < WORDS; ++word)
+                    if (word < words) {
+                        const u32 mask = __ldg(header + 2 + word);
+                        to.mask[word] = mask;
+                        to.at[word] = at;
+                        at += __popc(mask);
+                    }
+            }
+            n += __popc(those);
+        }
+        if (n + lane < (n + ahead - 1) / ahead * ahead) {
+            // Rows of no child fill the last of those whose values are under way.
+            XcRow<WORDS>& to = rows[n + lane];
+            to.x = 0.f;
+#pragma unroll 1 // registers are short
+            for (u32 word = 0; word < WORDS; ++word) to.mask[word] = to.at[word] = 0;
         }
         __syncwarp();
-        for (u32 first = 0; first < n; first += XC_AHEAD)
+        for (u32 first = 0; first < n; first += ahead)
 #pragma unroll
-            for (u32 word = 0; word < XC_WORDS; ++word)
-                if (word < words) xc_add_rows<W>(values, rows + first, word, lane, sums[word]);
+            for (u32 word = 0; word < WORDS; ++word)
+                if (word < words) xc_add_rows<W, WORDS>(values, rows + first, word, lane, sums[word]);
         __syncwarp(); // the room is used again
     }
 }
-
-// Dynamic shared memory of a block; the spare room of xc_keep_smallest is that of the rows.
-struct XcTreeShared {
-    XcRow rows[XC_WARPS * 32];
-    u64 keys[1]; // keys_room: the best so far, and new ones behind them; then `beam` parents, and the query's features
-};
-
-static_assert(sizeof(XcRow) * XC_WARPS * 32 >= XC_SPARE * sizeof(u64), "rows are the spare room");
 
 // Mask words of a row for a chunk of `width` children.
 XC_INLINE u32 xc_words(u32 width) { return width <= 32 ? 1 : (width + 31) / 32; }
@@ -250,10 +269,12 @@ XC_INLINE void xc_count_chunks(const u32* part_ptr, XcParent* parents, u32 n_par
 template <class W, bool IN_SHARED, bool MAY_BE_SIGMOID>
 XC_INLINE void xc_tree_search(const XcTree& tree, const XcTreeSearch& search, const XcTreeQueries& queries)
 {
-    XC_DYNAMIC_SHARED(XcTreeShared, shared);
+    // Rows of each warp, which are the spare room of xc_keep_smallest; the best keys so far, and new ones behind them;
+    // parents; the query's features.
+    XC_DYNAMIC_SHARED(unsigned char, shared);
     __shared__ u32 n_keys, n_kept, n_parents, next_pair;
     __shared__ XcSmallest smallest;
-    u64* const keys = shared->keys;
+    u64* const keys = (u64*)(shared + blockDim.x / 32 * XC_ROWS_BYTES);
     XcParent* const parents = (XcParent*)(keys + search.keys_room);
     XcFeature* const query = (XcFeature*)(parents + (search.beam > 0 ? search.beam : 1));
     const u32 lane = threadIdx.x & 31;
@@ -267,23 +288,36 @@ XC_INLINE void xc_tree_search(const XcTree& tree, const XcTreeSearch& search, co
             query[i].value = queries.values[begin + i];
         }
     if (threadIdx.x == 0) {
-        parents[0].node = 0;
-        parents[0].score = 0.f;
-        n_parents = 1;
+        // The root, as the best of a level above.
+        keys[0] = xc_rank_key(0.f, 0);
+        n_kept = 1;
     }
-    __syncthreads();
-
     for (u32 l = 0; l < tree.n_levels; ++l) {
         const XcTreeLevel& level = tree.levels[l];
         const bool is_last = l + 1 == tree.n_levels, keeps_all = is_last && search.all_leaves != 0;
         const u32 wanted = keeps_all ? 0 : is_last ? search.top_k : search.beam;
-        if (threadIdx.x < 32) xc_count_chunks(level.part_ptr, parents, n_parents, lane);
-        if (threadIdx.x == 0) n_keys = n_kept = 0;
+        if (threadIdx.x < 32) {
+            // What thread 0 wrote last is for this warp.
+            __syncwarp();
+            const u32 n = n_kept;
+            for (u32 i = lane; i < n; i += 32) {
+                parents[i].node = (u32)keys[i];
+                parents[i].score = xc_key_score(keys[i]);
+            }
+            __syncwarp();
+            xc_count_chunks(level.part_ptr, parents, n, lane);
+            if (lane == 0) {
+                n_parents = n;
+                n_keys = n_kept = next_pair = 0;
+            }
+        }
         __syncthreads();
         const u32 n_pairs = n_parents == 0 || (wanted == 0 && !keeps_all) ? 0 : parents[n_parents - 1].end;
+        if (n_pairs == 0) {
+            if (threadIdx.x == 0) queries.n_out[blockIdx.x] = 0;
+            return;
+        }
         for (u32 first = 0; first < n_pairs; first += search.a_round) {
-            if (threadIdx.x == 0) next_pair = first;
-            __syncthreads();
             for (;;) {
                 u32 pair = 0;
                 if (lane == 0) pair = atomicAdd(&next_pair, 1u);
@@ -296,9 +330,13 @@ XC_INLINE void xc_tree_search(const XcTree& tree, const XcTreeSearch& search, co
                 const u32 chunk = __ldg(level.part_ptr + parent.node + 1) - (parent.end - pair);
                 const u64* const record = level.records + (u64)chunk * 4;
                 const u32 words = xc_words((u32)__ldg(record + 7) - (u32)__ldg(record + 3));
-                XcRow* const rows = shared->rows + (threadIdx.x & ~31u);
-                float sums[XC_WORDS];
-                xc_margins<W, IN_SHARED>(tree, level, chunk, words, queries, query, begin, nnz, rows, lane, sums);
+                void* const rows = shared + threadIdx.x / 32 * XC_ROWS_BYTES;
+                float sums[XC_WORDS] = {};
+                if (words == 1)
+                    xc_margins<W, IN_SHARED>(tree, level, chunk, 1, queries, query, begin, nnz, (XcRow<1>*)rows, lane, sums);
+                else
+                    xc_margins<W, IN_SHARED>(
+                        tree, level, chunk, words, queries, query, begin, nnz, (XcRow<XC_WORDS>*)rows, lane, sums);
                 const u32 child = (u32)__ldg(record + 3), width = (u32)__ldg(record + 7) - child;
                 u32 place = 0;
                 if (keeps_all) {
@@ -320,36 +358,36 @@ XC_INLINE void xc_tree_search(const XcTree& tree, const XcTreeSearch& search, co
             __syncthreads();
             if (!keeps_all) {
                 const u32 n = n_kept + n_keys;
-                if (n_keys != 0) xc_keep_smallest(keys, n, wanted, (u64*)shared->rows, smallest);
-                __syncthreads();
+                if (n_keys != 0)
+                    xc_keep_smallest(keys, n, wanted, (u64*)shared, smallest);
+                else
+                    __syncthreads();
                 if (threadIdx.x == 0) {
                     n_kept = n < wanted ? n : wanted;
                     n_keys = 0;
                 }
             }
+            if (first + search.a_round < n_pairs) {
+                if (threadIdx.x == 0) next_pair = first + search.a_round;
+                __syncthreads();
+            }
         }
-        __syncthreads();
         if (is_last) {
+            __syncthreads();
             if (!keeps_all)
                 for (u32 i = threadIdx.x; i < n_kept; i += blockDim.x)
                     queries.out[blockIdx.x * search.out_stride + i] = keys[i];
             if (threadIdx.x == 0) queries.n_out[blockIdx.x] = keeps_all ? n_keys : n_kept;
-        } else {
-            for (u32 i = threadIdx.x; i < n_kept; i += blockDim.x) {
-                parents[i].node = (u32)keys[i];
-                parents[i].score = xc_key_score(keys[i]);
-            }
-            if (threadIdx.x == 0) n_parents = n_kept;
         }
-        __syncthreads();
     }
 }
 
-// xc_tree_beam: queries whose features stand in shared memory, and post-processors other than the sigmoid; with 64 registers
-// a processor holds four blocks. xc_tree_long: the others. Dynamic shared memory: XC_WARPS * 32 * sizeof(XcRow) + keys_room
-// * 8 + max(beam, 1) * sizeof(XcParent) bytes and, for xc_tree_beam, longest * sizeof(XcFeature).
+// xc_tree_beam: queries whose features stand in shared memory, and post-processors other than the sigmoid, by 2 to 10 warps;
+// with 64 registers a processor holds three blocks of ten. xc_tree_long: the others, by up to 8. Dynamic shared memory:
+// XC_ROWS_BYTES a warp (at least XC_SPARE * 8), keys_room * 8 + max(beam, 1) * sizeof(XcParent) bytes and, for xc_tree_beam,
+// longest * sizeof(XcFeature).
 #define XC_TREE(stored, W)                                                                                             \
-    XC_KERNEL __launch_bounds__(256) xc_tree_beam_##stored(XcTree tree, XcTreeSearch search, XcTreeQueries queries)    \
+    XC_KERNEL __launch_bounds__(320) xc_tree_beam_##stored(XcTree tree, XcTreeSearch search, XcTreeQueries queries)    \
     {                                                                                                                  \
         xc_tree_search<W, true, false>(tree, search, queries);                                                         \
     }                                                                                                                  \

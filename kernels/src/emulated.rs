@@ -46,6 +46,7 @@ impl Emulated {
         held.set_turn(0);
         held.set_blocks(0..u64::MAX);
         held.set_device((8, 0), 1 << 30, 1, DRIVER_VERSION);
+        held.set_processors(132);
         held.clear_counts();
         held
     }
@@ -108,6 +109,14 @@ impl Emulated {
         self.with::<unsafe extern "C" fn(u32, u32, u64, u32, u32)>("xc_emulated_set_device", |set| {
             // SAFETY: the type is that of the driver.
             unsafe { set(capability.0, capability.1, memory, n_cards, driver_version) }
+        });
+    }
+
+    /// Multiprocessors of the card: how many queries are few depends on them.
+    pub fn set_processors(&self, n: u32) {
+        self.with::<unsafe extern "C" fn(u32)>("xc_emulated_set_processors", |set| {
+            // SAFETY: the type is that of the driver.
+            unsafe { set(n) }
         });
     }
 

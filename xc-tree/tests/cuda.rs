@@ -125,13 +125,15 @@ proptest! {
         ],
         post in prop::sample::select(EXACT.to_vec()),
         stored in prop::sample::select(STORED.to_vec()),
-        n in prop_oneof![Just(0usize), Just(1), 2..8usize],
+        // From 10 queries on, fewer warps search for each.
+        n in prop_oneof![Just(0usize), Just(1), 2..8usize, 10..12usize],
         most in prop_oneof![Just(0usize), Just(5), Just(80)],
         top_k in prop_oneof![Just(0usize), Just(1), Just(5), Just(30), Just(1000), Just(usize::MAX)],
         beam in prop_oneof![Just(0usize), Just(1), Just(2), Just(10), Just(30), Just(usize::MAX)],
     ) {
         let emulated = Emulated::hold();
         emulated.set_seed(scheduler);
+        emulated.set_processors(1);
         let device = Device::open(0).unwrap();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let model = model(vec![tree(&mut rng, &widths, 0)], post, stored);
@@ -191,14 +193,20 @@ fn a_batch_of_some_more_queries_than_a_warp_has_lanes() {
 #[test]
 fn as_many_labels_as_each_way_of_ranking_takes() {
     let emulated = Emulated::hold();
-    let device = Device::open(0).unwrap();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(14);
-    for (seed, widths) in [(1, &[64][..]), (2, &[65]), (3, &[300]), (1, &[5, 257]), (2, &[70, 20])] {
-        emulated.set_seed(seed);
-        let model = model(vec![tree(&mut rng, widths, 0)], EXACT[0], DType::F32);
-        let rows = queries(&mut rng, 2, 60);
-        for top_k in [23, 24, 25, 63, 64, 65, 191, 192, 193, 290] {
-            assert_same(&model, &device, rows.view(), &PredictParams::top(top_k).with_beam(64));
+    // Blocks of ten warps and of five.
+    for (processors, wanted) in
+        [(132, &[23, 24, 25, 63, 64, 65, 239, 240, 241, 290][..]), (0, &[25, 64, 119, 120, 121])]
+    {
+        emulated.set_processors(processors);
+        let device = Device::open(0).unwrap();
+        for (seed, widths) in [(1, &[64][..]), (2, &[65]), (3, &[300]), (1, &[5, 257]), (2, &[70, 20])] {
+            emulated.set_seed(seed);
+            let model = model(vec![tree(&mut rng, widths, 0)], EXACT[0], DType::F32);
+            let rows = queries(&mut rng, 2, 60);
+            for &top_k in wanted {
+                assert_same(&model, &device, rows.view(), &PredictParams::top(top_k).with_beam(64));
+            }
         }
     }
 }

@@ -27,6 +27,8 @@ use xc_kernels::{Device, Emulated, watch};
 /// Calls before those that are timed, and calls that are.
 const WARM_UPS: usize = 3;
 const TIMES: usize = 20;
+/// Multiprocessors of the cards whose times are predicted.
+const PROCESSORS: usize = 132;
 /// A row's calls end after so many seconds, however many were timed.
 const MOST_SECONDS: f64 = 12.0;
 
@@ -74,6 +76,8 @@ fn count(file: &str, only: &[&str]) -> Result<bool, Failed> {
         let began = Instant::now();
         let mut counted = Vec::new();
         for size in row.counted {
+            let share = if row.by_processor { PROCESSORS * size / row.timed } else { PROCESSORS };
+            emulated.set_processors(share.max(1) as u32);
             let device = Arc::new(Device::open(0)?);
             let mut case = (row.case)(&device, size)?;
             emulated.clear_counts();

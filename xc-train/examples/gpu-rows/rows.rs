@@ -41,6 +41,8 @@ pub(crate) struct Row {
     /// Counts grow in proportion between these sizes and the one that is timed.
     pub(crate) counted: [usize; 2],
     pub(crate) timed: usize,
+    /// Whether kernels depend on how many queries there are for a multiprocessor: then small sizes have few of these.
+    pub(crate) by_processor: bool,
     /// Queries of a call.
     pub(crate) queries: fn(usize) -> usize,
     /// Operations of a call by its definition; 0: not stated.
@@ -89,6 +91,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "exact product, 8,192 x 4,096 x 8,192",
         counted: [1, 2],
         timed: 4096,
+        by_processor: false,
         queries: |_| 1,
         flops: |tiles| 2.0 * (tiles * TILE * TILE * PRODUCT_K) as f64,
         most_bytes: |_| 4.0 * (2 * PRODUCT_SIDE * PRODUCT_K + PRODUCT_SIDE * PRODUCT_SIDE) as f64,
@@ -98,6 +101,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "exact scan, 4M x 128, 1 query",
         counted: [20_000, 60_000],
         timed: 4_000_000,
+        by_processor: false,
         queries: |_| 1,
         flops: |n| 2.0 * (n * SCAN_WIDTH) as f64,
         most_bytes: |n| (4 * n * (SCAN_WIDTH + 2)) as f64,
@@ -107,6 +111,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "exact scan, 1M x 128, 256 queries",
         counted: [2048, 3072],
         timed: 1_000_000,
+        by_processor: false,
         queries: |_| SCAN_QUERIES,
         flops: |n| 2.0 * (n * SCAN_WIDTH * SCAN_QUERIES) as f64,
         most_bytes: |n| (4 * n * (SCAN_WIDTH + 2)) as f64,
@@ -116,6 +121,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "row top 10, 256 x 670,091, 64 wide",
         counted: [2048, 4096],
         timed: 670_091,
+        by_processor: false,
         queries: |_| BEST.0,
         flops: |n| 2.0 * (n * BEST.0 * BEST.1) as f64,
         most_bytes: |n| (4 * n * BEST.1) as f64 + 4e6,
@@ -125,6 +131,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "SimHash, 200,000 x 128, 450 bits",
         counted: [128, 512],
         timed: 200_000,
+        by_processor: false,
         queries: |n| n,
         flops: |n| 2.0 * (n * SCAN_WIDTH * BITS) as f64,
         most_bytes: |n| (n * (4 * SCAN_WIDTH + 3 * 64 + 200)) as f64,
@@ -134,6 +141,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "uniform layer, 670,091 x 32 of 512, batch 256, top 5",
         counted: [2048, 3072],
         timed: 670_091,
+        by_processor: false,
         queries: |_| SPARSE.0,
         flops: |n| 2.0 * (n * SPARSE.0 * SPARSE.2) as f64,
         most_bytes: |n| (n * (4 * SPARSE.2 + 4)) as f64 + 2e6,
@@ -143,6 +151,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "bag of 130,000 x 512 and 131,072 dense outputs, batch 128, top 5",
         counted: [2048, 3072],
         timed: 131_072,
+        by_processor: false,
         queries: |_| DENSE.0,
         flops: |n| 2.0 * (n * DENSE.0 * DENSE.1) as f64,
         most_bytes: |n| (4 * n * DENSE.1) as f64 + 30e6,
@@ -154,7 +163,16 @@ type MakeCase = fn(&Arc<Device>, usize) -> Result<Case, Failed>;
 
 /// A row whose size is the number of queries; `model_bytes` are those of the model.
 const fn of_tree(name: &'static str, batch: usize, model_bytes: fn(usize) -> f64, case: MakeCase) -> Row {
-    Row { name, counted: [16, 48], timed: batch, queries: |n| n, flops: |_| 0.0, most_bytes: model_bytes, case }
+    Row {
+        name,
+        counted: [16, 48],
+        timed: batch,
+        by_processor: true,
+        queries: |n| n,
+        flops: |_| 0.0,
+        most_bytes: model_bytes,
+        case,
+    }
 }
 
 /// A row whose size is the number of labels.
@@ -163,6 +181,7 @@ const fn of_mach(name: &'static str, case: MakeCase) -> Row {
         name,
         counted: [4096, 12_288],
         timed: 50_000_000,
+        by_processor: false,
         queries: |_| MACH_QUERIES,
         flops: |_| 0.0,
         most_bytes: |_| 200e6,

@@ -35,14 +35,18 @@ arguments! {
     }
 }
 
-/// Threads of a block, as the kernels are written for.
-const THREADS: u32 = 256;
-/// `XC_KEYS`.
+/// Warps of a block. As many as a usual beam has chunks answer a batch soonest whose blocks come in few turns; with more
+/// queries than that, half of them answer most a second. A multiprocessor has registers for thirty warps.
+const WARPS: [usize; 2] = [10, 5];
+/// Queries a multiprocessor from which on there are fewer warps a block: three turns of three blocks.
+const FEW_A_PROCESSOR: usize = 9;
+/// Warps of a block for long queries.
+const WARPS_LONG: usize = 8;
+/// Children that are ranked together, at most, and chunks: what is kept of them lets later ones be left out.
 const NEW_KEYS: usize = 1024;
-/// Chunks whose children are ranked together, at most: what is kept of them lets later ones be left out.
 const CHUNKS_A_ROUND: usize = 16;
-/// Bytes of a block's rows: `XC_WARPS * 32 * sizeof(XcRow)`.
-const ROWS_BYTES: usize = 8 * 32 * 36;
+/// `XC_ROWS_BYTES`.
+const ROWS_BYTES: usize = 1536;
 /// Bytes of `XcParent` and of `XcFeature`.
 const PARENT_BYTES: usize = 12;
 const FEATURE_BYTES: usize = 12;
@@ -95,11 +99,12 @@ impl BatchShape {
             PostProcessor::Noop => (2, 0),
         };
         let kept = if self.keeps_all() { self.beam } else { self.beam.max(self.top_k) };
+        let a_round = (NEW_KEYS / tree.widest).clamp(1, CHUNKS_A_ROUND);
         SearchArgument {
             beam: self.beam as u32,
             top_k: if self.keeps_all() { 0 } else { self.top_k as u32 },
-            keys_room: (kept + NEW_KEYS).next_power_of_two() as u32,
-            a_round: (NEW_KEYS / tree.widest).clamp(1, CHUNKS_A_ROUND) as u32,
+            keys_room: (kept + a_round * tree.widest).next_power_of_two() as u32,
+            a_round: a_round as u32,
             longest: longest as u32,
             post,
             power,
@@ -197,7 +202,13 @@ impl Batch {
     }
 
     /// Starts the search of what was filled.
-    pub(super) fn start(&mut self, pipeline: &Pipeline, trees: &[TreeMemory], shape: &BatchShape) -> Result<(), Error> {
+    pub(super) fn start(
+        &mut self,
+        device: &Device,
+        pipeline: &Pipeline,
+        trees: &[TreeMemory],
+        shape: &BatchShape,
+    ) -> Result<(), Error> {
         let (n, nnz) = (self.order.len(), self.lengths.iter().sum());
         let done = pipeline.start(
             self,
@@ -207,7 +218,10 @@ impl Batch {
                 batch.values.send(nnz, stream)
             },
             |batch, stream| {
-                trees.iter().enumerate().try_for_each(|(number, tree)| batch.search(stream, number, tree, shape))
+                trees
+                    .iter()
+                    .enumerate()
+                    .try_for_each(|(number, tree)| batch.search(device, stream, number, tree, shape))
             },
             |batch, stream| {
                 batch.answers.fetch(n * shape.n_trees * shape.stride, stream)?;
@@ -221,6 +235,7 @@ impl Batch {
     /// Puts the search of tree `number` on `stream`: long queries by one kernel, the others by another.
     fn search(
         &mut self,
+        device: &Device,
         stream: &Arc<CudaStream>,
         number: usize,
         tree: &TreeMemory,
@@ -230,7 +245,7 @@ impl Batch {
         let n_long =
             if shape.is_sigmoid() { n } else { self.lengths.partition_point(|&length| length > LONGEST_SHARED) };
         let longest = self.lengths.get(n_long).copied().unwrap_or(0);
-        let rows = |kernel: &Kernel, range: Range<usize>, longest: usize| {
+        let rows = |kernel: &Kernel, range: Range<usize>, n_warps: usize, longest: usize| {
             let search = shape.search(tree, longest);
             let place = number * n + range.start;
             let queries = QueriesArgument {
@@ -240,20 +255,20 @@ impl Batch {
                 out: address(self.answers.on_card()) + 8 * (place * shape.stride) as u64,
                 n_out: address(self.n_answers.on_card()) + 4 * place as u64,
             };
-            let shared =
-                ROWS_BYTES + 8 * search.keys_room as usize + PARENT_BYTES * shape.beam.max(1) + FEATURE_BYTES * longest;
+            let keys = 8 * search.keys_room as usize + PARENT_BYTES * shape.beam.max(1);
+            let shared = ROWS_BYTES * n_warps + keys + FEATURE_BYTES * longest;
             launch(
                 stream,
                 kernel,
                 &tree.argument,
                 &search,
                 &queries,
-                Shape { grid: [range.len(), 1, 1], threads: THREADS, shared },
+                Shape { grid: [range.len(), 1, 1], threads: 32 * n_warps as u32, shared },
             )
         };
         let mut rows = rows;
-        rows(&tree.long, 0..n_long, 0)?;
-        rows(&tree.beam, n_long..n, longest)
+        rows(&tree.long, 0..n_long, WARPS_LONG, 0)?;
+        rows(&tree.beam, n_long..n, warps(n - n_long, device.limits().processors as usize), longest)
     }
 
     /// Waits for what is under way and appends its answers.
@@ -300,6 +315,11 @@ impl Batch {
     pub(super) fn abandon(&mut self) -> Result<(), Error> {
         self.under_way.take().map_or(Ok(()), |done| done.wait())
     }
+}
+
+/// Warps of a block for `n` queries at once.
+fn warps(n: usize, processors: usize) -> usize {
+    WARPS[usize::from(n > FEW_A_PROCESSOR * processors)]
 }
 
 #[allow(unsafe_code, reason = "kernels are launched by address")]

@@ -119,7 +119,7 @@ impl DeviceTrees {
             let slot = &mut slots[number % 2];
             slot.finish(&shape, &mut out)?;
             slot.fill(&self.device, &self.info, &shape, queries, start..(start + rows_a_batch).min(n))?;
-            slot.start(pipeline, &self.trees, &shape)?;
+            slot.start(&self.device, pipeline, &self.trees, &shape)?;
         }
         let last = n.div_ceil(rows_a_batch);
         for number in [last, last + 1] {

@@ -31,6 +31,12 @@ pub extern "C" fn xc_emulated_set_device(major: u32, minor: u32, memory_bytes: u
     d.knobs = Knobs { capability: (major, minor), memory: memory_bytes, n_cards, version: driver_version, ..d.knobs };
 }
 
+/// Multiprocessors of a card.
+#[unsafe(no_mangle)]
+pub extern "C" fn xc_emulated_set_processors(n: u32) {
+    driver().knobs.processors = n;
+}
+
 /// Whether texts with `.approx` load (1). Their last bits are then not a card's.
 #[unsafe(no_mangle)]
 pub extern "C" fn xc_emulated_set_approximate(allowed: u32) {

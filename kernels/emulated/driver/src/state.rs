@@ -19,6 +19,7 @@ pub(crate) struct Knobs {
     pub(crate) capability: (u32, u32),
     pub(crate) memory: u64,
     pub(crate) n_cards: u32,
+    pub(crate) processors: u32,
     pub(crate) version: u32,
     pub(crate) approximate: bool,
 }
@@ -27,7 +28,7 @@ impl Default for Knobs {
     fn default() -> Self {
         let (capability, memory) = ((9, 0), 80 << 30);
         let blocks = [0, u64::MAX];
-        Self { seed: 1, turn: 0, blocks, capability, memory, n_cards: 1, version: 13000, approximate: false }
+        Self { seed: 1, turn: 0, blocks, capability, memory, n_cards: 1, processors: 132, version: 13000, approximate: false }
     }
 }
 

@@ -11,8 +11,8 @@ fn context_of(device: c_int) -> usize {
     0x100 + device as usize
 }
 
-/// Attributes of an H100 by their numbers, apart from the capability.
-const ATTRIBUTES: [(c_uint, c_int); 21] = [
+/// Attributes of an H100 by their numbers, apart from its capability and multiprocessors.
+const ATTRIBUTES: [(c_uint, c_int); 20] = [
     (1, 1024),       // threads of a block
     (2, 1024),       // by dimension
     (3, 1024),       //
@@ -25,7 +25,6 @@ const ATTRIBUTES: [(c_uint, c_int); 21] = [
     (10, 32),        // lanes of a warp
     (12, 65536),     // registers of a block
     (13, 1_980_000), // clock, kHz
-    (16, 132),       // multiprocessors
     (36, 2_619_000), // memory clock, kHz
     (37, 5120),      // bits of the memory bus
     (38, 50 << 20),  // L2
@@ -83,6 +82,7 @@ calls! {
         device(d, of)?;
         let (major, minor) = d.knobs.capability;
         put(out, match which {
+            16 => d.knobs.processors as c_int,
             75 => major as c_int,
             76 => minor as c_int,
             _ => ATTRIBUTES.iter().find(|a| a.0 == which).map_or(0, |a| a.1),
