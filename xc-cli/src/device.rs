@@ -7,8 +7,9 @@ use crate::error::{CliError, chain};
 pub(crate) use absent::Device;
 use std::error::Error;
 use std::fmt;
+use std::path::Path;
 use std::time::Instant;
-use xc_ann::{Filter, Index};
+use xc_ann::{Filter, Index, QueryError, SearchParams};
 #[cfg(feature = "cuda")]
 pub(crate) use xc_kernels::Device;
 use xc_sparse::DenseRows;
@@ -171,7 +172,54 @@ impl DeviceArgs {
     }
 }
 
-/// The same on a device; the time is that of the search, without the copy of the rows.
+impl DeviceArgs {
+    /// The answers of an index from cells, of the device that is wanted; none where the CPU answers.
+    ///
+    /// # Errors
+    /// As [`DeviceArgs::open`]; a query that has no answers anywhere, of the file `path`.
+    pub(crate) fn cells(
+        self,
+        index: &Index,
+        path: &Path,
+        queries: DenseRows<'_>,
+        params: SearchParams,
+        context: &Context,
+    ) -> Result<Option<RankedBatch>, CliError> {
+        let Some(device) = self.open(context)? else { return Ok(None) };
+        let found = context.on_threads(|| cells_on(&device, index, queries, params));
+        self.done(found, context)?.transpose().map_err(|e| CliError::input(path, &e))
+    }
+}
+
+/// The answers from cells of an index that has some, on a device, or what is wrong with a query.
+#[cfg(feature = "cuda")]
+fn cells_on(
+    device: &Device,
+    index: &Index,
+    queries: DenseRows<'_>,
+    params: SearchParams,
+) -> Result<Result<RankedBatch, QueryError>, xc_kernels::Error> {
+    use xc_ann::cuda::CellsError;
+    let found = index.cells_on(device).and_then(|cells| cells.expect("cells").search_batch(queries, params));
+    match found {
+        Ok((found, _)) => Ok(Ok(found)),
+        Err(CellsError::Query(error)) => Ok(Err(error)),
+        Err(CellsError::Device(error)) => Err(error),
+        Err(_) => unreachable!("two kinds of errors"),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cells_on(
+    device: &Device,
+    _: &Index,
+    _: DenseRows<'_>,
+    _: SearchParams,
+) -> Result<Result<RankedBatch, QueryError>, absent::NotBuilt> {
+    match *device {}
+}
+
+/// Exact answers of a device; the time is that of the search, without the copy of the rows.
 #[cfg(feature = "cuda")]
 fn exact_on(
     device: &Device,

@@ -133,8 +133,22 @@ fn streams_and_indexes_answer_the_same_bytes() {
     folder.ok("index build --vectors rows.npy --metric l2 --output my.index --threads 1");
     let search = "index search --index my.index --queries queries.npy --top-k 10";
     assert_same(&folder, &format!("{search} --exact"));
-    let refused = on_card(&folder, &format!("{search} --device cuda"));
-    refused.refused(2, "--device cuda: a search without --exact stays on the CPU");
+    for width in ["--search-width 0.1", "--filter some.txt --search-width 0.1"] {
+        folder.write("some.txt", "3\n17\n39\n");
+        let refused = on_card(&folder, &format!("{search} {width} --device cuda"));
+        refused.refused(2, "--device cuda: a search of the graph stays on the CPU, other than --exact and --cells");
+    }
+    for metric in ["l2", "cosine", "ip"] {
+        folder.ok(&format!("index build --vectors rows.npy --metric {metric} --cells 9 --output my.cells --threads 1"));
+        for cells in [1, 3, 20] {
+            assert_same(&folder, &search.replace("my.index", &format!("my.cells --cells {cells}")));
+        }
+    }
+    folder.write("nan.npy", npy(2, 12, |i, _| if i == 1 { f32::NAN } else { 1.0 }));
+    let without = "index search --index my.cells --cells 2 --queries nan.npy";
+    let (cpu, card) = (folder.xc(without), on_card(&folder, &format!("{without} --device cuda")));
+    assert_eq!((cpu.code, &cpu.stderr), (card.code, &card.stderr));
+    assert!(cpu.code == 2 && cpu.stderr.contains("nan.npy"), "{}", cpu.stderr);
     let measured = on_card(
         &folder,
         "index evaluate --index my.index --queries queries.npy --runs 1 --search-width 16 --device cuda --json --quiet",

@@ -85,9 +85,21 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
     let mut found = if args.exact {
         args.device.exact(&index, rows(&asked), params.top_k, filter.as_ref(), context)?.found
     } else {
-        args.device.stay("a search without --exact stays on the CPU", context)?;
-        let found = context.on_threads(|| index.search_batch(rows(&asked), params, filter.as_ref()));
-        found.map_err(|e| CliError::input(&args.asked.queries, &e))?.0
+        let (path, queries) = (&args.asked.queries, rows(&asked));
+        let is_in_cells = filter.is_none() && params.scope.unwrap_or(index.default_scope()).cells > 0;
+        let found = if is_in_cells {
+            args.device.cells(&index, path, queries, params, context)?
+        } else {
+            args.device.stay("a search of the graph stays on the CPU, other than --exact and --cells", context)?;
+            None
+        };
+        match found {
+            Some(found) => found,
+            None => {
+                let found = context.on_threads(|| index.search_batch(queries, params, filter.as_ref()));
+                found.map_err(|e| CliError::input(path, &e))?.0
+            }
+        }
     };
     say_without_direction(index.metric(), zeros(rows(&asked)), context);
     if let (Some(lengths), Some(most)) = (lengths, args.prove) {
