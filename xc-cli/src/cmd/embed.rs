@@ -39,6 +39,9 @@ pub(crate) struct Args {
     /// Tokens of a text, at most, special ones included
     #[arg(long, value_name = "N", default_value_t = TransformerSettings::default().max_tokens)]
     max_tokens: usize,
+    /// What stands before every text, such as "query: " where the transformer was trained with it
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    prefix: String,
     /// What products multiply: f32, or values rounded to bf16, in half the time where the CPU has them
     #[arg(long, value_name = "TYPE", default_value = "f32",
         value_parser = named::<MatmulPrecision, _>([MatmulPrecision::F32, MatmulPrecision::Bf16].map(MatmulPrecision::name)))]
@@ -68,6 +71,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let embed = Embed {
         from: args.from.clone(),
         max_tokens: args.max_tokens,
+        prefix: args.prefix.clone(),
         precision: args.precision,
         normalise: args.normalise,
     };

@@ -15,6 +15,8 @@ pub struct Embed {
     pub from: PathBuf,
     /// Tokens of a text, at most, special ones included.
     pub max_tokens: usize,
+    /// What stands before every text.
+    pub prefix: String,
     /// What its products multiply.
     pub precision: MatmulPrecision,
     /// Whether vectors are scaled to length 1.
@@ -127,6 +129,7 @@ mod made {
                 encoder: EncoderName::Transformer,
                 from: Some(of.from.display().to_string()),
                 max_tokens: of.max_tokens,
+                prefix: of.prefix.clone(),
                 ..TransformerSettings::default()
             };
             Ok(Self {

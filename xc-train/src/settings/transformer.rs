@@ -31,6 +31,8 @@ pub const TABLE: Table = Table {
              XLM-RoBERTa, as HuggingFace's libraries write it; nothing is downloaded",
         ),
         own("transformer.max-tokens", "max_tokens", Size, "N").help("Tokens of a text, at most, special ones included"),
+        own("transformer.prefix", "prefix", Text(check_prefix), "TEXT").rare()
+            .help("What stands before every text, such as \"query: \" where the transformer was trained with it"),
         own("transformer.rate", "rate", F64, "X").help("Learning rate of the transformer; AdamW, weight decay 0.01")
             .searched(
                 &["0.00003", "0.00005", "0.0001", "0.0002", "0.0003"],
@@ -50,6 +52,10 @@ pub const TABLE: Table = Table {
 
 fn check_folder(text: &str) -> Result<(), String> {
     if text.is_empty() { Err("expected a folder".to_owned()) } else { Ok(()) }
+}
+
+fn check_prefix(text: &str) -> Result<(), String> {
+    if text.contains(['\n', '\r']) { Err("expected one line".to_owned()) } else { Ok(()) }
 }
 
 /// What makes vectors of instances.
@@ -77,6 +83,8 @@ pub struct TransformerSettings {
     pub from: Option<String>,
     /// Tokens of a text, at most.
     pub max_tokens: usize,
+    /// What stands before every text.
+    pub prefix: String,
     /// Its learning rate.
     pub rate: f64,
     /// The rate of each layer as a share of that of the layer above.
@@ -90,9 +98,9 @@ pub struct TransformerSettings {
 impl Default for TransformerSettings {
     /// Features. The rate has not been searched for.
     fn default() -> Self {
-        let (from, max_tokens, rate) = (None, 64, 1e-4);
+        let (from, max_tokens, prefix, rate) = (None, 64, String::new(), 1e-4);
         let (layer_decay, frozen_layers, dropout) = (1.0, 0, 0.0);
-        Self { encoder: EncoderName::Features, from, max_tokens, rate, layer_decay, frozen_layers, dropout }
+        Self { encoder: EncoderName::Features, from, max_tokens, prefix, rate, layer_decay, frozen_layers, dropout }
     }
 }
 

@@ -1,13 +1,14 @@
 //! Tokenizers of HuggingFace's libraries: texts as ordered ids of tokens.
 //!
 //! ```text
-//!   text ──▶ tokenizer.json ──▶ ids, cut to `max_tokens`, special tokens of both ends kept
+//!   prefix and text ──▶ tokenizer.json ──▶ ids, cut to `max_tokens`, special tokens of both ends kept
 //! ```
 //!
 //! A model's folder keeps the file as it came, so that it answers texts without the folder that it was trained from.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -34,13 +35,16 @@ pub struct Tokenizer {
 }
 
 /// What a model's folder says of its tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
     kind: Kind,
     version: u32,
     max_tokens: usize,
     n_tokens: usize,
+    /// What stands before every text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    prefix: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,6 +100,16 @@ pub enum TokenizerError {
         max_tokens: usize,
         /// Special tokens of every text.
         n_special: usize,
+    },
+    /// No room for a token of the text beside what stands before it.
+    #[error("{}: {prefix:?} before every text takes all of at most {max_tokens} tokens", path.display())]
+    Prefix {
+        /// The file.
+        path: PathBuf,
+        /// What stands before every text.
+        prefix: String,
+        /// Tokens of a text, at most.
+        max_tokens: usize,
     },
     /// A description in a model's folder that is none.
     #[error("{}: description of tokens", path.display())]
@@ -158,12 +172,28 @@ impl Tokenizer {
         inner.with_padding(None);
         let cut = TruncationParams { max_length: max_tokens, ..TruncationParams::default() };
         inner.with_truncation(Some(cut)).map_err(malformed)?;
-        let stored = Stored { kind: Kind::Tokens, version: VERSION, max_tokens, n_tokens };
+        let stored = Stored { kind: Kind::Tokens, version: VERSION, max_tokens, n_tokens, prefix: String::new() };
         let made = Self { inner, file, stored };
         // A character that no vocabulary has: a tokenizer without a token for what it does not know is found now.
         let probe = made.append("\u{10FFFF} a", &mut Vec::new());
         probe.map_err(|e| TokenizerError::Malformed { path: path(), why: e.why })?;
         Ok(made)
+    }
+
+    /// The same with a text of its own before every text: some transformers are trained to read one, such as "query: ".
+    /// Its tokens count among those of a text. `path` is what messages call the tokenizer.
+    ///
+    /// # Errors
+    /// The prefix leaves no room for a token of a text, or has no tokens that the network knows.
+    pub fn with_prefix(mut self, path: &Path, prefix: &str) -> Result<Self, TokenizerError> {
+        prefix.clone_into(&mut self.stored.prefix);
+        let (mut ids, max_tokens) = (Vec::new(), self.stored.max_tokens);
+        let tried = self.append("", &mut ids);
+        tried.map_err(|e| TokenizerError::Malformed { path: path.to_owned(), why: e.why })?;
+        if ids.len() >= max_tokens {
+            return Err(TokenizerError::Prefix { path: path.to_owned(), prefix: prefix.to_owned(), max_tokens });
+        }
+        Ok(self)
     }
 
     /// Whether the description of a model's pipeline is of tokens.
@@ -177,11 +207,11 @@ impl Tokenizer {
     /// See [`TokenizerError`].
     pub fn from_parts(folder: &Path, parts: PipelineParts) -> Result<Self, TokenizerError> {
         let config = |source| TokenizerError::Config { path: folder.to_owned(), source };
-        let Stored { version, max_tokens, n_tokens, .. } = Stored::deserialize(&parts.config).map_err(config)?;
+        let Stored { version, max_tokens, n_tokens, prefix, .. } = Stored::deserialize(&parts.config).map_err(config)?;
         let n_arrays = parts.arrays.len();
         match parts.arrays.into_iter().next() {
             Some((name, PartArray::U8(file))) if (name.as_str(), n_arrays, version) == (ARRAY, 1, VERSION) => {
-                Self::new(folder, file, max_tokens, n_tokens)
+                Self::new(folder, file, max_tokens, n_tokens)?.with_prefix(folder, &prefix)
             }
             _ => Err(TokenizerError::Parts { path: folder.to_owned(), version, n_arrays }),
         }
@@ -208,7 +238,11 @@ impl Tokenise for Tokenizer {
     }
 
     fn append(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), TokeniseError> {
-        let encoding = self.inner.encode_fast(text, true).map_err(|e| TokeniseError { why: one_line(&e) })?;
+        let whole = match &*self.stored.prefix {
+            "" => Cow::Borrowed(text),
+            prefix => Cow::Owned(format!("{prefix}{text}")),
+        };
+        let encoding = self.inner.encode_fast(&*whole, true).map_err(|e| TokeniseError { why: one_line(&e) })?;
         // Special tokens are ids of the file's that stand in no vocabulary.
         if let Some(id) = encoding.get_ids().iter().find(|&&id| id as usize >= self.stored.n_tokens) {
             return Err(TokeniseError { why: format!("token {id}, expected one below {}", self.stored.n_tokens) });
@@ -219,7 +253,7 @@ impl Tokenise for Tokenizer {
 
     fn to_parts(&self) -> PipelineParts {
         // Numbers and names only.
-        let config = serde_json::to_value(self.stored).unwrap_or(Value::Null);
+        let config = serde_json::to_value(&self.stored).unwrap_or(Value::Null);
         PipelineParts { config, arrays: vec![(ARRAY.to_owned(), PartArray::U8(self.file.clone()))] }
     }
 }

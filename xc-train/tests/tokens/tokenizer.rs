@@ -44,6 +44,22 @@ fn texts_become_ids_in_their_order_and_the_last_special_token_stays() {
 }
 
 #[test]
+fn a_prefix_stands_before_every_text() {
+    let path = Path::new("tokenizer.json");
+    let with = |prefix| made(&file(), 6, N_TOKENS).unwrap().with_prefix(path, prefix);
+    let (plain, prefixed) = (made(&file(), 6, N_TOKENS).unwrap(), with("the cat ").unwrap());
+    for text in ["", "sat", "on the mat, on the mat"] {
+        assert_eq!(ids(&prefixed, text), ids(&plain, &format!("the cat {text}")), "{text:?}");
+    }
+    let again = Tokenizer::from_parts(path, prefixed.to_parts()).unwrap();
+    assert_eq!(ids(&again, "sat"), ids(&prefixed, "sat"));
+    assert!(again.into_featurizer() == prefixed.into_featurizer());
+    assert_eq!(with("").unwrap().to_parts(), plain.to_parts());
+    let refused = with("the cat sat on").unwrap_err().to_string();
+    assert_eq!(refused, "tokenizer.json: \"the cat sat on\" before every text takes all of at most 6 tokens");
+}
+
+#[test]
 fn many_texts_have_the_ids_of_each_at_any_number_of_threads() {
     let tokenizer = made(&file(), 6, N_TOKENS).unwrap();
     let texts: Vec<String> =

@@ -115,6 +115,27 @@ fn a_network_over_a_transformer_learns_is_saved_and_answers_texts() {
     }
 }
 
+#[test]
+fn a_prefix_is_as_if_it_stood_in_every_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("bert")).unwrap();
+    write_folder(&at("bert"));
+    let prefix = ("transformer.prefix", "library ");
+    run(&training("dense", &at("bert"), &at("option"), &[prefix, ("epochs", "4")]), 1, &Silent).unwrap();
+    let (texts, labels) = texts();
+    let longer: Vec<String> = texts.iter().map(|text| format!("library {text}")).collect();
+    let mut of_longer = training("dense", &at("bert"), &at("texts"), &[("epochs", "4")]);
+    of_longer.source = Arrays::new(OwnedRows::Texts(longer.clone()), labels).into();
+    run(&of_longer, 1, &Silent).unwrap();
+    let answers = |model: &str, texts: &[String]| {
+        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        Model::open(at(model)).unwrap().predict_batch(Rows::texts(&texts), &QueryOptions::top(5)).unwrap().ranked
+    };
+    assert_eq!(answers("option", &texts), answers("texts", &longer));
+    assert_ne!(answers("option", &texts), answers("texts", &texts));
+}
+
 /// Copies a model, with these parts as its pipeline.
 fn with_pipeline(from: &Path, to: &Path, parts: Option<PipelineParts>) {
     let container = Container::open(from, OpenMode::Read).unwrap();
@@ -281,6 +302,7 @@ fn what_does_not_go_with_a_transformer_is_said() {
     assert!(with(&[("wide", "on")]).starts_with("--wide on: "));
     assert!(with(&[("transformer.max-tokens", "25")]).ends_with("bert has 24 positions"));
     assert!(with(&[("transformer.max-tokens", "2")]).contains("room for one of the text is expected"));
+    assert!(with(&[("transformer.prefix", "library of a mail")]).ends_with("takes all of at most 6 tokens"));
     assert!(with(&[("transformer.frozen-layers", "3")]).contains("frozen_layers is 3, expected at most the 2 layers"));
     assert!(with(&[("transformer.dropout", "1")]).contains("dropout is 1, expected 0 <= rate < 1"));
     assert!(with(&[("transformer.from", "nowhere")]).starts_with("nowhere/config.json: cannot be read"));

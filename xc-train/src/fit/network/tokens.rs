@@ -31,6 +31,7 @@ pub(in crate::fit) fn tokenizer(settings: &TransformerSettings) -> Result<Featur
         return Err(FitError::usage(what));
     }
     let made = Tokenizer::open(folder.path(), got, folder.params().vocabulary);
+    let made = made.and_then(|made| made.with_prefix(folder.path(), &settings.prefix));
     made.map(Tokenizer::into_featurizer).map_err(|e| FitError::usage(chain(&e)))
 }
 
