@@ -5,7 +5,7 @@
 //!   src/input.rs   arrays ──> rows, checked while they are copied      foreign.rs: memory that others may write
 //!   src/labels.rs  lists, names, arrays ──> label rows
 //!   src/work.rs    long work on a thread of its own; Ctrl-C, callbacks pools.rs: threads of predictions
-//!   src/model.rs, vectorizer.rs, train.rs, fitting.rs, metrics.rs, index.rs, sparse_index.rs, change.rs: calls of
+//!   src/model.rs, vectorizer.rs, embed.rs, train.rs, fitting.rs, metrics.rs, index.rs, sparse_index.rs, change.rs: calls of
 //!                  xc-train, xc-metrics, xc-ann
 //! ```
 //!
@@ -14,6 +14,7 @@
 #![deny(unsafe_code)]
 
 mod change;
+mod embed;
 mod error;
 mod fitting;
 mod foreign;
@@ -41,6 +42,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<index::Index>()?;
     m.add_class::<sparse_index::SparseIndex>()?;
     m.add_class::<vectorizer::Vectorizer>()?;
+    m.add_class::<embed::Embedder>()?;
     for function in [
         wrap_pyfunction!(train::train, m)?,
         wrap_pyfunction!(train::tune, m)?,

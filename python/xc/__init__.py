@@ -6,6 +6,7 @@
 """
 
 from ._change import convert, evaluate, inspect, load_index, merge
+from ._embed import Embedder
 from ._errors import DataError, DefectError, MemoryLimitError, ModelError, OptionError, XcError, XcWarning
 from ._index import Index, SparseIndex, index
 from ._model import Model, load
@@ -15,7 +16,7 @@ from ._report import Evaluation, Report, Trained, TrainingReport, Tuned
 from ._train import Fitted, blend, calibrate, plan, settings, train, tune
 
 __all__ = [
-    "DataError", "DefectError", "Evaluation", "Fitted", "Index", "MemoryLimitError", "Model", "ModelError", "OptionError",
+    "DataError", "DefectError", "Embedder", "Evaluation", "Fitted", "Index", "MemoryLimitError", "Model", "ModelError", "OptionError",
     "Ranked", "Report", "SparseIndex", "Trained", "TrainingReport", "Tuned", "XcError", "XcWarning", "__version__", "blend", "calibrate",
     "convert", "evaluate", "index", "inspect", "load", "load_index", "merge", "plan", "settings", "train", "tune",
 ]

@@ -129,6 +129,22 @@ class Model:
         text_fields: Union[str, Sequence[str], None] = None,
     ) -> dict[str, Any]: ...
 
+class Embedder:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        max_tokens: int = 64,
+        prefix: str = "",
+        precision: Literal["f32", "bf16"] = "f32",
+        normalise: bool = True,
+    ) -> None: ...
+    @property
+    def width(self) -> int: ...
+    def embed(
+        self, texts: RowsLike, *, text_fields: Union[str, Sequence[str], None] = None, threads: Union[int, None] = None
+    ) -> npt.NDArray[np.float32]: ...
+
 class Index:
     report: Union[dict[str, Any], None]
     def __len__(self) -> int: ...

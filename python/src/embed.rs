@@ -1,0 +1,79 @@
+//! Vectors of texts by a transformer as it comes.
+
+use crate::error::{self, defect, guarded, of_fit};
+use crate::input::Input;
+use crate::pools::{default_threads, pool};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use xc_sparse::dense::MatmulPrecision;
+use xc_sparse::rows::Texts;
+use xc_train::fit::Embed;
+
+/// Texts between two looks at signals.
+const BLOCK: usize = 256;
+
+/// A transformer with its tokenizer.
+#[pyclass(frozen, module = "xc._native")]
+pub(crate) struct Embedder {
+    width: usize,
+    made: Mutex<xc_train::fit::Embedder>,
+}
+
+#[pymethods]
+impl Embedder {
+    /// Opens the folder of a transformer.
+    #[staticmethod]
+    fn open(
+        py: Python<'_>,
+        from: PathBuf,
+        max_tokens: usize,
+        prefix: String,
+        precision: &str,
+        normalise: bool,
+    ) -> PyResult<Self> {
+        let known = [MatmulPrecision::F32, MatmulPrecision::Bf16];
+        let Some(precision) = known.into_iter().find(|known| known.name() == precision) else {
+            return Err(error::option(py, &format!("--precision {precision}: expected f32 or bf16")));
+        };
+        let of = Embed { from, max_tokens, prefix, precision, normalise };
+        let made = py.detach(|| guarded(|| xc_train::fit::Embedder::open(&of))).map_err(|panic| defect(py, &panic))?;
+        let made = made.map_err(|e| of_fit(py, &e))?;
+        Ok(Self { width: made.width(), made: Mutex::new(made) })
+    }
+
+    /// Values of a vector.
+    #[getter]
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Vectors of texts, a row each.
+    fn embed<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Input,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let pool = pool(threads.unwrap_or_else(default_threads)).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
+        let (rows, mut vectors) = (texts.rows(), Vec::with_capacity(texts.rows() * self.width));
+        for first in (0..rows).step_by(BLOCK) {
+            let block = texts.block(first..rows.min(first + BLOCK)).map_err(|fault| fault.raised(py, texts.name()))?;
+            let Some(block) = block.texts() else {
+                return Err(PyTypeError::new_err(format!("{}: features; a list of texts is expected", texts.name())));
+            };
+            let work = || {
+                let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+                pool.install(|| made.embed(Texts::Slices(&block)).map(|(vectors, _)| vectors.to_vec()))
+            };
+            let some = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
+            vectors.extend(some.map_err(|(at, what)| {
+                error::data(py, &format!("{}: text {}: {what}", texts.name(), first + at), Some(first + at), None)
+            })?);
+            py.check_signals()?;
+        }
+        PyArray1::from_vec(py, vectors).reshape([rows, self.width])
+    }
+}

@@ -1,0 +1,131 @@
+"""Networks over a transformer, and vectors of texts, from a folder that is made here."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import xc
+
+WORDS = "audio mail library reader client window server editor".split()
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+VOCABULARY = {word: number for number, word in enumerate(SPECIAL + WORDS + ["##s", "of"])}
+WIDTH, UNITS, LAYERS, POSITIONS = 16, 32, 2, 24
+
+
+def shapes():
+    """Names and shapes of a BERT's weights."""
+    yield "embeddings.word_embeddings.weight", (len(VOCABULARY), WIDTH)
+    yield "embeddings.position_embeddings.weight", (POSITIONS, WIDTH)
+    yield "embeddings.token_type_embeddings.weight", (2, WIDTH)
+    layers = [f"encoder.layer.{number}" for number in range(LAYERS)]
+    for norm in ["embeddings", *(f"{layer}.{of}output" for layer in layers for of in ("attention.", ""))]:
+        yield f"{norm}.LayerNorm.weight", (WIDTH,)
+        yield f"{norm}.LayerNorm.bias", (WIDTH,)
+    square = ["attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"]
+    for layer in layers:
+        of_layer = [(of, WIDTH, WIDTH) for of in square]
+        for name, n_out, n_in in [*of_layer, ("intermediate.dense", UNITS, WIDTH), ("output.dense", WIDTH, UNITS)]:
+            yield f"{layer}.{name}.weight", (n_out, n_in)
+            yield f"{layer}.{name}.bias", (n_out,)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    """A folder with a small BERT of drawn weights."""
+    folder, draw = tmp_path_factory.mktemp("bert"), np.random.default_rng(1)
+    header, data = {}, b""
+    for name, shape in shapes():
+        values = draw.normal(0, 0.2, shape).astype("<f4") + np.float32(name.endswith("LayerNorm.weight"))
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + values.nbytes]}
+        data += values.tobytes()
+    text = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+    config = {
+        "model_type": "bert", "vocab_size": len(VOCABULARY), "hidden_size": WIDTH, "num_hidden_layers": LAYERS,
+        "num_attention_heads": 2, "intermediate_size": UNITS, "hidden_act": "gelu", "max_position_embeddings": POSITIONS,
+        "type_vocab_size": 2, "layer_norm_eps": 1e-12,
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    shared = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    tokenizer = {
+        "version": "1.0", "truncation": None, "padding": None, "decoder": None,
+        "added_tokens": [{"id": number, "content": word, **shared} for number, word in enumerate(SPECIAL)],
+        "normalizer": {
+            "type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+        "model": {
+            "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+            "vocab": VOCABULARY,
+        },
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return [f"{WORDS[i % 8]} of {WORDS[i // 3 % 8]}s" for i in range(160)]
+
+
+@pytest.fixture(scope="module")
+def labels():
+    return [[WORDS[i % 8], "of " + WORDS[i // 3 % 8]] for i in range(160)]
+
+
+def test_a_network_over_a_transformer_is_trained_saved_and_explained(bert, texts, labels, tmp_path):
+    options = {
+        "encoder": "transformer", "transformer_from": bert, "transformer_max_tokens": 8, "transformer_rate": 0.005,
+        "epochs": 30, "batch": 16, "loss": "bce", "seed": 3,
+    }
+    one = xc.train("dense", texts, labels, threads=1, **options)
+    two = xc.train("dense", texts, labels, model=tmp_path / "model", threads=2, **options)
+    assert xc.evaluate(labels, one.model.predict(texts))["P@1"] > 0.9
+    again = xc.load(tmp_path / "model")
+    assert again.takes == "text"
+    for model in (two.model, again, pickle.loads(pickle.dumps(one.model))):
+        np.testing.assert_array_equal(model.predict(texts).scores, one.model.predict(texts).scores)
+    assert again.predict_one(texts[5]) == again.predict(texts[5:6])[0]
+    why = again.explain(texts[5], labels[5][0])
+    assert {part["term"] for part in why["parts"] if "term" in part} <= set(VOCABULARY)
+    assert any(part.get("term") == WORDS[5] for part in why["parts"])
+    plan = xc.plan("dense", texts, labels, **options)
+    assert {row["option"]: row["value"] for row in plan["options"]}["transformer.max-tokens"] == "8"
+
+
+def test_what_is_wrong_with_a_transformer_names_its_keyword(bert, texts, labels, tmp_path):
+    with pytest.raises(xc.OptionError, match="transformer_from"):
+        xc.train("dense", texts, labels, encoder="transformer")
+    with pytest.raises(xc.OptionError, match="transformer_max_tokens 25: .* has 24 positions"):
+        xc.train("dense", texts, labels, encoder="transformer", transformer_from=bert, transformer_max_tokens=25)
+    with pytest.raises(xc.XcError, match="config.json: cannot be read"):
+        xc.Embedder(tmp_path)
+    with pytest.raises(xc.OptionError, match="expected f32 or bf16"):
+        xc.Embedder(bert, max_tokens=8, precision="f64")
+
+
+def test_a_text_has_the_same_vector_alone_and_among_others(bert, texts):
+    embedder = xc.Embedder(bert, max_tokens=8)
+    vectors = embedder.embed(texts * 4, threads=2)
+    assert vectors.shape == (640, WIDTH) == (640, embedder.width) and vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    for at in (0, 255, 256, 639):
+        np.testing.assert_array_equal(vectors[at], embedder.embed([(texts * 4)[at]], threads=1)[0])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(embedder)).embed(texts[:9]), vectors[:9])
+    assert embedder.embed([]).shape == (0, WIDTH)
+
+
+def test_a_prefix_and_a_limit_change_vectors_as_the_texts_would(bert, texts):
+    plain, prefixed = xc.Embedder(bert, max_tokens=8), xc.Embedder(bert, max_tokens=8, prefix="mail ")
+    np.testing.assert_array_equal(prefixed.embed(texts), plain.embed(["mail " + text for text in texts]))
+    long = ["audio mail library reader client window server editor"]
+    np.testing.assert_array_equal(plain.embed(long), plain.embed(["audio mail library reader client window"]))
+    loose = xc.Embedder(bert, max_tokens=8, normalise=False).embed(texts)
+    np.testing.assert_allclose(loose / np.linalg.norm(loose, axis=1, keepdims=True), plain.embed(texts), rtol=1e-5, atol=1e-6)
+
+
+def test_features_are_no_texts(bert):
+    with pytest.raises(TypeError, match="a list of texts is expected"):
+        xc.Embedder(bert, max_tokens=8).embed(np.zeros((3, 4), np.float32))
