@@ -86,6 +86,8 @@ def type_of(row):
         if set(names) == {"true", "false"}:
             return "bool"
         return "Literal[" + ", ".join(f'"{name}"' for name in names) + "]"
+    if row["unit"] == "DIR":
+        return "Union[str, os.PathLike[str]]"
     return TYPES[row["type"]]
 
 

@@ -57,7 +57,8 @@ impl Embedder {
         texts: &Input,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let pool = pool(threads.unwrap_or_else(default_threads)).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
+        let pool =
+            pool(threads.unwrap_or_else(default_threads)).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
         let (rows, mut vectors) = (texts.rows(), Vec::with_capacity(texts.rows() * self.width));
         for first in (0..rows).step_by(BLOCK) {
             let block = texts.block(first..rows.min(first + BLOCK)).map_err(|fault| fault.raised(py, texts.name()))?;
@@ -65,7 +66,8 @@ impl Embedder {
                 return Err(PyTypeError::new_err(format!("{}: features; a list of texts is expected", texts.name())));
             };
             let work = || {
-                let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut locked = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+                let made = &mut *locked;
                 pool.install(|| made.embed(Texts::Slices(&block)).map(|(vectors, _)| vectors.to_vec()))
             };
             let some = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;

@@ -89,8 +89,7 @@ def test_a_network_over_a_transformer_is_trained_saved_and_explained(bert, texts
         np.testing.assert_array_equal(model.predict(texts).scores, one.model.predict(texts).scores)
     assert again.predict_one(texts[5]) == again.predict(texts[5:6])[0]
     why = again.explain(texts[5], labels[5][0])
-    assert {part["term"] for part in why["parts"] if "term" in part} <= set(VOCABULARY)
-    assert any(part.get("term") == WORDS[5] for part in why["parts"])
+    assert {effect["term"] for effect in why["effects"]} <= set(VOCABULARY) and why["effects"][0]["term"] == WORDS[5]
     plan = xc.plan("dense", texts, labels, **options)
     assert {row["option"]: row["value"] for row in plan["options"]}["transformer.max-tokens"] == "8"
 

@@ -323,6 +323,33 @@ class MachOptions(TypedDict, total=False):
 class DenseOptions(TypedDict, total=False):
     """Options of `xc train dense`."""
 
+    encoder: Union[Literal["features", "transformer"], None]
+    """What makes vectors of instances: features (embeddings, or vectors as they come), or transformer (tokens of
+    texts, trained with the network)."""
+
+    transformer_from: Union[Union[str, os.PathLike[str]], None]
+    """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
+    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer."""
+
+    transformer_max_tokens: Union[int, None]
+    """Tokens of a text, at most, special ones included. Needs encoder transformer."""
+
+    transformer_prefix: Union[Union[str, int], None]
+    """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
+    transformer."""
+
+    transformer_rate: Union[float, None]
+    """Learning rate of the transformer; AdamW, weight decay 0.01. Needs encoder transformer."""
+
+    transformer_layer_decay: Union[float, None]
+    """Learning rate of each of its layers, as a share of that of the layer above. Needs encoder transformer."""
+
+    transformer_frozen_layers: Union[int, None]
+    """Lowest layers that stay as they are, the embeddings with them. Needs encoder transformer."""
+
+    transformer_dropout: Union[float, None]
+    """Dropout probability inside of it: of states and of weights of attention. Needs encoder transformer."""
+
     wide: Union[Literal["on", "off"], None]
     """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
     instances need (off where features are fewer than two for a value of an embedding)."""
@@ -486,6 +513,33 @@ class DenseOptions(TypedDict, total=False):
 
 class UniformOptions(TypedDict, total=False):
     """Options of `xc train uniform`."""
+
+    encoder: Union[Literal["features", "transformer"], None]
+    """What makes vectors of instances: features (embeddings, or vectors as they come), or transformer (tokens of
+    texts, trained with the network)."""
+
+    transformer_from: Union[Union[str, os.PathLike[str]], None]
+    """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
+    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer."""
+
+    transformer_max_tokens: Union[int, None]
+    """Tokens of a text, at most, special ones included. Needs encoder transformer."""
+
+    transformer_prefix: Union[Union[str, int], None]
+    """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
+    transformer."""
+
+    transformer_rate: Union[float, None]
+    """Learning rate of the transformer; AdamW, weight decay 0.01. Needs encoder transformer."""
+
+    transformer_layer_decay: Union[float, None]
+    """Learning rate of each of its layers, as a share of that of the layer above. Needs encoder transformer."""
+
+    transformer_frozen_layers: Union[int, None]
+    """Lowest layers that stay as they are, the embeddings with them. Needs encoder transformer."""
+
+    transformer_dropout: Union[float, None]
+    """Dropout probability inside of it: of states and of weights of attention. Needs encoder transformer."""
 
     network_intermediate: Union[Union[str, int], None]
     """Units of the layer that labels are connected with; none: labels are connected with the layer below it
@@ -685,6 +739,33 @@ class UniformOptions(TypedDict, total=False):
 
 class LnsOptions(TypedDict, total=False):
     """Options of `xc train lns`."""
+
+    encoder: Union[Literal["features", "transformer"], None]
+    """What makes vectors of instances: features (embeddings, or vectors as they come), or transformer (tokens of
+    texts, trained with the network)."""
+
+    transformer_from: Union[Union[str, os.PathLike[str]], None]
+    """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
+    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer."""
+
+    transformer_max_tokens: Union[int, None]
+    """Tokens of a text, at most, special ones included. Needs encoder transformer."""
+
+    transformer_prefix: Union[Union[str, int], None]
+    """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
+    transformer."""
+
+    transformer_rate: Union[float, None]
+    """Learning rate of the transformer; AdamW, weight decay 0.01. Needs encoder transformer."""
+
+    transformer_layer_decay: Union[float, None]
+    """Learning rate of each of its layers, as a share of that of the layer above. Needs encoder transformer."""
+
+    transformer_frozen_layers: Union[int, None]
+    """Lowest layers that stay as they are, the embeddings with them. Needs encoder transformer."""
+
+    transformer_dropout: Union[float, None]
+    """Dropout probability inside of it: of states and of weights of attention. Needs encoder transformer."""
 
     preset: Union[Literal["amazon-670k", "wikilshtc-325k", "text8"], None]
     """Settings that a paper used for a data set: widths, batch, rate, loss, tables; other options override them."""
@@ -909,6 +990,33 @@ class LnsOptions(TypedDict, total=False):
 
 class AstraOptions(TypedDict, total=False):
     """Options of `xc train astra`."""
+
+    encoder: Union[Literal["features", "transformer"], None]
+    """What makes vectors of instances: features (embeddings, or vectors as they come), or transformer (tokens of
+    texts, trained with the network)."""
+
+    transformer_from: Union[Union[str, os.PathLike[str]], None]
+    """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
+    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer."""
+
+    transformer_max_tokens: Union[int, None]
+    """Tokens of a text, at most, special ones included. Needs encoder transformer."""
+
+    transformer_prefix: Union[Union[str, int], None]
+    """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
+    transformer."""
+
+    transformer_rate: Union[float, None]
+    """Learning rate of the transformer; AdamW, weight decay 0.01. Needs encoder transformer."""
+
+    transformer_layer_decay: Union[float, None]
+    """Learning rate of each of its layers, as a share of that of the layer above. Needs encoder transformer."""
+
+    transformer_frozen_layers: Union[int, None]
+    """Lowest layers that stay as they are, the embeddings with them. Needs encoder transformer."""
+
+    transformer_dropout: Union[float, None]
+    """Dropout probability inside of it: of states and of weights of attention. Needs encoder transformer."""
 
     sampler: Union[Literal["weights", "label-text", "random", "in-batch", "all"], None]
     """Labels that a step scores in addition to the true ones: those whose weights score highest and uniform ones

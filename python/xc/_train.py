@@ -72,7 +72,9 @@ def as_text(name, value):
         return str(int(value))
     if isinstance(value, (int, float, str)):
         return str(value)
-    raise OptionError(f"{name}: a {type(value).__name__}; a number, a str, a bool or a list of them is expected")
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    raise OptionError(f"{name}: a {type(value).__name__}; a number, a str, a path, a bool or a list of them is expected")
 
 
 class Watch:
