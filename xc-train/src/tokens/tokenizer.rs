@@ -207,7 +207,8 @@ impl Tokenizer {
     /// See [`TokenizerError`].
     pub fn from_parts(folder: &Path, parts: PipelineParts) -> Result<Self, TokenizerError> {
         let config = |source| TokenizerError::Config { path: folder.to_owned(), source };
-        let Stored { version, max_tokens, n_tokens, prefix, .. } = Stored::deserialize(&parts.config).map_err(config)?;
+        let Stored { version, max_tokens, n_tokens, prefix, .. } =
+            Stored::deserialize(&parts.config).map_err(config)?;
         let n_arrays = parts.arrays.len();
         match parts.arrays.into_iter().next() {
             Some((name, PartArray::U8(file))) if (name.as_str(), n_arrays, version) == (ARRAY, 1, VERSION) => {

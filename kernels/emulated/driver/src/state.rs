@@ -28,7 +28,17 @@ impl Default for Knobs {
     fn default() -> Self {
         let (capability, memory) = ((9, 0), 80 << 30);
         let blocks = [0, u64::MAX];
-        Self { seed: 1, turn: 0, blocks, capability, memory, n_cards: 1, processors: 132, version: 13000, approximate: false }
+        Self {
+            seed: 1,
+            turn: 0,
+            blocks,
+            capability,
+            memory,
+            n_cards: 1,
+            processors: 132,
+            version: 13000,
+            approximate: false,
+        }
     }
 }
 
