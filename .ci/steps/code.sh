@@ -76,9 +76,9 @@ bounded() { # bounded CRATE MOST: what somebody compiles who depends on CRATE wi
 
 # elsewhere TARGET...: the workspace checks for other machines, all in one command.
 elsewhere() {
-  local target under stub=$scratch/stub
+  local target under stub=${CARGO_TARGET_DIR:-$PWD/target}/stub
   # No other machine's compiler is here. Nothing is linked in a check, so empty object files of the one C library do.
-  stub_compiler "$stub"
+  mkdir -p "${stub%/*}" && stub_compiler "$stub"
   (
     for target in "$@"; do
       under=${target//-/_}

@@ -382,9 +382,9 @@ XC_INLINE void xc_tree_search(const XcTree& tree, const XcTreeSearch& search, co
     }
 }
 
-// xc_tree_beam: queries whose features stand in shared memory, and post-processors other than the sigmoid, by 2 to 10 warps;
-// with 64 registers a processor holds three blocks of ten. xc_tree_long: the others, by up to 8. Dynamic shared memory:
-// XC_ROWS_BYTES a warp (at least XC_SPARE * 8), keys_room * 8 + max(beam, 1) * sizeof(XcParent) bytes and, for xc_tree_beam,
+// xc_tree_beam: queries whose features stand in shared memory, and post-processors other than the sigmoid, by 3 to 10 warps;
+// with 64 registers a processor holds three blocks of ten. xc_tree_long: the others, by 3 to 8. Dynamic shared memory:
+// XC_ROWS_BYTES a warp, keys_room * 8 + max(beam, 1) * sizeof(XcParent) bytes and, for xc_tree_beam,
 // longest * sizeof(XcFeature).
 #define XC_TREE(stored, W)                                                                                             \
     XC_KERNEL __launch_bounds__(320) xc_tree_beam_##stored(XcTree tree, XcTreeSearch search, XcTreeQueries queries)    \

@@ -7,19 +7,33 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::rows::Texts;
 use xc_train::fit::Embed;
 
-/// Texts between two looks at signals.
-const BLOCK: usize = 256;
+/// Texts between two looks at signals, which take half a second on one thread where they are long.
+const BLOCK: usize = 16;
 
 /// A transformer with its tokenizer.
 #[pyclass(frozen, module = "xc._native")]
 pub(crate) struct Embedder {
+    of: Embed,
     width: usize,
-    made: Mutex<xc_train::fit::Embedder>,
+    /// Those that do not work now. Whoever works has taken one out, so that nobody waits for the lock, nor does a process
+    /// that is forked meanwhile; who finds none opens another.
+    idle: Mutex<Vec<xc_train::fit::Embedder>>,
+}
+
+impl Embedder {
+    fn idle(&self) -> MutexGuard<'_, Vec<xc_train::fit::Embedder>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn opened(py: Python<'_>, of: &Embed) -> PyResult<xc_train::fit::Embedder> {
+    let made = py.detach(|| guarded(|| xc_train::fit::Embedder::open(of))).map_err(|panic| defect(py, &panic))?;
+    made.map_err(|e| of_fit(py, &e))
 }
 
 #[pymethods]
@@ -39,9 +53,8 @@ impl Embedder {
             return Err(error::option(py, &format!("--precision {precision}: expected f32 or bf16")));
         };
         let of = Embed { from, max_tokens, prefix, precision, normalise };
-        let made = py.detach(|| guarded(|| xc_train::fit::Embedder::open(&of))).map_err(|panic| defect(py, &panic))?;
-        let made = made.map_err(|e| of_fit(py, &e))?;
-        Ok(Self { width: made.width(), made: Mutex::new(made) })
+        let made = opened(py, &of)?;
+        Ok(Self { of, width: made.width(), idle: Mutex::new(vec![made]) })
     }
 
     /// Values of a vector.
@@ -60,22 +73,21 @@ impl Embedder {
         let pool =
             pool(threads.unwrap_or_else(default_threads)).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
         let (rows, mut vectors) = (texts.rows(), Vec::with_capacity(texts.rows() * self.width));
+        let idle = self.idle().pop();
+        let mut made = idle.map_or_else(|| opened(py, &self.of), Ok)?;
         for first in (0..rows).step_by(BLOCK) {
             let block = texts.block(first..rows.min(first + BLOCK)).map_err(|fault| fault.raised(py, texts.name()))?;
             let Some(block) = block.texts() else {
                 return Err(PyTypeError::new_err(format!("{}: features; a list of texts is expected", texts.name())));
             };
-            let work = || {
-                let mut locked = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-                let made = &mut *locked;
-                pool.install(|| made.embed(Texts::Slices(&block)).map(|(vectors, _)| vectors.to_vec()))
-            };
+            let work = || pool.install(|| made.embed(Texts::Slices(&block)).map(|(vectors, _)| vectors.to_vec()));
             let some = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
             vectors.extend(some.map_err(|(at, what)| {
                 error::data(py, &format!("{}: text {}: {what}", texts.name(), first + at), Some(first + at), None)
             })?);
             py.check_signals()?;
         }
+        self.idle().push(made);
         PyArray1::from_vec(py, vectors).reshape([rows, self.width])
     }
 }

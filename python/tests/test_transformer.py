@@ -1,5 +1,6 @@
 """Networks over a transformer, and vectors of texts, from a folder that is made here."""
 
+import concurrent.futures
 import json
 import pickle
 
@@ -101,6 +102,12 @@ def test_what_is_wrong_with_a_transformer_names_its_keyword(bert, texts, labels,
         xc.train("dense", texts, labels, encoder="transformer", transformer_from=bert, transformer_max_tokens=25)
     with pytest.raises(xc.XcError, match="config.json: cannot be read"):
         xc.Embedder(tmp_path)
+    with pytest.raises(xc.OptionError, match="max_tokens 25: .* has 24 positions") as raised:
+        xc.Embedder(bert, max_tokens=25)
+    assert raised.value.option == "max_tokens"
+    with pytest.raises(xc.OptionError, match='prefix "audio mail": it takes all of at most 4 tokens') as raised:
+        xc.Embedder(bert, max_tokens=4, prefix="audio mail")
+    assert raised.value.option == "prefix"
     with pytest.raises(xc.OptionError, match="expected f32 or bf16"):
         xc.Embedder(bert, max_tokens=8, precision="f64")
 
@@ -110,7 +117,7 @@ def test_a_text_has_the_same_vector_alone_and_among_others(bert, texts):
     vectors = embedder.embed(texts * 4, threads=2)
     assert vectors.shape == (640, WIDTH) == (640, embedder.width) and vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
-    for at in (0, 255, 256, 639):
+    for at in (0, 15, 16, 639):
         np.testing.assert_array_equal(vectors[at], embedder.embed([(texts * 4)[at]], threads=1)[0])
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(embedder)).embed(texts[:9]), vectors[:9])
     assert embedder.embed([]).shape == (0, WIDTH)
@@ -123,6 +130,14 @@ def test_a_prefix_and_a_limit_change_vectors_as_the_texts_would(bert, texts):
     np.testing.assert_array_equal(plain.embed(long), plain.embed(["audio mail library reader client window"]))
     loose = xc.Embedder(bert, max_tokens=8, normalise=False).embed(texts)
     np.testing.assert_allclose(loose / np.linalg.norm(loose, axis=1, keepdims=True), plain.embed(texts), rtol=1e-5, atol=1e-6)
+
+
+def test_several_threads_embed_at_a_time(bert, texts):
+    embedder = xc.Embedder(bert, max_tokens=8)
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        several = list(threads.map(lambda _: embedder.embed(texts, threads=1), range(8)))
+    for vectors in several:
+        np.testing.assert_array_equal(vectors, several[0])
 
 
 def test_features_are_no_texts(bert):

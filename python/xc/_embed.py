@@ -13,7 +13,7 @@ class Embedder:
 
     ``max_tokens`` of a text are read, special ones included; ``prefix`` stands before every text. ``precision`` "bf16" rounds what
     products multiply and takes half the time where the CPU has such products. Vectors have length 1 unless ``normalise`` is
-    False.
+    False. Threads that embed at a time have the weights once each.
     """
 
     __slots__ = ("_native", "_given")

@@ -133,17 +133,22 @@ fn streams_and_indexes_answer_the_same_bytes() {
     folder.ok("index build --vectors rows.npy --metric l2 --output my.index --threads 1");
     let search = "index search --index my.index --queries queries.npy --top-k 10";
     assert_same(&folder, &format!("{search} --exact"));
-    for width in ["--search-width 0.1", "--filter some.txt --search-width 0.1"] {
-        folder.write("some.txt", "3\n17\n39\n");
-        let refused = on_card(&folder, &format!("{search} {width} --device cuda"));
-        refused.refused(2, "--device cuda: a search of the graph stays on the CPU, other than --exact and --cells");
-    }
+    folder.write("some.txt", "3\n17\n39\n");
+    let refused = on_card(&folder, &format!("{search} --search-width 0.1 --device cuda"));
+    refused.refused(2, "--device cuda: a search of the graph stays on the CPU, other than --exact and --cells");
     for metric in ["l2", "cosine", "ip"] {
         folder.ok(&format!("index build --vectors rows.npy --metric {metric} --cells 9 --output my.cells --threads 1"));
         for cells in [1, 3, 20] {
             assert_same(&folder, &search.replace("my.index", &format!("my.cells --cells {cells}")));
         }
     }
+    let proven = search.replace("my.index", "my.cells --cells 2 --prove 300");
+    assert_eq!(on_card(&folder, &format!("{proven} --quiet --device cuda")).stdout, folder.ok(&proven));
+    let usual = search.replace("my.index", "my.cells");
+    let of_filter = on_card(&folder, &format!("{usual} --filter some.txt --device cuda"));
+    of_filter.refused(2, "--device cuda: --filter: a search among some rows stays on the CPU, unless it is --exact");
+    let chosen = on_card(&folder, &format!("{usual} --filter some.txt --device auto --quiet"));
+    assert_eq!((chosen.code, chosen.stdout), (0, folder.ok(&format!("{usual} --filter some.txt"))));
     folder.write("nan.npy", npy(2, 12, |i, _| if i == 1 { f32::NAN } else { 1.0 }));
     let without = "index search --index my.cells --cells 2 --queries nan.npy";
     let (cpu, card) = (folder.xc(without), on_card(&folder, &format!("{without} --device cuda")));

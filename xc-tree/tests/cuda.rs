@@ -294,6 +294,23 @@ fn a_model_larger_than_the_card_is_refused_with_the_numbers() {
 }
 
 #[test]
+fn few_queries_may_have_a_beam_that_many_may() {
+    let emulated = Emulated::hold();
+    if !emulated.is_emulated() {
+        return;
+    }
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(15);
+    let model = model(vec![tree(&mut rng, &[100, 128, 1], 0)], EXACT[0], DType::F32);
+    let rows = queries(&mut rng, 1, 3);
+    // With ten warps a block these 7,300 parents would take more than a block may have.
+    for processors in [132, 0] {
+        emulated.set_processors(processors);
+        let device = Device::open(0).unwrap();
+        assert_same(&model, &device, rows.view(), &PredictParams::top(5).with_beam(7300));
+    }
+}
+
+#[test]
 fn more_labels_than_a_block_has_shared_memory_for_are_refused() {
     let emulated = Emulated::hold();
     let device = Device::open(0).unwrap();

@@ -184,6 +184,15 @@ fn vectors_of_texts_are_written_and_learned_from() {
     xc_sparse::rows::normalise(&mut unit);
     assert!(unit == scaled[0] && *one != unit, "{one:?}");
 
+    // A prefix is as if it stood in the text.
+    folder.write("short.csv", "text\nof mails\n");
+    folder.write("long.csv", "text\nlibrary.of mails\n");
+    for (input, more) in [("short", ""), ("short", " --prefix library."), ("long", "")] {
+        let output = format!("{input}{}.npy", more.len());
+        folder.ok(&format!("{embed} --input {input}.csv --text-fields text --output {output}{more}"));
+    }
+    assert!(bytes("short18.npy") == bytes("long0.npy") && bytes("short0.npy") != bytes("long0.npy"));
+
     folder.ok(&format!("{embed} --input test.jsonl --output test.npy"));
     let learning = "--epochs 150 --batch 16 --network.dropout 0 --network.widths 64 --optimizer.rate 0.01";
     folder.ok(&format!(
@@ -195,7 +204,14 @@ fn vectors_of_texts_are_written_and_learned_from() {
 
     for (more, why) in [
         ("--from nowhere --input train.jsonl --output x.npy", "nowhere/config.json: "),
-        ("--from bert --max-tokens 25 --input train.jsonl --output x.npy", "bert has 24 positions"),
+        (
+            "--from bert --max-tokens 25 --input train.jsonl --output x.npy",
+            "error: --max-tokens 25: bert has 24 positions",
+        ),
+        (
+            "--from bert --max-tokens 3 --prefix library --input train.jsonl --output x.npy",
+            "error: --prefix \"library\": it takes all of at most 3 tokens",
+        ),
         (
             "--from bert --max-tokens 8 --input train.npy --output x.npy",
             "train.npy: holds features; text (jsonl, csv, tsv or fasttext) is expected\n",

@@ -133,7 +133,7 @@ mod made {
                 ..TransformerSettings::default()
             };
             Ok(Self {
-                tokenizer: tokens::tokenizer(&settings)?,
+                tokenizer: tokens::tokenizer(&settings, "")?,
                 transformer: tokens::read(&settings)?.with_products(of.precision),
                 normalise: of.normalise,
                 batch: Batch::default(),

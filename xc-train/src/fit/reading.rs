@@ -70,7 +70,7 @@ impl<'a> Reading<'a> {
             let of_features = |name: &str| name.starts_with("text.") && name != "text-fields";
             let is_idle = |name: &str| of_features(name) || ["tfidf", "normalise"].contains(&name);
             self.choices.refuse_if(is_idle, "a transformer reads tokens of texts, not features")?;
-            return Ok(Self { tokens: Some(super::network::tokens::tokenizer(&settings)?), ..self });
+            return Ok(Self { tokens: Some(super::network::tokens::tokenizer(&settings, "transformer.")?), ..self });
         }
         Ok(self)
     }

@@ -312,6 +312,7 @@ impl Setting {
         let value = self.at(params)?;
         Some(match value {
             Value::Null => return None,
+            Value::String(text) if text.is_empty() => return None,
             // A choice that has numbers of its own is an object with its name.
             Value::Object(fields) => fields.keys().next()?.clone(),
             Value::String(form) => match self.values {

@@ -54,8 +54,15 @@ fn check_folder(text: &str) -> Result<(), String> {
     if text.is_empty() { Err("expected a folder".to_owned()) } else { Ok(()) }
 }
 
-fn check_prefix(text: &str) -> Result<(), String> {
-    if text.contains(['\n', '\r']) { Err("expected one line".to_owned()) } else { Ok(()) }
+/// Bytes of a prefix, at most: it is tokenised with every text.
+const LONGEST_PREFIX: usize = 4096;
+
+pub(crate) fn check_prefix(text: &str) -> Result<(), String> {
+    match text.len() {
+        _ if text.contains(['\n', '\r']) => Err("expected one line".to_owned()),
+        n if n > LONGEST_PREFIX => Err(format!("{n} bytes, expected at most {LONGEST_PREFIX}")),
+        _ => Ok(()),
+    }
 }
 
 /// What makes vectors of instances.

@@ -6,6 +6,7 @@
 //!
 //! A model's folder keeps the file as it came, so that it answers texts without the folder that it was trained from.
 
+use crate::settings::transformer::check_prefix;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -101,15 +102,13 @@ pub enum TokenizerError {
         /// Special tokens of every text.
         n_special: usize,
     },
-    /// No room for a token of the text beside what stands before it.
-    #[error("{}: {prefix:?} before every text takes all of at most {max_tokens} tokens", path.display())]
+    /// What cannot stand before every text.
+    #[error("{}: what stands before every text: {what}", path.display())]
     Prefix {
         /// The file.
         path: PathBuf,
-        /// What stands before every text.
-        prefix: String,
-        /// Tokens of a text, at most.
-        max_tokens: usize,
+        /// What is wrong with it.
+        what: String,
     },
     /// A description in a model's folder that is none.
     #[error("{}: description of tokens", path.display())]
@@ -184,14 +183,16 @@ impl Tokenizer {
     /// Its tokens count among those of a text. `path` is what messages call the tokenizer.
     ///
     /// # Errors
-    /// The prefix leaves no room for a token of a text, or has no tokens that the network knows.
+    /// A prefix of several lines or more than 4,096 bytes, that leaves no room for a token of a text, or that has tokens
+    /// the network does not know.
     pub fn with_prefix(mut self, path: &Path, prefix: &str) -> Result<Self, TokenizerError> {
+        let wrong = |what| TokenizerError::Prefix { path: path.to_owned(), what };
+        check_prefix(prefix).map_err(wrong)?;
         prefix.clone_into(&mut self.stored.prefix);
         let (mut ids, max_tokens) = (Vec::new(), self.stored.max_tokens);
-        let tried = self.append("", &mut ids);
-        tried.map_err(|e| TokenizerError::Malformed { path: path.to_owned(), why: e.why })?;
+        self.append("", &mut ids).map_err(|e| wrong(e.why))?;
         if ids.len() >= max_tokens {
-            return Err(TokenizerError::Prefix { path: path.to_owned(), prefix: prefix.to_owned(), max_tokens });
+            return Err(wrong(format!("it takes all of at most {max_tokens} tokens")));
         }
         Ok(self)
     }

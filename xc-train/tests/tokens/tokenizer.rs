@@ -55,8 +55,14 @@ fn a_prefix_stands_before_every_text() {
     assert_eq!(ids(&again, "sat"), ids(&prefixed, "sat"));
     assert!(again.into_featurizer() == prefixed.into_featurizer());
     assert_eq!(with("").unwrap().to_parts(), plain.to_parts());
-    let refused = with("the cat sat on").unwrap_err().to_string();
-    assert_eq!(refused, "tokenizer.json: \"the cat sat on\" before every text takes all of at most 6 tokens");
+    for (prefix, what) in [
+        ("the cat sat on", "it takes all of at most 6 tokens"),
+        ("the\ncat", "expected one line"),
+        (&" ".repeat(4097), "4097 bytes, expected at most 4096"),
+    ] {
+        let expected = format!("tokenizer.json: what stands before every text: {what}");
+        assert_eq!(with(prefix).unwrap_err().to_string(), expected);
+    }
 }
 
 #[test]

@@ -47,6 +47,10 @@ const NEW_KEYS: usize = 1024;
 const CHUNKS_A_ROUND: usize = 16;
 /// `XC_ROWS_BYTES`.
 const ROWS_BYTES: usize = 1536;
+/// Shared memory that a kernel has of its own, at most.
+const STATIC_BYTES: usize = 64;
+// The rows are `XC_SPARE` keys of spare room, too.
+const _: () = assert!(ROWS_BYTES * WARPS[1] >= 8 * 512 && ROWS_BYTES * WARPS_LONG >= 8 * 512);
 /// Bytes of `XcParent` and of `XcFeature`.
 const PARENT_BYTES: usize = 12;
 const FEATURE_BYTES: usize = 12;
@@ -256,7 +260,11 @@ impl Batch {
                 n_out: address(self.n_answers.on_card()) + 4 * place as u64,
             };
             let keys = 8 * search.keys_room as usize + PARENT_BYTES * shape.beam.max(1);
-            let shared = ROWS_BYTES * n_warps + keys + FEATURE_BYTES * longest;
+            let shared = |n_warps: usize| ROWS_BYTES * n_warps + keys + FEATURE_BYTES * longest;
+            // How much is kept of a search does not depend on how many queries there are.
+            let fits = |n_warps: usize| shared(n_warps) + STATIC_BYTES <= device.limits().shared as usize;
+            let n_warps = if fits(n_warps) { n_warps } else { WARPS[1] };
+            let shared = shared(n_warps);
             launch(
                 stream,
                 kernel,

@@ -73,8 +73,8 @@ impl DeviceTrees {
     /// One call works at a time; others wait.
     ///
     /// # Errors
-    /// The device has too little memory for the answers, or too little shared memory in a block for `top_k` or the beam:
-    /// more than 15,360 are refused. The device fails.
+    /// The device has too little memory for the answers, or too little shared memory in a block for what is kept of a search:
+    /// on an H100 a beam of some 7,000 or a `top_k` of some 14,000 is too much. The device fails.
     ///
     /// # Panics
     /// If a value is not finite.

@@ -90,7 +90,11 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
         let found = if is_in_cells {
             args.device.cells(&index, path, queries, params, context)?
         } else {
-            args.device.stay("a search of the graph stays on the CPU, other than --exact and --cells", context)?;
+            let why = match filter {
+                Some(_) => "--filter: a search among some rows stays on the CPU, unless it is --exact",
+                None => "a search of the graph stays on the CPU, other than --exact and --cells",
+            };
+            args.device.stay(why, context)?;
             None
         };
         match found {

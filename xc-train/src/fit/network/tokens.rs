@@ -4,7 +4,7 @@ use crate::classifier::{Classifier, ClassifierParams, EncoderParams, TokensLearn
 use crate::fit::FitError;
 use crate::message::chain;
 use crate::settings::transformer::TransformerSettings;
-use crate::tokens::Tokenizer;
+use crate::tokens::{Tokenizer, TokenizerError};
 use std::io::Read;
 use std::path::Path;
 use xc_hash::text::Featurizer;
@@ -19,20 +19,25 @@ fn folder(settings: &TransformerSettings) -> Result<Folder, FitError> {
     Folder::open(settings.from.as_deref().unwrap_or_default()).map_err(|e| refused(&e))
 }
 
-/// The tokenizer of the folder, for its weights.
+/// The tokenizer of the folder, for its weights. `of` stands before the names of options in messages.
 ///
 /// # Errors
 /// What is wrong with the folder, or does not belong together.
-pub(in crate::fit) fn tokenizer(settings: &TransformerSettings) -> Result<Featurizer, FitError> {
+pub(in crate::fit) fn tokenizer(settings: &TransformerSettings, of: &str) -> Result<Featurizer, FitError> {
     let folder = folder(settings)?;
     let (got, most) = (settings.max_tokens, folder.params().positions);
     if got > most {
-        let what = format_args!("--transformer.max-tokens {got}: {} has {most} positions", folder.path().display());
+        let what = format_args!("--{of}max-tokens {got}: {} has {most} positions", folder.path().display());
         return Err(FitError::usage(what));
     }
     let made = Tokenizer::open(folder.path(), got, folder.params().vocabulary);
     let made = made.and_then(|made| made.with_prefix(folder.path(), &settings.prefix));
-    made.map(Tokenizer::into_featurizer).map_err(|e| FitError::usage(chain(&e)))
+    made.map(Tokenizer::into_featurizer).map_err(|e| match e {
+        TokenizerError::Prefix { what, .. } => {
+            FitError::usage(format_args!("--{of}prefix {:?}: {what}", settings.prefix))
+        }
+        e => FitError::usage(chain(&e)),
+    })
 }
 
 /// Puts the transformer of the folder below the layers of a network.
