@@ -35,8 +35,10 @@ pub struct LearningParams {
     /// How rankers over sparse features are learned beside the network, where they are: after the last epoch, against
     /// the false labels that its steps scored highest.
     pub wide: Option<WideLearning>,
-    /// How a transformer learns, and what it begins with; encoders of other instances do not read it.
+    /// How a transformer learns, and what it begins with; encoders of other instances do not read it. As usual, it is not
+    /// written, so that builds with and without transformers write the same bytes where there is none.
     #[cfg(feature = "transformer")]
+    #[serde(default, skip_serializing_if = "super::TokensLearning::is_usual")]
     pub tokens: super::TokensLearning,
 }
 

@@ -22,3 +22,9 @@ pub struct TokensLearning {
     /// Hash of the weights that it begins with; nothing where they are drawn.
     pub begins_with: Option<String>,
 }
+
+impl TokensLearning {
+    pub(super) fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
