@@ -6,8 +6,8 @@
 
 Both train for one epoch over the first rows in batches of 32, drawn in an order of their own: AdamW, a loss of each label, no
 dropout. Theirs is what people run: texts padded to the longest of a batch, the mean of states, fused AdamW, bf16 by autocast.
-Prints for each the time and the CPU time of a step, tokenizing included (of xc the whole run with what it reads and saves, of PyTorch the steps after a first one), and
-the peak of memory.
+Prints for each the time and the CPU time of a step, tokenizing included, and the peak of memory. The time of xc is that of the
+whole run with what it reads and saves, that of PyTorch of the steps after a first one.
 """
 import argparse
 import json

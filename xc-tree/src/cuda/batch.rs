@@ -35,10 +35,10 @@ arguments! {
     }
 }
 
-/// Warps of a block. As many as a usual beam has chunks answer a batch soonest whose blocks come in few turns; with more
-/// queries than that, half of them answer most a second. A multiprocessor has registers for thirty warps.
+/// Warps of a block in a small batch, as many as a usual beam has chunks, and in a large one, where fewer answer more
+/// queries a second (times: `bench/gpu/results`). A multiprocessor has registers for thirty warps.
 const WARPS: [usize; 2] = [10, 5];
-/// Queries a multiprocessor from which on there are fewer warps a block: three turns of three blocks.
+/// Queries of a small batch for each multiprocessor, at most: three turns of three blocks.
 const FEW_A_PROCESSOR: usize = 9;
 /// Warps of a block for long queries.
 const WARPS_LONG: usize = 8;
@@ -261,7 +261,7 @@ impl Batch {
             };
             let keys = 8 * search.keys_room as usize + PARENT_BYTES * shape.beam.max(1);
             let shared = |n_warps: usize| ROWS_BYTES * n_warps + keys + FEATURE_BYTES * longest;
-            // How much is kept of a search does not depend on how many queries there are.
+            // Whether a search fits does not depend on how many queries there are.
             let fits = |n_warps: usize| shared(n_warps) + STATIC_BYTES <= device.limits().shared as usize;
             let n_warps = if fits(n_warps) { n_warps } else { WARPS[1] };
             let shared = shared(n_warps);
