@@ -31,7 +31,7 @@ pub const TABLE: Table = Table {
              XLM-RoBERTa, as HuggingFace's libraries write it; nothing is downloaded",
         ),
         own("transformer.max-tokens", "max_tokens", Size, "N").help("Tokens of a text, at most, special ones included"),
-        own("transformer.prefix", "prefix", Text(check_prefix), "TEXT").rare()
+        own("transformer.prefix", "prefix", Text(crate::tokens::check_prefix), "TEXT").rare()
             .help("What stands before every text, such as \"query: \" where the transformer was trained with it"),
         own("transformer.rate", "rate", F64, "X").help("Learning rate of the transformer; AdamW, weight decay 0.01")
             .searched(
@@ -52,17 +52,6 @@ pub const TABLE: Table = Table {
 
 fn check_folder(text: &str) -> Result<(), String> {
     if text.is_empty() { Err("expected a folder".to_owned()) } else { Ok(()) }
-}
-
-/// Bytes of a prefix, at most: it is tokenised with every text.
-const LONGEST_PREFIX: usize = 4096;
-
-pub(crate) fn check_prefix(text: &str) -> Result<(), String> {
-    match text.len() {
-        _ if text.contains(['\n', '\r']) => Err("expected one line".to_owned()),
-        n if n > LONGEST_PREFIX => Err(format!("{n} bytes, expected at most {LONGEST_PREFIX}")),
-        _ => Ok(()),
-    }
 }
 
 /// What makes vectors of instances.

@@ -15,6 +15,21 @@ use xc_tree::text::StoredPipelineError;
 /// Texts that one task tokenises.
 const TEXTS: usize = 64;
 
+/// Bytes of a prefix, at most: it is tokenised with every text.
+const LONGEST_PREFIX: usize = 4096;
+
+/// Whether a text can stand before every text: one line, of at most 4,096 bytes.
+///
+/// # Errors
+/// What was expected of it.
+pub fn check_prefix(text: &str) -> Result<(), String> {
+    match text.len() {
+        _ if text.contains(['\n', '\r']) => Err("expected one line".to_owned()),
+        n if n > LONGEST_PREFIX => Err(format!("{n} bytes, expected at most {LONGEST_PREFIX}")),
+        _ => Ok(()),
+    }
+}
+
 /// The tokens of many texts, shared by the threads of the ambient pool.
 ///
 /// # Errors

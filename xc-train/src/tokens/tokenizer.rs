@@ -6,7 +6,7 @@
 //!
 //! A model's folder keeps the file as it came, so that it answers texts without the folder that it was trained from.
 
-use crate::settings::transformer::check_prefix;
+use super::check_prefix;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
