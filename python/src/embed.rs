@@ -7,7 +7,6 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::rows::Texts;
 use xc_train::fit::Embed;
@@ -18,22 +17,7 @@ const BLOCK: usize = 16;
 /// A transformer with its tokenizer.
 #[pyclass(frozen, module = "xc._native")]
 pub(crate) struct Embedder {
-    of: Embed,
-    width: usize,
-    /// Those that do not work now. Whoever works has taken one out, so that nobody waits for the lock, nor does a process
-    /// that is forked meanwhile; who finds none opens another.
-    idle: Mutex<Vec<xc_train::fit::Embedder>>,
-}
-
-impl Embedder {
-    fn idle(&self) -> MutexGuard<'_, Vec<xc_train::fit::Embedder>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn opened(py: Python<'_>, of: &Embed) -> PyResult<xc_train::fit::Embedder> {
-    let made = py.detach(|| guarded(|| xc_train::fit::Embedder::open(of))).map_err(|panic| defect(py, &panic))?;
-    made.map_err(|e| of_fit(py, &e))
+    inner: xc_train::fit::Embedder,
 }
 
 #[pymethods]
@@ -53,14 +37,14 @@ impl Embedder {
             return Err(error::option(py, &format!("--precision {precision}: expected f32 or bf16")));
         };
         let of = Embed { from, max_tokens, prefix, precision, normalise };
-        let made = opened(py, &of)?;
-        Ok(Self { of, width: made.width(), idle: Mutex::new(vec![made]) })
+        let made = py.detach(|| guarded(|| xc_train::fit::Embedder::open(&of))).map_err(|panic| defect(py, &panic))?;
+        Ok(Self { inner: made.map_err(|e| of_fit(py, &e))? })
     }
 
     /// Values of a vector.
     #[getter]
     fn width(&self) -> usize {
-        self.width
+        self.inner.width()
     }
 
     /// Vectors of texts, a row each.
@@ -72,22 +56,21 @@ impl Embedder {
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let pool =
             pool(threads.unwrap_or_else(default_threads)).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
-        let (rows, mut vectors) = (texts.rows(), Vec::with_capacity(texts.rows() * self.width));
-        let idle = self.idle().pop();
-        let mut made = idle.map_or_else(|| opened(py, &self.of), Ok)?;
+        let (rows, width) = (texts.rows(), self.inner.width());
+        let mut vectors = Vec::with_capacity(rows * width);
         for first in (0..rows).step_by(BLOCK) {
             let block = texts.block(first..rows.min(first + BLOCK)).map_err(|fault| fault.raised(py, texts.name()))?;
             let Some(block) = block.texts() else {
                 return Err(PyTypeError::new_err(format!("{}: features; a list of texts is expected", texts.name())));
             };
-            let work = || pool.install(|| made.embed(Texts::Slices(&block)).map(|(vectors, _)| vectors.to_vec()));
+            let work = || pool.install(|| self.inner.embed(Texts::Slices(&block)));
             let some = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
-            vectors.extend(some.map_err(|(at, what)| {
+            let (some, _) = some.map_err(|(at, what)| {
                 error::data(py, &format!("{}: text {}: {what}", texts.name(), first + at), Some(first + at), None)
-            })?);
+            })?;
+            vectors.extend(some);
             py.check_signals()?;
         }
-        self.idle().push(made);
-        PyArray1::from_vec(py, vectors).reshape([rows, self.width])
+        PyArray1::from_vec(py, vectors).reshape([rows, width])
     }
 }

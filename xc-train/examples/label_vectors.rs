@@ -11,7 +11,7 @@ use std::path::Path;
 use xc_sparse::DenseMatrix;
 use xc_sparse::io::{Instances, read_instances, write_npy};
 use xc_train::classifier::Classifier;
-use xc_train::model::{Model, Rows};
+use xc_train::model::{Model, OwnedRows, Rows};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,10 +25,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             let texts: Vec<&str> = set.texts.iter().map(String::as_str).collect();
             model.features(Rows::texts(&texts))?
         }
-        Instances::Features(set) if model.pipeline().is_none() => set.features,
+        Instances::Features(set) if model.pipeline().is_none() => OwnedRows::Sparse(set.features),
         Instances::Features(set) => model.features(Rows::Sparse(set.features.view()))?,
     };
-    let queries = classifier.query_vectors(Rows::Sparse(rows.view()), 1.0);
+    let queries = classifier.query_vectors(rows.view(), 1.0);
     for (name, vectors) in [("base.npy", classifier.label_vectors(1.0)?), ("query.npy", queries)] {
         let DenseMatrix { rows, columns, values } = vectors;
         write_npy(&mut BufWriter::new(File::create(Path::new(folder).join(name))?), rows, columns, &values)?;

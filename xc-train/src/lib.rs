@@ -11,7 +11,7 @@
 //! | [`blend`], [`calibrate`] | several models as one; scores as probabilities |
 //! | `fit` (feature `fit`) | training from files or memory to a model folder |
 //! | `plot` (feature `plot`) | pictures of lines over a common axis, as SVG |
-//! | [`tokens`] | texts as tokens; tokenizers (feature `transformer`) |
+//! | [`tokens`] | texts as tokens and as vectors; tokenizers (feature `transformer`) |
 //! | `settings`, `tune` (feature `train`) | the settings of training as a table; the search for good ones |
 
 #![deny(unsafe_code)]

@@ -67,7 +67,7 @@ fn models_of_every_kind_open_and_answer_a_query_without_a_global_pool_and_a_batc
         let queries = if *name == "uniform" { Rows::Sparse(rows.view()) } else { Rows::texts(&["alpha3", "beta1"]) };
         let batch = model.predict_batch(queries, &QueryOptions::top(N_LABELS)).unwrap();
         assert_eq!(batch.ranked.row(0), first, "{name}");
-        assert_eq!(model.features(queries).unwrap().rows(), queries.len(), "{name}");
+        assert_eq!(model.features(queries).unwrap().len(), queries.len(), "{name}");
     }
     assert_eq!(threads.load(Ordering::Relaxed), 3);
 }

@@ -245,8 +245,18 @@ struct Fixed {
 fn open_pipeline(folder: &Path) -> Result<Fixed, CliError> {
     let container = model::open_container(folder)?;
     let wrong = |e: xc_sparse::store::OpenError| CliError::usage(chain(&e));
+    let maker = read_pipeline(&container).map_err(|e| CliError::usage(chain(&e)))?;
+    let of_transformer = match &maker {
+        Some(Featurizer::Tokens(_)) => Some("tokens"),
+        Some(Featurizer::Vectors(_)) => Some("vectors"),
+        _ => None,
+    };
+    if let Some(made) = of_transformer {
+        let what = format_args!("{}: its transformer makes {made} of texts; features are expected", folder.display());
+        return Err(CliError::usage(what));
+    }
     Ok(Fixed {
-        maker: read_pipeline(&container).map_err(|e| CliError::usage(chain(&e)))?,
+        maker,
         names: dictionary(&container)?,
         n_features: container.parameter("n_features").map_err(wrong)?,
         n_labels: container.parameter("n_labels").map_err(wrong)?,

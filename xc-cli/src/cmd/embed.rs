@@ -16,13 +16,15 @@ use xc_train::settings::transformer::TransformerSettings;
 /// Write the vectors that a transformer makes of texts
 ///
 /// Nothing is trained: the pooled states of a HuggingFace folder, a row for each text, as an .npy
-/// file. `xc train --features`, `xc index build --vectors` and others read it. A text's vector has
-/// the same bits alone and among others, at any number of threads.
+/// file. `xc train --features`, `xc index build --vectors` and others read it; networks learn faster
+/// from vectors that are not scaled to length 1. A text's vector has the same bits alone and among
+/// others, at any number of threads.
 ///
 /// Examples:
 ///   xc embed --from DIR --input texts.jsonl --output texts.npy
-///   xc train mach --features texts.npy --train texts.jsonl --model frozen.model
 ///   xc index build --vectors texts.npy --metric cosine --output texts.index
+///   xc embed --from DIR --input texts.jsonl --normalise false --output train.npy
+///   xc train mach --features train.npy --train texts.jsonl --model frozen.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[command(hide = cfg!(not(feature = "transformer")))]

@@ -321,7 +321,7 @@ impl Table {
         if model.describe().takes == InputKind::Text && model.pipeline().is_some() {
             let made = model.features(queries).unwrap();
             let asked = QueryOptions { made: true, ..options };
-            let of_features = model.predict_batch(Rows::Sparse(made.view()), &asked).unwrap();
+            let of_features = model.predict_batch(made.view(), &asked).unwrap();
             self.equal("text and its features", &self.five, &lines_of(&of_features.ranked));
         }
     }

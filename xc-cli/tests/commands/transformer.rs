@@ -40,6 +40,10 @@ fn a_program_without_transformers_says_so_in_a_line() {
     }
     folder.xc("embed --from nowhere --input d/train.jsonl --output x.npy").refused(3, &format!("xc embed: {lacks}"));
     assert!(!folder.ok("--help").contains("embed") && !folder.path("x.npy").exists());
+    let mach = "train mach --train d/train.jsonl --model m";
+    folder.xc(&format!("{mach} --encoder frozen")).refused(3, &format!("--encoder frozen: {lacks}"));
+    folder.xc(&format!("{mach} --transformer.prefix x")).refused(3, &format!("--transformer.prefix: {lacks}"));
+    assert!(!folder.ok("train mach --help").contains("frozen"));
     let little = "--train d/train.jsonl --epochs 1 --network.widths 4 --threads 1";
     folder.ok(&format!("train dense {little} --model usual"));
     folder.ok(&format!("train dense {little} --encoder features --model features"));
@@ -225,6 +229,71 @@ fn vectors_of_texts_are_written_and_learned_from() {
         assert_eq!(outcome.stderr.lines().count(), 1, "{more}: {}", outcome.stderr);
     }
     assert!(!folder.path("x.npy").exists());
+}
+
+#[cfg(feature = "transformer")]
+#[test]
+fn a_frozen_transformer_is_the_pipeline_of_models_of_vectors() {
+    let folder = made();
+    let held_out = "--validation-fraction 0.25 --seed 3";
+    let frozen = |kind: &str| {
+        format!(
+            "train {kind} --train train.jsonl --encoder frozen --transformer.from bert --transformer.max-tokens 8 \
+             --epochs 150 --batch 16 --optimizer.rate 0.01 --network.widths 64 --network.dropout 0 {held_out}"
+        )
+    };
+    let mach = format!("{} --buckets 8", frozen("mach"));
+    folder.ok(&format!("{mach} --repetitions 4 --model mach"));
+    for (model, range) in [("first", "0..2"), ("second", "2..4")] {
+        folder.ok(&format!("{mach} --repetitions-range {range} --model {model}"));
+    }
+    folder.ok("merge first second --output merged");
+    assert!(contents(&folder.path("merged")) == contents(&folder.path("mach")));
+    folder.ok(&format!("{} --model dense", frozen("dense")));
+    folder.ok(&format!("train tree --train train.jsonl {held_out} --model tree"));
+    folder.ok("blend tree mach dense --validation train.jsonl --held-out --rule logistic --output blend");
+    folder.ok("calibrate --model dense --validation train.jsonl --held-out --output calibrated");
+
+    // It is the network over vectors of a file; nothing of the folder that they came from is asked for again.
+    let embed = "embed --from bert --max-tokens 8 --normalise false";
+    folder.ok(&format!("{embed} --input train.jsonl --output train.npy"));
+    folder.ok(&format!("{embed} --input test.jsonl --output test.npy"));
+    let all = |kind: &str| frozen(kind).replace(held_out, "").replace("--epochs 150", "--epochs 9");
+    folder.ok(&format!("{} --model all", all("dense")));
+    folder.ok(
+        "train dense --train train.jsonl --features train.npy --epochs 9 --batch 16 --optimizer.rate 0.01 --network.widths 64 --network.dropout 0 --model npy",
+    );
+    std::fs::rename(folder.path("bert"), folder.path("gone")).unwrap();
+    let of_vectors = folder.ok("predict --model npy --input test.npy");
+    assert_eq!(folder.ok("predict --model all --input test.jsonl"), of_vectors);
+    for model in ["mach", "dense", "blend", "calibrated"] {
+        let judged = json(&folder.ok(&format!("evaluate --model {model} --input test.jsonl --json")));
+        // By chance 0.125: this BERT has learned nothing.
+        assert!(judged["P@1"].as_f64().unwrap_or_else(|| panic!("{judged}")) > 0.25, "{model}: {judged}");
+        let answers = folder.ok(&format!("predict --model {model} --input test.jsonl"));
+        let streamed =
+            folder.answered(&format!("predict --model {model} --input - --quiet"), folder.read("test.jsonl") + "\n");
+        assert_eq!(streamed.stdout, answers, "{model}: {}", streamed.stderr);
+        folder.ok(&format!("bench predict --model {model} --input test.jsonl --repeat 1"));
+    }
+    folder.write("one.jsonl", json!({ "text": "mail of windows" }).to_string());
+    let explained = json(&folder.ok("explain --model dense --input one.jsonl --label mail --json"));
+    let effects = explained["effects"].as_array().unwrap();
+    let mut terms: Vec<&str> = effects.iter().map(|effect| effect["term"].as_str().unwrap()).collect();
+    terms.sort_unstable();
+    assert_eq!(terms, ["##s", "[CLS]", "[SEP]", "mail", "of", "window"]);
+    let made = "its transformer makes vectors of texts; features are expected";
+    folder
+        .xc("convert train.jsonl train.svm --from jsonl --to xc-text --pipeline dense")
+        .refused(2, &format!("dense: {made}"));
+
+    let plan = json(&folder.ok(&format!("{} --model m --explain --json", frozen("dense").replace("bert", "gone"))));
+    let of = |name: &str| plan["options"].as_array().unwrap().iter().find(|row| row["option"] == name).unwrap();
+    assert_eq!(
+        (&of("transformer.max-tokens")["value"], &of("transformer.rate")["value"]),
+        (&json!("8"), &json!("none"))
+    );
+    assert_eq!(plan["data"]["features"], 16, "{plan}");
 }
 
 #[cfg(feature = "transformer")]

@@ -1,4 +1,4 @@
-//! Texts as ordered ids of tokens, which a tokenizer of another crate makes.
+//! Texts as ordered ids of tokens, and as vectors of these, which another crate makes.
 
 use super::PipelineParts;
 use std::fmt::Debug;
@@ -29,5 +29,35 @@ pub trait Tokenise: Debug + Send + Sync {
 #[error("the tokenizer makes no tokens of a text: {why}")]
 pub struct TokeniseError {
     /// What the tokenizer says.
+    pub why: String,
+}
+
+/// What makes vectors of texts, by way of their tokens: what a model of vectors keeps in place of a pipeline.
+///
+/// The same tokens give the same bits, alone and among others, whichever thread asks.
+pub trait Vectorise: Debug + Send + Sync {
+    /// Values of a vector.
+    fn width(&self) -> usize;
+
+    /// What makes the tokens.
+    fn tokens(&self) -> &dyn Tokenise;
+
+    /// Appends a vector for the tokens of each text.
+    ///
+    /// # Errors
+    /// A text that has no vector; what was appended is of no use then.
+    fn append(&self, tokens: &[&[u32]], vectors: &mut Vec<f32>) -> Result<(), VectoriseError>;
+
+    /// What a model's folder keeps of it.
+    fn to_parts(&self) -> PipelineParts;
+}
+
+/// A text that has no vector.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("a text has no vector: {why}")]
+pub struct VectoriseError {
+    /// The text's place among those asked for.
+    pub at: usize,
+    /// Why.
     pub why: String,
 }

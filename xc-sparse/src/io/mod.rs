@@ -84,7 +84,7 @@ pub use jsonl::{
     json_error, labels_of_json, line_text, missing_field, push_jsonl_features, push_jsonl_text, write_jsonl_features,
     write_jsonl_text,
 };
-pub use label::{LabelCollector, LabelNames, LabelRef, LabelStrings, RepeatedName, UnknownLabels};
+pub use label::{CollectedLabels, LabelCollector, LabelNames, LabelRef, LabelStrings, RepeatedName, UnknownLabels};
 pub use lines::{Line, LineBlock, LineBlocks};
 pub use names::{NameColumn, read_label_names, read_label_names_field, write_label_names};
 pub use npy::{NpyRows, read_npy, write_npy};

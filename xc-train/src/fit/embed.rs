@@ -58,7 +58,7 @@ impl Embed {
         const BLOCK: usize = 256;
 
         context.on_threads(|| {
-            let mut embedder = Embedder::open(self)?;
+            let embedder = Embedder::open(self)?;
             let mut queries = Queries::texts(texts, input)?;
             let file = OutputFile::create(output).map_err(|e| FitError::unwritable(&e))?;
             let unwritable = |e: std::io::Error| FitError::failed(format_args!("{}: {e}", output.display()));
@@ -72,7 +72,7 @@ impl Embed {
                     FitError::usage(format_args!("{}: text {}: {what}", queries.name(), embedded.rows + at + 1))
                 };
                 let (vectors, n_tokens) = embedder.embed(Texts::Strings(&block)).map_err(named)?;
-                out.push(vectors).map_err(unwritable)?;
+                out.push(&vectors).map_err(unwritable)?;
                 embedded.rows += block.len();
                 embedded.tokens += n_tokens;
                 done(block.len() as u64);
@@ -97,27 +97,14 @@ impl Embed {
 mod made {
     use super::super::network::tokens;
     use super::{Embed, FitError};
-    use crate::message::chain;
     use crate::settings::transformer::{EncoderName, TransformerSettings};
-    use crate::tokens::tokenise;
-    use xc_hash::text::Featurizer;
-    use xc_nn::encoder::transformer::{Transformer, TransformerScratch};
-    use xc_nn::{Activations, Batch, Encoder, Mode};
-    use xc_sparse::rows::{Rows, Texts, normalise};
+    use crate::tokens::TextVectors;
+    use xc_hash::text::{Vectorise, VectoriseError};
+    use xc_sparse::rows::Texts;
 
-    /// Texts that go through the layers together.
-    const TOGETHER: usize = 32;
-
-    /// A transformer with its tokenizer.
-    pub struct Embedder {
-        tokenizer: Featurizer,
-        transformer: Transformer,
-        normalise: bool,
-        batch: Batch,
-        states: Activations,
-        scratch: TransformerScratch,
-        vectors: Vec<f32>,
-    }
+    /// A transformer with its tokenizer. Any number of threads share it.
+    #[derive(Debug)]
+    pub struct Embedder(TextVectors);
 
     impl Embedder {
         /// Opens a transformer.
@@ -126,26 +113,18 @@ mod made {
         /// What is wrong with its folder.
         pub fn open(of: &Embed) -> Result<Self, FitError> {
             let settings = TransformerSettings {
-                encoder: EncoderName::Transformer,
+                encoder: EncoderName::Frozen,
                 from: Some(of.from.display().to_string()),
                 max_tokens: of.max_tokens,
                 prefix: of.prefix.clone(),
                 ..TransformerSettings::default()
             };
-            Ok(Self {
-                tokenizer: tokens::tokenizer(&settings, "")?,
-                transformer: tokens::read(&settings)?.with_products(of.precision),
-                normalise: of.normalise,
-                batch: Batch::default(),
-                states: Activations::default(),
-                scratch: TransformerScratch::default(),
-                vectors: Vec::new(),
-            })
+            tokens::vectors(&settings, "", of.precision, of.normalise).map(Self)
         }
 
         /// Values of a vector.
         pub fn width(&self) -> usize {
-            self.transformer.params().width
+            self.0.width()
         }
 
         /// Vectors of texts, one after another, and how many tokens these had. A text's vector has the same bits alone and
@@ -153,27 +132,9 @@ mod made {
         ///
         /// # Errors
         /// The first text that has no vector, from 0, and why.
-        pub fn embed(&mut self, texts: Texts<'_>) -> Result<(&[f32], u64), (usize, String)> {
-            let Featurizer::Tokens(of) = &self.tokenizer else { return Err((0, "no tokenizer".to_owned())) };
-            let tokens = tokenise(&**of, texts).map_err(|(at, e)| (at, chain(&e)))?;
-            let width = self.width();
-            self.vectors.clear();
-            for first in (0..texts.len()).step_by(TOGETHER) {
-                let some = first..texts.len().min(first + TOGETHER);
-                self.batch.fill_features(Rows::Tokens(tokens.view()), some);
-                let outcome = self.transformer.forward(&self.batch, Mode::Predict, &mut self.states, &mut self.scratch);
-                outcome.map_err(|e| (first, chain(&e)))?;
-                self.vectors.extend_from_slice(self.states.values());
-            }
-            for (at, vector) in self.vectors.chunks_exact_mut(width).enumerate() {
-                if vector.iter().any(|v| !v.is_finite()) {
-                    return Err((at, "its vector is not finite".to_owned()));
-                }
-                if self.normalise {
-                    normalise(vector);
-                }
-            }
-            Ok((&self.vectors, tokens.view().ids().len() as u64))
+        pub fn embed(&self, texts: Texts<'_>) -> Result<(Vec<f32>, u64), (usize, String)> {
+            let (vectors, n_tokens) = self.0.of(texts).map_err(|VectoriseError { at, why }| (at, why))?;
+            Ok((vectors.values.to_vec(), n_tokens))
         }
     }
 }

@@ -74,7 +74,7 @@ pub fn tables(kind: &str) -> Vec<Table> {
     use settings::{astra, candidates, data, input, mach, network, text, tree, uniform, wide, words};
     let own = match kind {
         "tree" => vec![tree::OWN, tree::TABLE],
-        "mach" => vec![mach::TABLE, network::TABLE],
+        "mach" => with(settings::transformer::FROZEN, vec![mach::TABLE, network::TABLE]),
         "dense" => of_tokens(vec![wide::TABLE, network::TABLE]),
         "uniform" => of_tokens(vec![uniform::TABLE, wide::TABLE, network::TABLE]),
         "lns" => of_tokens(vec![candidates::TABLE, wide::TABLE, network::TABLE]),
@@ -85,17 +85,25 @@ pub fn tables(kind: &str) -> Vec<Table> {
     own.into_iter().chain([text::TABLE, text::TOKENS, data::TABLE, input::TABLE]).collect()
 }
 
-/// With the settings of a transformer, in a build that has one.
+/// With the settings of a transformer that is trained.
 fn of_tokens(tables: Vec<Table>) -> Vec<Table> {
-    #[cfg(feature = "transformer")]
-    let tables = std::iter::once(settings::transformer::TABLE).chain(tables).collect();
-    tables
+    with(settings::transformer::TABLE, tables)
+}
+
+/// With settings of a transformer, in a build that has one.
+fn with(of_transformer: Table, tables: Vec<Table>) -> Vec<Table> {
+    let has_one = cfg!(feature = "transformer");
+    has_one.then_some(of_transformer).into_iter().chain(tables).collect()
 }
 
 /// Settings that a kind has in other builds: chosen here they are refused with what this build lacks.
 fn absent(kind: &str) -> &'static [Table] {
-    let is_lacking = cfg!(not(feature = "transformer")) && ["dense", "uniform", "lns", "astra"].contains(&kind);
-    if is_lacking { &[settings::transformer::TABLE] } else { &[] }
+    match kind {
+        _ if cfg!(feature = "transformer") => &[],
+        "dense" | "uniform" | "lns" | "astra" => &[settings::transformer::TABLE],
+        "mach" => &[settings::transformer::FROZEN],
+        _ => &[],
+    }
 }
 
 /// Trains a model of a kind and saves it in the folder `model`, with settings by their names and values as they are

@@ -2,7 +2,8 @@
 //!
 //! The effect of a feature is the score of the label less the score for the same row without the feature. The row is the
 //! one that the model's pipeline made, and is not weighted or scaled again; of a text that a transformer reads it is the
-//! tokens, which are taken out one by one in their order. The label is scored directly, whether or not
+//! tokens, which are taken out one by one in their order, whether the transformer is trained with the model or makes its
+//! vectors. The label is scored directly, whether or not
 //! a search would find it. Effects need not add up to the score, as the model need not be linear.
 //!
 //! For a tree the parts of the margins on the way to the label come in addition, which do add up.
@@ -10,9 +11,11 @@
 use super::query::check_labels;
 use super::rest::Rest;
 use super::{
-    Answer, BatchError, Candidates, Model, OwnedRows, QueryError, QueryOptions, Row, ScoreOptions, Scratch, blend,
+    Answer, BatchError, Candidates, Model, OwnedRows, QueryError, QueryOptions, Row, ScoreOptions, Scratch, Texts,
+    blend,
 };
 use crate::classifier::{Classifier, WideParts};
+use crate::tokens::{tokenise, vectorise};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use xc_hash::text::Featurizer;
@@ -136,8 +139,8 @@ impl Model {
         if !others.is_empty() {
             without.push(others.iter().flat_map(|part| part.places.iter().copied()).collect());
         }
-        let rows: Vec<OwnedRows> =
-            members.iter().zip(&made).enumerate().map(|(at, (member, made))| member.rows(made, at, &without)).collect();
+        let rows = members.iter().zip(&made).enumerate().map(|(at, (member, made))| member.rows(made, at, &without));
+        let rows: Vec<OwnedRows> = rows.collect::<Result<_, _>>()?;
         let scores = self.scores_of(label, &rows, &options)?;
         let classifier = self.as_kind::<Classifier>();
         let logits = classifier.map(|classifier| classifier.logits_of(rows[0].view(), label));
@@ -167,7 +170,7 @@ impl Model {
         self.as_kind().map_or(std::slice::from_ref(self), blend::Blend::members)
     }
 
-    /// The row of a query as this model's network or trees take it.
+    /// The row of a query as this model's network or trees take it; where a pipeline makes vectors, their tokens.
     fn made(&self, query: &Row<'_>, made: bool) -> Result<OwnedRows, QueryError> {
         let row = *query;
         let row = match row {
@@ -180,27 +183,26 @@ impl Model {
                 let shape = (1, self.shape.n_features);
                 OwnedRows::Sparse(CsrMatrix::from_checked(shape, vec![0, indices.len()], indices, values))
             }
-            Row::Tokens(ids) => tokens([ids], self.shape.n_features),
+            Row::Tokens(ids) => OwnedRows::Tokens(tokens([ids], self.shape.n_features)),
         };
         if made {
             return Ok(row);
         }
-        if let (OwnedRows::Texts(texts), Some(Featurizer::Tokens(of))) = (&row, self.pipeline()) {
-            let mut ids = Vec::new();
-            texts.iter().try_for_each(|text| of.append(text, &mut ids)).map_err(QueryError::Tokenise)?;
-            return Ok(tokens([&ids], self.shape.n_features));
+        if let (OwnedRows::Texts(texts), Some(Featurizer::Vectors(of))) = (&row, self.pipeline()) {
+            let tokens = tokenise(of.tokens(), Texts::Strings(texts));
+            return tokens.map(OwnedRows::Tokens).map_err(|(_, e)| QueryError::Tokenise(e));
         }
-        self.features(row.view()).map(OwnedRows::Sparse).map_err(|e| e.source)
+        self.features(row.view()).map_err(|e| e.source)
     }
 
-    /// The row that was made, each time without some of its entries.
-    fn rows(&self, made: &OwnedRows, model: usize, without: &[Vec<(usize, usize)>]) -> OwnedRows {
+    /// The row that was made, each time without some of its entries, as this model's network or trees take it.
+    fn rows(&self, made: &OwnedRows, model: usize, without: &[Vec<(usize, usize)>]) -> Result<OwnedRows, QueryError> {
         let taken = |out: &[(usize, usize)]| {
             let mut out: Vec<usize> = out.iter().filter(|(of, _)| *of == model).map(|(_, at)| *at).collect();
             out.sort_unstable();
             out
         };
-        match made.view().row(0) {
+        Ok(match made.view().row(0) {
             Row::Sparse(row) => {
                 let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
                 for out in without {
@@ -222,7 +224,13 @@ impl Model {
                     let is_kept = |(at, _): &(usize, &u32)| out.binary_search(at).is_err();
                     ids.iter().enumerate().filter(is_kept).map(|(_, &id)| id).collect::<Vec<_>>()
                 });
-                tokens(kept, self.shape.n_features)
+                match self.pipeline() {
+                    Some(Featurizer::Vectors(of)) => {
+                        let rows = tokens(kept, of.tokens().n_tokens());
+                        OwnedRows::Dense(vectorise(&**of, rows.view()).map_err(QueryError::Vectorise)?)
+                    }
+                    _ => OwnedRows::Tokens(tokens(kept, self.shape.n_features)),
+                }
             }
             row => {
                 let mut values = row.values().repeat(without.len());
@@ -232,7 +240,7 @@ impl Model {
                 }
                 OwnedRows::Dense(DenseMatrix::new(without.len(), columns, values))
             }
-        }
+        })
     }
 
     /// The score of a label for some rows, which each member made: 0 where it has none.
@@ -266,16 +274,17 @@ impl Model {
 }
 
 /// Rows of ids that were checked.
-fn tokens<R: AsRef<[u32]>>(rows: impl IntoIterator<Item = R>, n_tokens: usize) -> OwnedRows {
+fn tokens<R: AsRef<[u32]>>(rows: impl IntoIterator<Item = R>, n_tokens: usize) -> TokenRows {
     let mut out = TokenRows::new(n_tokens);
     rows.into_iter().for_each(|ids| out.push(ids.as_ref()).unwrap_or_else(|e| panic!("ids that were checked: {e}")));
-    OwnedRows::Tokens(out)
+    out
 }
 
 /// The tokens of a query in their order, each of them a part.
 fn parts_of_tokens(model: &Model, ids: &[u32]) -> Vec<Part> {
     let name = |id| match model.pipeline() {
         Some(Featurizer::Tokens(of)) => of.token(id),
+        Some(Featurizer::Vectors(of)) => of.tokens().token(id),
         _ => None,
     };
     let feature = |id| Feature { number: Some(id), term: name(id), hashed: false, value: 1.0 };

@@ -169,7 +169,7 @@ impl Model {
             }
             Some(queries) => {
                 let made = self.features(queries)?;
-                let rows = Rows::Sparse(made.view());
+                let rows = made.view();
                 super::query::check_rows(rows)?;
                 work(Some(rows))
             }

@@ -24,6 +24,7 @@ mod convert;
 mod device;
 pub mod explain;
 mod explained;
+mod features;
 mod index;
 mod input;
 mod inspect;
@@ -71,11 +72,10 @@ pub use xc_sparse::rows::{InputKind, OwnedRows, Row, Rows, Texts};
 pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, write_pipeline};
 
 use crate::calibrate::Calibration;
-use crate::tokens::tokenise;
 use names::NamesOfLabels;
-use query::{check_labels, check_lists, check_row, check_rows, check_tokens, check_values, sorted};
+use query::{check_labels, check_lists, check_rows, sorted};
 use rest::Rest;
-use scratch::{Buffers, Lists, Making};
+use scratch::{Buffers, Lists};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -83,11 +83,11 @@ use std::path::Path;
 use std::sync::OnceLock;
 use system::{Ask, Kind, Shape, System};
 use xc_hash::text::Featurizer;
+use xc_sparse::LabelRows;
 use xc_sparse::chunked::Touched;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::store::Container;
-use xc_sparse::{CsrMatrix, LabelRows, SparseRow};
 
 /// Every kind of model that opens. A further kind of classifier is a preset in the list of those,
 /// any other an adapter in a file of its own and an entry here.
@@ -131,13 +131,6 @@ impl Model {
             batch_size: self.shape.batch_size,
             shares_queries: self.shape.shares_queries,
             calibrated: self.calibration.is_some(),
-        }
-    }
-
-    fn takes(&self) -> InputKind {
-        match &self.maker {
-            Some(Featurizer::Text(_) | Featurizer::Tokens(_)) => InputKind::Text,
-            _ => self.shape.takes,
         }
     }
 
@@ -247,11 +240,6 @@ impl Model {
         Ok(())
     }
 
-    /// Whether features are those of texts: a query without one has no term that is known.
-    fn knows_terms(&self) -> bool {
-        matches!(self.maker, Some(Featurizer::Text(_)))
-    }
-
     /// Answers queries.
     ///
     /// *Cost*: per query less than [`Model::predict`] if weights are read once for several queries, and
@@ -289,20 +277,14 @@ impl Model {
         let calibration = self.calibration_for(options).map_err(of_all)?;
         let mut known_terms = Vec::new();
         let made;
-        let tokens;
         let rows = match (queries, self.maker.as_ref().filter(|_| !options.made)) {
-            (Rows::Texts(texts), Some(Featurizer::Tokens(of))) => {
-                let refused = |(query, source): (usize, _)| BatchError { query, source: QueryError::Tokenise(source) };
-                tokens = tokenise(&**of, texts).map_err(refused)?;
-                Rows::Tokens(tokens.view())
-            }
             (Rows::OneHot(_), _) => {
                 let all: Vec<u32> = (0..queries.len() as u32).collect();
                 return self.predict_batch(queries.select(&all).view(), options);
             }
-            (Rows::Sparse(_), Some(Featurizer::Rows(_))) | (Rows::Texts(_), Some(Featurizer::Text(_))) => {
+            (_, Some(_)) if queries.kind() == self.takes() => {
                 made = self.features(queries)?;
-                Rows::Sparse(made.view())
+                made.view()
             }
             (rows, maker) => {
                 let (got, expected) = (rows.kind(), maker.map_or(self.shape.takes, |_| self.takes()));
@@ -430,53 +412,6 @@ impl Model {
         Ok(answers)
     }
 
-    /// Features of queries as the input of the model's network or trees, for use with [`QueryOptions::made`].
-    ///
-    /// # Errors
-    /// Queries of another kind or width; features that cannot be weighted.
-    pub fn features(&self, queries: Rows<'_>) -> Result<CsrMatrix, BatchError> {
-        let of_all = |source| BatchError { query: 0, source };
-        match (queries, &self.maker) {
-            (Rows::Texts(texts), Some(Featurizer::Text(pipeline))) if in_pool() || texts.len() > 1 => {
-                let rows = match texts {
-                    Texts::Slices(texts) => pipeline.transform_batch(texts),
-                    Texts::Strings(texts) => pipeline.transform_batch(texts),
-                };
-                Ok(CsrMatrix::from_checked((texts.len(), rows.n_features), rows.indptr, rows.indices, rows.values))
-            }
-            (Rows::Texts(texts), Some(Featurizer::Text(pipeline))) => {
-                let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-                let mut scratch = pipeline.scratch();
-                for text in texts.iter() {
-                    let (features, weights) = pipeline.transform_one(text, &mut scratch);
-                    indices.extend_from_slice(features);
-                    values.extend_from_slice(weights);
-                    indptr.push(indices.len());
-                }
-                Ok(CsrMatrix::from_checked((texts.len(), pipeline.n_features()), indptr, indices, values))
-            }
-            // A network over tokens has none.
-            (Rows::Texts(_), Some(Featurizer::Tokens(_))) => {
-                Err(of_all(QueryError::Input { got: InputKind::Tokens, expected: InputKind::Sparse }))
-            }
-            (Rows::Sparse(rows), None) if self.shape.takes == InputKind::Sparse => Ok(rows.to_owned()),
-            (Rows::Sparse(rows), Some(Featurizer::Rows(weights))) => {
-                if rows.cols() != self.shape.n_features {
-                    let (got, expected) = (rows.cols(), self.shape.n_features);
-                    return Err(of_all(QueryError::Width { got, expected, dense: false }));
-                }
-                let mut made = rows.to_owned();
-                let (_, _, values) = made.parts_mut();
-                for (i, row) in rows.iter().enumerate() {
-                    check_values(row.values()).map_err(|source| BatchError { query: i, source })?;
-                    weights.weigh(row.indices(), &mut values[rows.range(i)]);
-                }
-                Ok(made)
-            }
-            _ => Err(of_all(QueryError::Input { got: queries.kind(), expected: self.takes() })),
-        }
-    }
-
     /// Adds the memory that a query touches to `touched`; returns false if this kind of model cannot tell.
     ///
     /// *Cost*: many times that of the query.
@@ -544,46 +479,6 @@ impl Model {
         sorted(exclude, excluded);
         let top_k = options.top_k.saturating_add(room(excluded.len())).min(n_labels);
         Ok(Ask { top_k, candidates, search: options.search })
-    }
-
-    /// The features of a query, checked.
-    fn row<'r>(&self, query: &Row<'r>, made: bool, making: &'r mut Making) -> Result<Row<'r>, QueryError> {
-        let n_features = self.shape.n_features;
-        let Making { text, values, tokens } = making;
-        match (*query, self.maker.as_ref().filter(|_| !made)) {
-            (Row::Text(words), Some(Featurizer::Text(pipeline))) => {
-                let (indices, values) = pipeline.transform_one(words, text);
-                return Ok(Row::Sparse(SparseRow::from_checked(indices, values)));
-            }
-            (Row::Text(words), Some(Featurizer::Tokens(of))) => {
-                tokens.clear();
-                of.append(words, tokens).map_err(QueryError::Tokenise)?;
-                return Ok(Row::Tokens(tokens));
-            }
-            (Row::Sparse(row), Some(Featurizer::Rows(weights))) => {
-                check_row(row, n_features)?;
-                values.clear();
-                values.extend_from_slice(row.values());
-                weights.weigh(row.indices(), values);
-                return Ok(Row::Sparse(SparseRow::from_checked(row.indices(), values)));
-            }
-            (row, maker) => {
-                let (got, expected) = (row.kind(), maker.map_or(self.shape.takes, |_| self.takes()));
-                if got != expected {
-                    return Err(QueryError::Input { got, expected });
-                }
-            }
-        }
-        match query {
-            Row::Sparse(row) => check_row(*row, n_features)?,
-            Row::Dense(values) if values.len() != n_features => {
-                return Err(QueryError::Width { got: values.len(), expected: n_features, dense: true });
-            }
-            Row::Dense(values) => check_values(values)?,
-            Row::Tokens(ids) => check_tokens(ids, n_features)?,
-            Row::Text(_) => {}
-        }
-        Ok(*query)
     }
 }
 

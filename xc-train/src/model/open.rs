@@ -211,6 +211,7 @@ impl Model {
         }
         let got = maker.as_ref().map(|maker| match maker {
             Featurizer::Tokens(_) => InputKind::Tokens,
+            Featurizer::Vectors(_) => InputKind::Dense,
             _ => InputKind::Sparse,
         });
         // Nobody else makes tokens; other rows come as they are.

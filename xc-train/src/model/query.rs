@@ -3,7 +3,7 @@
 use crate::calibrate::ThresholdKind;
 use crate::mach::AnswerError;
 use thiserror::Error;
-use xc_hash::text::TokeniseError;
+use xc_hash::text::{TokeniseError, VectoriseError};
 use xc_mach::{Certificate, Decoder};
 use xc_sparse::chunked::Choice;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
@@ -287,6 +287,9 @@ pub enum QueryError {
     /// A text of which the model's tokenizer makes no tokens.
     #[error(transparent)]
     Tokenise(TokeniseError),
+    /// A text of which the model's transformer makes no vector.
+    #[error(transparent)]
+    Vectorise(VectoriseError),
     /// Tokens beyond those that the model has positions for.
     #[error("the query has {got} tokens; the model takes at most {most}")]
     TooManyTokens {

@@ -14,25 +14,37 @@ const fn row(name: &'static str, field: &'static str, values: Values, unit: &'st
     Setting::new(name, field, values, unit).heading("Transformer options")
 }
 
-/// A setting of a transformer, where there is one.
+/// A setting of a transformer that is trained.
 const fn own(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
     row(name, field, values, unit).belongs_to("encoder", &["transformer"])
 }
 
+/// A setting of a transformer, where there is one.
+const fn any(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
+    row(name, field, values, unit).belongs_to("encoder", &["transformer", "frozen"])
+}
+
+const FROM: Setting = any("transformer.from", "from", Text(check_folder), "DIR").help(
+    "Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or \
+     XLM-RoBERTa, as HuggingFace's libraries write it; nothing is downloaded",
+);
+const MAX_TOKENS: Setting =
+    any("transformer.max-tokens", "max_tokens", Size, "N").help("Tokens of a text, at most, special ones included");
+const PREFIX: Setting = any("transformer.prefix", "prefix", Text(crate::tokens::check_prefix), "TEXT")
+    .rare()
+    .help("What stands before every text, such as \"query: \" where the transformer was trained with it");
+
 /// Fields are those of [`TransformerSettings`].
 pub const TABLE: Table = Table {
     rows: &[
-        row("encoder", "encoder", Names(&["features", "transformer"]), "NAME").help(
-            "What makes vectors of instances: features (embeddings, or vectors as they come), or transformer (tokens of \
-             texts, trained with the network)",
+        row("encoder", "encoder", Names(&["features", "transformer", "frozen"]), "NAME").help(
+            "What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of \
+             texts, trained with the network), or frozen (vectors of texts by a transformer as it comes, made once, kept \
+             with the model)",
         ),
-        own("transformer.from", "from", Text(check_folder), "DIR").help(
-            "Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or \
-             XLM-RoBERTa, as HuggingFace's libraries write it; nothing is downloaded",
-        ),
-        own("transformer.max-tokens", "max_tokens", Size, "N").help("Tokens of a text, at most, special ones included"),
-        own("transformer.prefix", "prefix", Text(crate::tokens::check_prefix), "TEXT").rare()
-            .help("What stands before every text, such as \"query: \" where the transformer was trained with it"),
+        FROM,
+        MAX_TOKENS,
+        PREFIX,
         own("transformer.rate", "rate", F64, "X").help("Learning rate of the transformer; AdamW, weight decay 0.01")
             .searched(
                 &["0.00003", "0.00005", "0.0001", "0.0002", "0.0003"],
@@ -50,6 +62,20 @@ pub const TABLE: Table = Table {
     starts: &[],
 };
 
+/// The settings of kinds that train no transformer.
+pub const FROZEN: Table = Table {
+    rows: &[
+        row("encoder", "encoder", Names(&["features", "frozen"]), "NAME").help(
+            "What makes vectors of instances: features (embeddings, or vectors as they come), or frozen (vectors of \
+             texts by a transformer as it comes, made once, kept with the model)",
+        ),
+        FROM,
+        MAX_TOKENS,
+        PREFIX,
+    ],
+    starts: &[],
+};
+
 fn check_folder(text: &str) -> Result<(), String> {
     if text.is_empty() { Err("expected a folder".to_owned()) } else { Ok(()) }
 }
@@ -63,11 +89,15 @@ pub enum EncoderName {
     Features,
     /// A transformer over tokens of texts.
     Transformer,
+    /// Vectors of texts by a transformer that is not trained.
+    Frozen,
 }
 
-/// Whether instances are read as tokens.
-pub fn reads_tokens(choices: &Choices) -> bool {
-    choices.value::<EncoderName>("encoder") == Some(EncoderName::Transformer)
+impl EncoderName {
+    /// The one that was chosen.
+    pub fn of(choices: &Choices) -> Self {
+        choices.value("encoder").unwrap_or_default()
+    }
 }
 
 /// What the settings come to.
@@ -101,23 +131,32 @@ impl Default for TransformerSettings {
 }
 
 impl TransformerSettings {
-    /// What was chosen; nothing where no transformer was.
+    /// What was chosen; nothing where no transformer was, trained or not.
     ///
     /// # Errors
     /// A choice that changes nothing, or a value that cannot be, by the name of its setting.
     pub fn new(choices: &Choices) -> Result<Option<Self>, SettingError> {
         let made = TABLE.apply(&Self::default(), choices)?;
-        if made.encoder == EncoderName::Features {
-            return Ok(None);
-        }
+        let name = match made.encoder {
+            EncoderName::Features => return Ok(None),
+            EncoderName::Transformer => "transformer",
+            EncoderName::Frozen => "frozen",
+        };
         if made.from.is_none() {
-            let what = "a folder is expected with it (--transformer.from)";
-            return Err(SettingError::of_value("encoder", "transformer", what));
+            return Err(SettingError::of_value("encoder", name, "a folder is expected with it (--transformer.from)"));
         }
         if !(made.rate.is_finite() && made.rate >= 0.0) {
             return Err(SettingError::of_value("transformer.rate", made.rate, "a number from 0 on is expected"));
         }
         Ok(Some(made))
+    }
+
+    /// What was chosen of a transformer that is trained; nothing where none is.
+    ///
+    /// # Errors
+    /// As [`TransformerSettings::new`].
+    pub fn trained(choices: &Choices) -> Result<Option<Self>, SettingError> {
+        Ok(Self::new(choices)?.filter(|made| made.encoder == EncoderName::Transformer))
     }
 
     /// How its layers learn.

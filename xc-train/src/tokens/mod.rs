@@ -1,14 +1,19 @@
-//! Texts as ordered ids of tokens, and what a model's folder keeps of the way they are made.
+//! Texts as ordered ids of tokens, as vectors of these, and what a model's folder keeps of the way they are made.
 
 #[cfg(feature = "transformer")]
 mod tokenizer;
+#[cfg(feature = "transformer")]
+mod vectors;
 
 #[cfg(feature = "transformer")]
 pub use tokenizer::{FILE, Tokenizer, TokenizerError};
+#[cfg(feature = "transformer")]
+pub use vectors::{TextVectors, TextVectorsError};
 
 use rayon::prelude::*;
-use xc_hash::text::{Featurizer, Tokenise, TokeniseError};
-use xc_sparse::rows::{Texts, TokenRows};
+use xc_hash::text::{Featurizer, Tokenise, TokeniseError, Vectorise, VectoriseError};
+use xc_sparse::DenseMatrix;
+use xc_sparse::rows::{Texts, TokenRows, TokenView};
 use xc_sparse::store::Container;
 use xc_tree::text::StoredPipelineError;
 
@@ -56,18 +61,37 @@ pub fn tokenise(of: &dyn Tokenise, texts: Texts<'_>) -> Result<TokenRows, (usize
     Ok(TokenRows::try_new(ids, ends, of.n_tokens()).unwrap_or_else(|e| panic!("ids that were checked: {e}")))
 }
 
-/// What makes a model's features or tokens, as its folder keeps it; `None` where rows are used as they come.
+/// The vectors of the tokens of texts.
+///
+/// # Errors
+/// The first text that has none.
+pub fn vectorise(of: &dyn Vectorise, tokens: TokenView<'_>) -> Result<DenseMatrix, VectoriseError> {
+    let rows: Vec<&[u32]> = (0..tokens.len()).map(|i| tokens.row(i)).collect();
+    let mut vectors = Vec::with_capacity(rows.len() * of.width());
+    of.append(&rows, &mut vectors)?;
+    Ok(DenseMatrix::new(rows.len(), of.width(), vectors))
+}
+
+/// What makes a model's features, tokens or vectors, as its folder keeps it; `None` where rows are used as they come.
 ///
 /// # Errors
 /// Arrays or a description that make neither.
 pub fn read_pipeline(container: &Container) -> Result<Option<Featurizer>, StoredPipelineError> {
     #[cfg(feature = "transformer")]
-    if container.pipeline().is_some_and(Tokenizer::describes) {
-        let Some(parts) = xc_tree::text::read_parts(container)? else { return Ok(None) };
-        let made = Tokenizer::from_parts(container.folder(), parts);
-        return made
-            .map(|tokenizer| Some(tokenizer.into_featurizer()))
-            .map_err(|error| StoredPipelineError::Tokens(Box::new(error)));
+    {
+        let folder = container.folder();
+        let is_of = |describes: fn(&serde_json::Value) -> bool| container.pipeline().is_some_and(describes);
+        let parts = || xc_tree::text::read_parts(container);
+        if is_of(Tokenizer::describes) {
+            let made = parts()?.map(|parts| Tokenizer::from_parts(folder, parts)).transpose();
+            let made = made.map_err(|error| StoredPipelineError::Tokens(Box::new(error)))?;
+            return Ok(made.map(Tokenizer::into_featurizer));
+        }
+        if is_of(TextVectors::describes) {
+            let made = parts()?.map(|parts| TextVectors::from_parts(folder, parts)).transpose();
+            let made = made.map_err(|error| StoredPipelineError::Tokens(Box::new(error)))?;
+            return Ok(made.map(TextVectors::into_featurizer));
+        }
     }
     xc_tree::text::read_pipeline(container)
 }

@@ -241,7 +241,7 @@ fn features_that_were_made_before_are_answered_as_the_queries_they_came_from() {
         let options = QueryOptions::default();
         let (made, plain) = asked
             .with(model, |queries| (model.features(queries).unwrap(), model.predict_batch(queries, &options).unwrap()));
-        let again = model.predict_batch(Rows::Sparse(made.view()), &QueryOptions { made: true, ..options }).unwrap();
+        let again = model.predict_batch(made.view(), &QueryOptions { made: true, ..options }).unwrap();
         assert_eq!(again.ranked, plain.ranked, "{:?}", model.describe());
     }
 }

@@ -90,12 +90,12 @@ fn each_query(mut check: impl FnMut(&Model, Query<'_>, Query<'_>)) {
                 }
                 (InputKind::Text, _) => {
                     let made = model.features(Rows::texts(&text)).unwrap();
-                    check(model, (Row::Text(text[0]), false), (Row::Sparse(made.row(0)), true));
+                    check(model, (Row::Text(text[0]), false), (made.view().row(0), true));
                 }
                 (InputKind::Sparse, _) => {
                     let made = model.features(Rows::Sparse(row)).unwrap();
                     let query = (Row::Sparse(row.row(0)), false);
-                    check(model, query, (Row::Sparse(made.row(0)), true));
+                    check(model, query, (made.view().row(0), true));
                 }
                 (InputKind::Tokens, _) => panic!("a model of tokens without texts"),
             }

@@ -1,5 +1,7 @@
 //! Tokens of texts, and networks over them.
 
+#[cfg(feature = "fit")]
+mod frozen;
 mod made;
 mod tokenizer;
 #[cfg(feature = "fit")]

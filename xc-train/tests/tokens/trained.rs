@@ -13,7 +13,7 @@ use xc_train::fit::{Arrays, Context, FitError, FitErrorKind, Observer, Report, S
 use xc_train::model::{Answer, PIPELINE_PREFIX, QueryError, QueryOptions, Row, Rows, Scratch, write_pipeline};
 
 /// Texts whose words name their labels.
-fn texts() -> (Vec<String>, LabelRows) {
+pub(crate) fn texts() -> (Vec<String>, LabelRows) {
     let words = ["audio", "mail", "library", "reader", "client", "window", "server", "editor"];
     let text = |i: usize| format!("{} of {}s", words[i % 8], words[(i / 3) % 8]);
     let labels = (0..160).map(|i| vec![(i % 8) as u32, 8 + ((i / 3) % 8) as u32]);
@@ -41,11 +41,11 @@ fn training(kind: &str, from: &Path, model: &Path, more: &[(&str, &str)]) -> Tra
     training
 }
 
-fn run(training: &Training, threads: usize, observer: &dyn Observer) -> Result<Report, FitError> {
+pub(crate) fn run(training: &Training, threads: usize, observer: &dyn Observer) -> Result<Report, FitError> {
     training.run(&Context::new(observer).with_seed(3).with_threads(threads))
 }
 
-fn bytes(model: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn bytes(model: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = std::fs::read_dir(model).unwrap().map(|entry| entry.unwrap().path());
     files
         .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap()))
@@ -137,7 +137,7 @@ fn a_prefix_is_as_if_it_stood_in_every_text() {
 }
 
 /// Copies a model, with these parts as its pipeline.
-fn with_pipeline(from: &Path, to: &Path, parts: Option<PipelineParts>) {
+pub(crate) fn with_pipeline(from: &Path, to: &Path, parts: Option<PipelineParts>) {
     let container = Container::open(from, OpenMode::Read).unwrap();
     let mut writer = ContainerWriter::create(to, container.kind()).unwrap();
     container.parameters().iter().for_each(|(name, value)| writer.set_parameter(name, value.clone()));

@@ -57,7 +57,7 @@ fn raw_scores_are_margins_and_weighted_log_probabilities_and_the_rest_stays_behi
         let mut changed = 0;
         for (i, (got, network)) in whole.iter().zip(&of_network).enumerate() {
             assert_eq!((got.len(), network.len()), (N_LABELS, N_LABELS), "{name}");
-            let (logits, order) = expected(&of, made.view().row(i), network);
+            let (logits, order) = expected(&of, made.view().row(i).sparse().unwrap(), network);
             for s in &got[..again] {
                 let expected = logits[s.label as usize];
                 assert!((f64::from(s.score) - expected).abs() < 1e-4, "{name}, {loss:?}, row {i}: {s:?}, {expected}");
@@ -224,7 +224,7 @@ fn network_bias_and_parts_of_an_explanation_are_the_raw_score() {
                 let sum = wide.parts.iter().map(|(_, part)| part).sum::<f32>() + wide.bias + wide.network;
                 assert!((sum - s.score).abs() < 1e-5 && (explained.score - s.score).abs() < 1e-5, "{name}, row {i}");
                 assert!(wide.parts.windows(2).all(|w| w[0].0 < w[1].0), "{name}, row {i}");
-                let row = made.view().row(i);
+                let row = made.view().row(i).sparse().unwrap();
                 assert!(wide.parts.iter().all(|(feature, _)| row.indices().contains(feature)), "{name}, row {i}");
                 // The logit is the network's own, as without a term.
                 let alone = network.explain(&query, s.label, &ExplainOptions::default()).unwrap();

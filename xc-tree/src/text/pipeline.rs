@@ -26,7 +26,7 @@ pub enum StoredPipelineError {
         /// Its type.
         got: DType,
     },
-    /// Arrays and description make no tokenizer.
+    /// Arrays and description make no tokenizer, or no transformer of texts.
     #[error(transparent)]
     Tokens(Box<dyn std::error::Error + Send + Sync>),
     /// Arrays and description make no pipeline.

@@ -241,14 +241,14 @@ impl Times {
     }
 }
 
-/// Features of all queries, made before anything is timed. A model whose members make features each for
+/// Features, tokens or vectors of all queries, made before anything is timed. A model whose members make features each for
 /// itself is asked with texts: that is timed too.
 fn made(rows: OwnedRows, model: &Model, input: &str, context: &Context) -> Result<OwnedRows, CliError> {
     if model.pipeline().is_none() || matches!(rows, OwnedRows::Dense(_)) {
         return Ok(rows);
     }
     let made = context.on_threads(|| model.features(rows.view()));
-    made.map(OwnedRows::Sparse).map_err(|e| query_error(&e, 0, input))
+    made.map_err(|e| query_error(&e, 0, input))
 }
 
 /// Queries of one model.

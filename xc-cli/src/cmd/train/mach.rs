@@ -2,6 +2,7 @@
 
 use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{LOSSES, OfNetwork, show_default};
+use super::transformer_args::OfFrozen;
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
 use xc_sparse::Part;
@@ -40,6 +41,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     own: Chosen<OfMach>,
     #[command(flatten)]
+    transformer: Chosen<OfFrozen>,
+    #[command(flatten)]
     pub(super) network: Chosen<OfNetwork>,
     /// Train part I of N of the repetitions, from 0/N on, as a process of its own: `xc merge` makes one model of all
     #[arg(long, value_name = "I/N")]
@@ -76,6 +79,6 @@ impl Kind for Args {
     }
 
     fn choices(&self) -> Choices {
-        joined([&self.own.choices, &self.network.choices, &self.data.data.choices()])
+        joined([&self.own.choices, &self.transformer.choices, &self.network.choices, &self.data.data.choices()])
     }
 }

@@ -7,6 +7,7 @@ use super::transformer_args::OfTransformer;
 use super::wide_args::OfWide;
 use crate::settings::{Chosen, OfTable};
 use xc_train::classifier::{InputKind, Preset, preset};
+use xc_train::fit;
 use xc_train::settings::network::{self, NetworkSettings, OptimizerName};
 use xc_train::settings::{Choices, Setting, Table, serialised};
 
@@ -57,7 +58,8 @@ pub(super) fn show_defaults(usual: &Preset, others: &[(&str, Preset)], arg: clap
         return arg;
     }
     let Some(mut shown) = value_of(option, usual) else { return arg };
-    let above = cfg!(feature = "transformer").then(|| ("a transformer", usual.clone().above_tokens()));
+    let trains_one = fit::tables(usual.name).iter().any(|table| table.row("transformer.rate").is_some());
+    let above = trains_one.then(|| ("a transformer", usual.clone().above_tokens()));
     for (whom, preset) in others.iter().chain(&above) {
         let differs = value_of(option, preset).filter(|value| value_of(option, usual).as_ref() != Some(value));
         let said = |value: String| if value.is_empty() { "none".to_owned() } else { value };

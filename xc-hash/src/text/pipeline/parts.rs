@@ -3,7 +3,7 @@
 //! The layout is written down in `docs/formats/pipeline.md`.
 
 use super::super::block::{BlockError, FittedSlots, MAX_FEATURES, Slots, lay_out};
-use super::super::tokens::Tokenise;
+use super::super::tokens::{Tokenise, Vectorise};
 use super::super::vocabulary::{Vocabulary, VocabularyError};
 use super::super::weighting::{Idf, RowWeights, Weighting};
 use super::{Pipeline, PipelineParams};
@@ -347,6 +347,8 @@ pub enum Featurizer {
     Rows(RowWeights),
     /// Text to tokens. Its parts are put together again by the crate that has the tokenizer.
     Tokens(Arc<dyn Tokenise>),
+    /// Text to vectors, in the same way.
+    Vectors(Arc<dyn Vectorise>),
 }
 
 impl PartialEq for Featurizer {
@@ -355,6 +357,7 @@ impl PartialEq for Featurizer {
             (Self::Text(a), Self::Text(b)) => a == b,
             (Self::Rows(a), Self::Rows(b)) => a == b,
             (Self::Tokens(a), Self::Tokens(b)) => Arc::ptr_eq(a, b) || a.to_parts() == b.to_parts(),
+            (Self::Vectors(a), Self::Vectors(b)) => Arc::ptr_eq(a, b) || a.to_parts() == b.to_parts(),
             _ => false,
         }
     }
@@ -367,6 +370,7 @@ impl Featurizer {
             Featurizer::Text(pipeline) => pipeline.n_features(),
             Featurizer::Rows(weights) => weights.n_features(),
             Featurizer::Tokens(tokeniser) => tokeniser.n_tokens(),
+            Featurizer::Vectors(made) => made.width(),
         }
     }
 
@@ -376,6 +380,7 @@ impl Featurizer {
             Featurizer::Text(pipeline) => pipeline.to_parts(),
             Featurizer::Rows(weights) => weights.clone().into_parts(),
             Featurizer::Tokens(tokeniser) => tokeniser.to_parts(),
+            Featurizer::Vectors(made) => made.to_parts(),
         }
     }
 

@@ -4,9 +4,9 @@ use super::Dataset;
 use crate::fit::FitError;
 use crate::model::OwnedRows;
 use std::path::Path;
-use xc_sparse::{CsrMatrix, LabelRows};
+use xc_sparse::{CsrMatrix, DenseMatrix, LabelRows};
 
-/// Appends rows of features or of tokens, one a label in the order of their ids, as instances of which that label is
+/// Appends rows of features, tokens or vectors, one a label in the order of their ids, as instances of which that label is
 /// true. Gives the number of the first one.
 ///
 /// # Errors
@@ -31,6 +31,10 @@ pub fn add_label_rows(data: &mut Dataset, texts: &OwnedRows, name: &Path) -> Res
             let texts = texts.view();
             let push = |i| rows.push(texts.row(i)).unwrap_or_else(|e| panic!("ids of the same tokenizer: {e}"));
             (0..texts.len()).for_each(push);
+        }
+        (OwnedRows::Dense(rows), OwnedRows::Dense(texts)) if rows.columns == texts.columns => {
+            let values = [&*rows.values, &*texts.values].concat();
+            *rows = DenseMatrix::new(rows.rows + texts.rows, rows.columns, values);
         }
         _ => panic!("other rows for labels than for instances"),
     }

@@ -87,7 +87,7 @@ pub fn read_labelled(
         read_texts(&TextSource::File { path, options: &options }, with_labels, making, context)?
     } else {
         if let Making::Apply { maker, n_features } = making {
-            if matches!(maker, Some(Featurizer::Text(_) | Featurizer::Tokens(_))) {
+            if matches!(maker, Some(Featurizer::Text(_) | Featurizer::Tokens(_) | Featurizer::Vectors(_))) {
                 return Err(wrong_content(&path.display().to_string(), InputKind::Text, TRAINED));
             }
             input.expect(&mut options, n_features);

@@ -1,4 +1,4 @@
-//! Texts as features, wherever they come from.
+//! Texts as features, tokens or vectors, wherever they come from.
 
 use super::making::{Making, count_empty};
 use super::text_source::TextSource;
@@ -6,12 +6,13 @@ use super::{Dataset, text_advice};
 use crate::fit::{Context, FitError};
 use crate::model::OwnedRows;
 use crate::model::training_rows::hash_text;
-use crate::tokens::tokenise;
+use crate::tokens::{tokenise, vectorise};
+use std::path::Path;
 use std::sync::Arc;
-use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline, Tokenise};
-use xc_sparse::CsrMatrix;
-use xc_sparse::io::{LabelCollector, ReadError};
+use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline, Tokenise, Vectorise};
+use xc_sparse::io::{CollectedLabels, LabelCollector, ReadError, TextRows};
 use xc_sparse::rows::{Texts, TokenRows};
+use xc_sparse::{CsrMatrix, DenseMatrix};
 
 /// Text is read once to learn the pipeline and once to apply it, rather than kept.
 ///
@@ -23,8 +24,14 @@ pub fn read_texts(
     making: Making<'_>,
     context: &Context,
 ) -> Result<Dataset, FitError> {
-    if let Making::Apply { maker: Some(Featurizer::Tokens(of)), .. } = making {
-        return read_tokens(source, with_labels, of, context);
+    match making {
+        Making::Apply { maker: Some(Featurizer::Tokens(of)), .. } => {
+            return read_tokens(source, with_labels, of, context);
+        }
+        Making::Apply { maker: Some(Featurizer::Vectors(of)), .. } => {
+            return read_vectors_of(source, with_labels, of, context);
+        }
+        _ => {}
     }
     let path = source.name();
     let fitted;
@@ -83,10 +90,7 @@ pub fn read_texts(
         indptr.extend(rows.indptr[1..].iter().map(|end| base + end));
         indices.extend_from_slice(&rows.indices);
         values.extend_from_slice(&rows.values);
-        for (instance, &line) in block.instances.iter().zip(&block.lines) {
-            let list = if with_labels { &*instance.labels } else { &[] };
-            labels.push(list).map_err(|kind| ReadError::line(&path.display().to_string(), line, kind))?;
-        }
+        add_labels(&mut labels, &block, with_labels, path)?;
     }
     let n_instances = indptr.len() - 1;
     if let Making::Fit { text, hold_out, .. } = making {
@@ -119,25 +123,13 @@ fn read_tokens(
     of: &Arc<dyn Tokenise>,
     context: &Context,
 ) -> Result<Dataset, FitError> {
-    let path = source.name();
-    let mut labels = LabelCollector::of(&source.options());
-    let (mut rows, mut hashes) = (TokenRows::new(of.n_tokens()), Vec::new());
-    for block in source.blocks()? {
-        context.check_interrupt()?;
-        let block = block?;
-        let texts: Vec<&str> = block.instances.iter().map(|i| &*i.text).collect();
-        let some = tokenise(&**of, Texts::Slices(&texts));
-        let some =
-            some.map_err(|(at, e)| FitError::usage(format_args!("{}: text {}: {e}", path.display(), rows.len() + at)))?;
+    let mut rows = TokenRows::new(of.n_tokens());
+    let (found, hashes) = each_block(source, with_labels, context, |texts| {
+        let some = tokenise(&**of, Texts::Slices(texts)).map_err(|(at, e)| untold(source, rows.len() + at, &e))?;
         let some = some.view();
         (0..some.len()).for_each(|i| rows.push(some.row(i)).unwrap_or_else(|e| panic!("ids that were checked: {e}")));
-        hashes.extend(texts.iter().map(|text| hash_text(text)));
-        for (instance, &line) in block.instances.iter().zip(&block.lines) {
-            let list = if with_labels { &*instance.labels } else { &[] };
-            labels.push(list).map_err(|kind| ReadError::line(&path.display().to_string(), line, kind))?;
-        }
-    }
-    let found = labels.finish();
+        Ok(())
+    })?;
     Ok(Dataset {
         features: OwnedRows::Tokens(rows),
         labels: found.labels,
@@ -147,4 +139,70 @@ fn read_tokens(
         hashes,
         form: Default::default(),
     })
+}
+
+/// Texts as vectors; what made them stays with them.
+fn read_vectors_of(
+    source: &TextSource<'_>,
+    with_labels: bool,
+    of: &Arc<dyn Vectorise>,
+    context: &Context,
+) -> Result<Dataset, FitError> {
+    /// Texts between two looks at an interrupt: seconds where they are long.
+    const SOME: usize = 256;
+    let mut vectors: Vec<f32> = Vec::new();
+    let mut done = context.observer.task("texts embedded");
+    let (found, hashes) = each_block(source, with_labels, context, |texts| {
+        for texts in texts.chunks(SOME) {
+            context.check_interrupt()?;
+            let first = vectors.len() / of.width();
+            let tokens = tokenise(of.tokens(), Texts::Slices(texts));
+            let tokens = tokens.map_err(|(at, e)| untold(source, first + at, &e))?;
+            let some = vectorise(&**of, tokens.view()).map_err(|e| untold(source, first + e.at, &e))?;
+            vectors.extend_from_slice(&some.values);
+            done(texts.len() as u64);
+        }
+        Ok(())
+    })?;
+    Ok(Dataset {
+        features: OwnedRows::Dense(DenseMatrix::new(hashes.len(), of.width(), vectors)),
+        labels: found.labels,
+        names: found.names,
+        maker: Some(Featurizer::Vectors(Arc::clone(of))),
+        of_texts: true,
+        hashes,
+        form: Default::default(),
+    })
+}
+
+/// Goes through all texts, block by block; gives their labels, and what each text is known by.
+fn each_block(
+    source: &TextSource<'_>,
+    with_labels: bool,
+    context: &Context,
+    mut work: impl FnMut(&[&str]) -> Result<(), FitError>,
+) -> Result<(CollectedLabels, Vec<u64>), FitError> {
+    let (mut labels, mut hashes) = (LabelCollector::of(&source.options()), Vec::new());
+    for block in source.blocks()? {
+        context.check_interrupt()?;
+        let block = block?;
+        let texts: Vec<&str> = block.instances.iter().map(|i| &*i.text).collect();
+        work(&texts)?;
+        hashes.extend(texts.iter().map(|text| hash_text(text)));
+        add_labels(&mut labels, &block, with_labels, source.name())?;
+    }
+    Ok((labels.finish(), hashes))
+}
+
+fn add_labels(labels: &mut LabelCollector, block: &TextRows, wanted: bool, path: &Path) -> Result<(), FitError> {
+    for (instance, &line) in block.instances.iter().zip(&block.lines) {
+        let list = if wanted { &*instance.labels } else { &[] };
+        labels.push(list).map_err(|kind| ReadError::line(&path.display().to_string(), line, kind))?;
+    }
+    Ok(())
+}
+
+/// A text that has no tokens or no vector.
+fn untold(source: &TextSource<'_>, at: usize, error: &dyn std::fmt::Display) -> FitError {
+    FitError::usage(format_args!("{}: text {at}: {error}", source.name().display()))
 }

@@ -3,9 +3,9 @@
 use crate::classifier::{Classifier, ClassifierParams, InputKind, Preset, preset};
 use crate::fit::FitError;
 use crate::settings::network::{self, NetworkSettings, ScheduleName};
-use crate::settings::transformer;
 #[cfg(feature = "transformer")]
 use crate::settings::transformer::TransformerSettings;
+use crate::settings::transformer::{self, EncoderName};
 use crate::settings::wide::{self, WideSettings};
 use crate::settings::{Choices, refuse_idle};
 use xc_nn::schedule::{Constant, HalveOnPlateau, WarmupCosine};
@@ -37,8 +37,12 @@ impl NetworkChoices {
         #[cfg(not(feature = "transformer"))]
         {
             let others = self.tokens.iter().map(|(row, _)| row.name).find(|name| *name != "encoder");
-            let is_chosen = self.input(InputKind::Sparse) == InputKind::Tokens;
-            if let Some(option) = is_chosen.then_some("encoder transformer").or(others) {
+            let chosen = match EncoderName::of(&self.tokens) {
+                EncoderName::Features => None,
+                EncoderName::Transformer => Some("encoder transformer"),
+                EncoderName::Frozen => Some("encoder frozen"),
+            };
+            if let Some(option) = chosen.or(others) {
                 return Err(FitError::without_transformers(format_args!("--{option}")));
             }
         }
@@ -47,16 +51,17 @@ impl NetworkChoices {
 
     /// What a network over these settings reads of instances that are found so.
     pub(super) fn input(&self, found: InputKind) -> InputKind {
-        if transformer::reads_tokens(&self.tokens) {
-            return InputKind::Tokens;
+        match EncoderName::of(&self.tokens) {
+            EncoderName::Features => found,
+            EncoderName::Transformer => InputKind::Tokens,
+            EncoderName::Frozen => InputKind::Dense,
         }
-        found
     }
 
     /// Says by their hash with which weights a transformer begins: other weights are another training.
     pub(super) fn name_weights(&self, params: &mut ClassifierParams) -> Result<(), FitError> {
         #[cfg(feature = "transformer")]
-        if let Some(settings) = TransformerSettings::new(&self.tokens)? {
+        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
             params.learning.tokens.begins_with = Some(super::tokens::hash(&settings)?);
         }
         let _ = params;
@@ -66,7 +71,7 @@ impl NetworkChoices {
     /// Begins the transformer of a classifier from its folder, where there is one.
     pub(super) fn begin(&self, classifier: &mut Classifier) -> Result<(), FitError> {
         #[cfg(feature = "transformer")]
-        if let Some(settings) = TransformerSettings::new(&self.tokens)? {
+        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
             super::tokens::begin(&settings, classifier)?;
         }
         let _ = classifier;
@@ -96,7 +101,7 @@ impl NetworkChoices {
         self.settings(preset, input)?.put(&mut params);
         params.learning.wide = WideSettings::new(params.learning.wide, input, &self.wide)?.learning();
         #[cfg(feature = "transformer")]
-        if let Some(settings) = TransformerSettings::new(&self.tokens)? {
+        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
             super::tokens::put(&settings, &mut params)?;
         }
         Ok(params)
@@ -160,7 +165,7 @@ impl NetworkChoices {
         self.choices.hold_out(seed)?;
         let params = settings.train_params(seed, self.monitor(&settings, has_file)?)?;
         #[cfg(feature = "transformer")]
-        if let Some(settings) = TransformerSettings::new(&self.tokens)? {
+        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
             return Ok(TrainParams { encoder: Some(settings.rule()), ..params });
         }
         Ok(params)

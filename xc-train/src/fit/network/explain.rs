@@ -10,7 +10,7 @@ use crate::fit::plan::{Origin, Plan};
 use crate::message::counted;
 use crate::settings::network::{self, NetworkSettings};
 #[cfg(feature = "transformer")]
-use crate::settings::transformer::{self, TransformerSettings};
+use crate::settings::transformer::{self, EncoderName, TransformerSettings};
 use crate::settings::wide::{self, WideSettings};
 use crate::settings::{Setting, serialised};
 use serde::Serialize;
@@ -61,7 +61,9 @@ impl Session<'_> {
         #[cfg(feature = "transformer")]
         if let Some(settings) = TransformerSettings::new(choices)? {
             let none = |_: &Setting, _: Option<&str>| None;
-            plan.resolved.add(&transformer::TABLE, &settings, choices, none);
+            let trains = settings.encoder == EncoderName::Transformer;
+            let table = if trains { transformer::TABLE } else { transformer::FROZEN };
+            plan.resolved.add(&table, &settings, choices, none);
         }
         system.explain(self, &mut plan);
         if self.params.learning.wide.is_some() && self.has_judges() {

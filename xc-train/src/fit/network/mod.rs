@@ -83,7 +83,7 @@ pub(super) trait System {
 
     /// Reads everything that is named, and says which instances are held out.
     fn read(&self, of: &Training, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Instances, FitError> {
-        let reading = of.reading()?.with_tokens()?;
+        let reading = of.reading()?.with_transformer()?;
         reading.refuse_idle()?;
         Ok(Instances::Files(reading.read(hold_out, context)?))
     }

@@ -1,14 +1,14 @@
-//! A transformer below a network: chosen, put among the parameters, begun from its folder.
+//! A transformer below a network, or before it: chosen, put among the parameters, begun from its folder.
 
 use crate::classifier::{Classifier, ClassifierParams, EncoderParams, TokensLearning, TokensParams};
 use crate::fit::FitError;
 use crate::message::chain;
 use crate::settings::transformer::TransformerSettings;
-use crate::tokens::{Tokenizer, TokenizerError};
+use crate::tokens::{TextVectors, Tokenizer, TokenizerError};
 use std::io::Read;
 use std::path::Path;
-use xc_hash::text::Featurizer;
-use xc_nn::encoder::transformer::{Folder, FolderError, Transformer};
+use xc_nn::encoder::transformer::{Folder, FolderError};
+use xc_sparse::dense::MatmulPrecision;
 use xxhash_rust::xxh3::Xxh3Default;
 
 fn refused(error: &FolderError) -> FitError {
@@ -23,7 +23,7 @@ fn folder(settings: &TransformerSettings) -> Result<Folder, FitError> {
 ///
 /// # Errors
 /// What is wrong with the folder, or does not belong together.
-pub(in crate::fit) fn tokenizer(settings: &TransformerSettings, of: &str) -> Result<Featurizer, FitError> {
+pub(in crate::fit) fn tokenizer(settings: &TransformerSettings, of: &str) -> Result<Tokenizer, FitError> {
     let folder = folder(settings)?;
     let (got, most) = (settings.max_tokens, folder.params().positions);
     if got > most {
@@ -32,7 +32,7 @@ pub(in crate::fit) fn tokenizer(settings: &TransformerSettings, of: &str) -> Res
     }
     let made = Tokenizer::open(folder.path(), got, folder.params().vocabulary);
     let made = made.and_then(|made| made.with_prefix(folder.path(), &settings.prefix));
-    made.map(Tokenizer::into_featurizer).map_err(|e| match e {
+    made.map_err(|e| match e {
         TokenizerError::Prefix { what, .. } => {
             FitError::usage(format_args!("--{of}prefix {:?}: {what}", settings.prefix))
         }
@@ -52,12 +52,22 @@ pub(super) fn put(settings: &TransformerSettings, params: &mut ClassifierParams)
     Ok(())
 }
 
-/// The transformer of the folder, to be asked alone.
+/// What makes vectors of texts by the transformer of the folder as it comes. `of` stands before the names of options in
+/// messages.
 ///
 /// # Errors
-/// What is wrong with the folder.
-pub(in crate::fit) fn read(settings: &TransformerSettings) -> Result<Transformer, FitError> {
-    folder(settings)?.read(settings.learning()).map_err(|e| refused(&e))
+/// What is wrong with the folder, or does not belong together.
+pub(in crate::fit) fn vectors(
+    settings: &TransformerSettings,
+    of: &str,
+    precision: MatmulPrecision,
+    normalise: bool,
+) -> Result<TextVectors, FitError> {
+    let (tokenizer, folder) = (tokenizer(settings, of)?, folder(settings)?);
+    let path = folder.path().to_owned();
+    let transformer = folder.read(Default::default()).map_err(|e| refused(&e))?;
+    let made = TextVectors::new(&path, tokenizer, transformer, precision, normalise);
+    made.map_err(|e| FitError::usage(chain(&e)))
 }
 
 /// Gives a classifier the weights of the folder.
