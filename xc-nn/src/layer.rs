@@ -6,9 +6,13 @@ use crate::parameter::{Decay, Init, Parameter, RowsMut};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::json;
+#[cfg(feature = "transformer")]
+use std::sync::OnceLock;
 use xc_sparse::dense::{
     MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_alone, product_by_rows, product_in_leaves,
 };
+#[cfg(feature = "transformer")]
+use xc_sparse::dense::{Packed, product_packed};
 use xc_sparse::sums::{Blocks, TreeSum, add};
 
 /// A parameter and its name.
@@ -57,6 +61,21 @@ pub(crate) struct Linear {
     pub(crate) products: MatmulPrecision,
     leaves: Leaves,
     init: Init,
+    /// The weights as products read them, where answers were asked for since they last changed.
+    #[cfg(feature = "transformer")]
+    packed: PackedWeights,
+}
+
+/// Packed weights; a copy packs its own when it is asked.
+#[cfg(feature = "transformer")]
+#[derive(Debug, Default)]
+struct PackedWeights(OnceLock<Packed>);
+
+#[cfg(feature = "transformer")]
+impl Clone for PackedWeights {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl Linear {
@@ -67,7 +86,15 @@ impl Linear {
         let bound = (gain / width.max(1) as f32).sqrt();
         first.fill(layer, bound, &mut weights);
         let bias = Parameter::zeros(outputs, 1, Decay::No);
-        Self { weights, bias, products: MatmulPrecision::F32, leaves, init: first }
+        Self {
+            weights,
+            bias,
+            products: MatmulPrecision::F32,
+            leaves,
+            init: first,
+            #[cfg(feature = "transformer")]
+            packed: PackedWeights::default(),
+        }
     }
 
     pub(crate) fn settings(&self) -> serde_json::Value {
@@ -108,6 +135,28 @@ impl Linear {
         let start = Start::Bias(self.bias.values());
         let product = if is_alone { product_alone } else { product };
         product(sums.matrix_mut(), input.matrix(), self.matrix().t(), start, self.products, scratch);
+    }
+
+    /// [`Linear::forward_by`] for answers: the weights are packed once, for all of them until they change.
+    #[cfg(feature = "transformer")]
+    pub(crate) fn answer(&self, is_alone: bool, input: &Activations, sums: &mut Activations) {
+        assert!(input.width() == self.weights.width(), "width {}, expected {}", input.width(), self.weights.width());
+        sums.reshape(input.len(), self.weights.rows());
+        let packed = self.packed.0.get_or_init(|| Packed::new(self.matrix().t(), self.products));
+        product_packed(sums.matrix_mut(), input.matrix(), packed, Start::Bias(self.bias.values()), is_alone);
+    }
+
+    /// What products multiply from now on.
+    #[cfg(feature = "transformer")]
+    pub(crate) fn set_products(&mut self, products: MatmulPrecision) {
+        self.changes();
+        self.products = products;
+    }
+
+    /// Weights that change are packed anew.
+    fn changes(&mut self) {
+        #[cfg(feature = "transformer")]
+        self.packed.0.take();
     }
 
     /// Adds the gradient with respect to the input to what `input_gradient` holds.
@@ -151,6 +200,7 @@ impl Linear {
         scratch: &mut Scratch,
         update: &Update,
     ) {
+        self.changes();
         let rows = self.leaves.rows(input.len());
         self.bias.rows_mut().update(&column_sums(sums_gradient, &rows), &update.change);
         let visit = |_: usize, block: &[f32], of: RowsMut<'_>| of.update(block, &update.change);
@@ -166,6 +216,7 @@ impl Linear {
     }
 
     pub(crate) fn parameters_mut(&mut self, name: &str) -> Vec<Named<&mut Parameter>> {
+        self.changes();
         vec![
             Named { name: format!("{name}.weights"), parameter: &mut self.weights },
             Named { name: format!("{name}.bias"), parameter: &mut self.bias },

@@ -80,6 +80,40 @@ fn threads_do_not_change_a_bit() {
 }
 
 #[test]
+fn answers_follow_weights_that_change() {
+    use xc_nn::Update;
+    use xc_nn::state::State;
+    let rows = tokens(7, 97, 60);
+    let batch = batch(&rows, &[0, 1, 2, 3, 4, 5, 6]);
+    for products in PRECISIONS {
+        for frozen_layers in 0..=2 {
+            let learning = TransformerLearning { frozen_layers, ..Default::default() };
+            let mut of = Transformer::new(wide(), learning, 11).unwrap().with_products(products);
+            let optimizer = Optimizer::sgd();
+            of.prepare(optimizer.moments());
+            // A copy packs its own weights.
+            let check = |of: &Transformer| {
+                let answers = vectors(of, &batch, Mode::Predict);
+                assert_eq!(answers, vectors(&of.clone(), &batch, Mode::Predict));
+                answers
+            };
+            let first = check(&of);
+            let at = Step { number: 0, epoch: 0, seed: 3 };
+            let (mut out, mut scratch) = (Activations::default(), Default::default());
+            of.forward(&batch, Mode::Train(at), &mut out, &mut scratch).unwrap();
+            let update = Update::new(at, Rule { optimizer, rate: 0.1 }, 1.0);
+            of.update(&batch, &out, &mut scratch, &update).unwrap();
+            let second = check(&of);
+            assert_eq!(second == first, frozen_layers == 2, "{products:?}, {frozen_layers} frozen");
+            of.parameters_mut().into_iter().for_each(|named| named.parameter.values_mut()[0] += 0.5);
+            assert!(check(&of) != second);
+            let other = PRECISIONS.into_iter().find(|other| *other != products).unwrap();
+            assert!(check(&of.clone().with_products(other)) != check(&of));
+        }
+    }
+}
+
+#[test]
 fn parameters_are_the_arrays_that_the_sizes_say() {
     use xc_nn::state::State;
     for distances in [None, Some(Distances { buckets: 16, most: 20 })] {

@@ -188,7 +188,9 @@ impl ClassifierParams {
             let n_learning = self.learning.tokens.layers.n_learning(transformer);
             let of = |batch_size, n_learning| {
                 let n_tokens = work.tokens.of_batch(batch_size, work.n_instances);
-                transformer.step_bytes(n_tokens, longest, n_learning, rayon::current_num_threads())
+                let buffers = transformer.step_bytes(n_tokens, longest, n_learning, rayon::current_num_threads());
+                // Layers that do not learn answer, in steps too.
+                buffers.saturating_add(transformer.packed_bytes(transformer.layers.saturating_sub(n_learning)))
             };
             let judging = if work.keeps_best { of(super::predict::BATCH, 0) } else { 0 };
             return of(work.batch_size, n_learning).max(judging);

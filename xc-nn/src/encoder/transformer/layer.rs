@@ -105,7 +105,7 @@ impl Layer {
 
     pub(super) fn set_products(&mut self, products: MatmulPrecision) {
         let Self { qkv, attended, up, down, .. } = self;
-        [qkv, attended, up, down].into_iter().for_each(|linear| linear.products = products);
+        [qkv, attended, up, down].into_iter().for_each(|linear| linear.set_products(products));
     }
 
     fn attention<'a>(&self, offsets: Option<Offsets<'a>>) -> Attention<'a> {
@@ -129,15 +129,20 @@ impl Layer {
     ) {
         let Work { a, x1, activated, product, .. } = work;
         let is_alone = pass.is_alone;
-        self.qkv.forward_by(is_alone, x, &mut kept.qkv, product);
+        // What does not learn is asked again with the same weights.
+        let mut sums = |of: &Linear, input: &Activations, sums: &mut Activations| match pass.mode {
+            Mode::Predict => of.answer(is_alone, input, sums),
+            _ => of.forward_by(is_alone, input, sums, product),
+        };
+        sums(&self.qkv, x, &mut kept.qkv);
         self.attention(offsets).forward(pass, &kept.qkv, &mut kept.mixed);
-        self.attended.forward_by(is_alone, &kept.mixed, a, product);
+        sums(&self.attended, &kept.mixed, a);
         self.drop(pass, 1, a);
         self.norm1.forward(is_alone, a, Some(x), &mut kept.norm1, x1);
-        self.up.forward_by(is_alone, x1, &mut kept.up, product);
+        sums(&self.up, x1, &mut kept.up);
         activated.reshape(kept.up.len(), kept.up.width());
         gelu::forward(is_alone, kept.up.values(), activated.values_mut());
-        self.down.forward_by(is_alone, activated, a, product);
+        sums(&self.down, activated, a);
         self.drop(pass, 2, a);
         self.norm2.forward(is_alone, a, Some(x1), &mut kept.norm2, out);
     }

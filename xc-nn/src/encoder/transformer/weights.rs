@@ -41,6 +41,12 @@ impl TransformerParams {
         kept.saturating_add(shared).saturating_add(attention)
     }
 
+    /// Bytes of the weights of so many layers as answers keep them packed, beside the parameters.
+    pub fn packed_bytes(&self, n_layers: usize) -> u64 {
+        let (width, units) = (self.width as u64, self.units as u64);
+        (n_layers as u64).saturating_mul(4 * (4 * width * width + 2 * width * units))
+    }
+
     /// Products and sums of steps over `n_tokens` tokens, where the squares of the instances' lengths have the sum
     /// `squares`: forward through all layers, and twice as many backward through the `n_learning` upper ones.
     pub fn step_operations(&self, n_tokens: u64, squares: u64, n_learning: usize) -> f64 {

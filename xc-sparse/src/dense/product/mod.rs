@@ -25,6 +25,7 @@ mod avx2;
 mod avx512;
 mod leaves;
 mod pack;
+mod packed;
 mod scalar;
 mod tile;
 
@@ -33,9 +34,11 @@ use crate::simd::prefetch_all;
 use crate::sums::{Blocks, TreeSum};
 pub use leaves::product_in_leaves;
 use pack::{Operand, interleave, pack_columns, pack_rows};
+pub use packed::{Packed, product_packed};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use tile::Tile;
 
 /// Places along k that a panel of B holds while it stays in the first-level cache: 256 * 32 * 4
@@ -208,7 +211,7 @@ pub fn product(
     products: MatmulPrecision,
     scratch: &mut Scratch,
 ) {
-    product_with(Tile::current(products), c, a, b, start, scratch, true);
+    product_with(Tile::current(products), c, a, Operands::Matrix(b, scratch), start, true);
 }
 
 /// [`product`] on the calling thread alone, with the same bits: for small products of which the threads have one each,
@@ -224,20 +227,33 @@ pub fn product_alone(
     products: MatmulPrecision,
     scratch: &mut Scratch,
 ) {
-    product_with(Tile::current(products), c, a, b, start, scratch, false);
+    product_with(Tile::current(products), c, a, Operands::Matrix(b, scratch), start, false);
 }
 
-fn product_with(
-    tile: Tile,
-    c: MatMut<'_>,
-    a: MatRef<'_>,
-    b: MatRef<'_>,
-    start: Start<'_>,
-    scratch: &mut Scratch,
-    is_shared: bool,
-) {
-    assert!(a.columns == b.rows, "inner lengths {} and {}", a.columns, b.rows);
-    let (m, n, k) = (a.rows, b.columns, a.columns);
+/// The second operand of a product.
+enum Operands<'a> {
+    /// As it is, and a buffer to pack it in.
+    Matrix(MatRef<'a>, &'a mut Scratch),
+    /// Packed before.
+    Packed(&'a Packed),
+}
+
+/// Pieces of a `k x n` operand in the order in which products take them: columns, and rows of them.
+fn cuts(tile: Tile, (k, n): (usize, usize)) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+    let places = tile.words.count(k).clamp(1, 8 * DEPTH);
+    let deep = places * tile.words.values();
+    let wide = (CHUNK / places / tile.columns).max(1) * tile.columns;
+    let columns = (0..n).step_by(wide).map(move |j| j..n.min(j + wide));
+    columns.flat_map(move |columns| (0..k.max(1)).step_by(deep).map(move |p| (columns.clone(), p..k.min(p + deep))))
+}
+
+fn product_with(tile: Tile, c: MatMut<'_>, a: MatRef<'_>, mut b: Operands<'_>, start: Start<'_>, is_shared: bool) {
+    let shape = match &b {
+        Operands::Matrix(b, _) => b.shape(),
+        Operands::Packed(b) => b.shape(),
+    };
+    assert!(a.columns == shape.0, "inner lengths {} and {}", a.columns, shape.0);
+    let (m, n) = (a.rows, shape.1);
     assert!(c.shape() == (m, n), "a matrix of {:?} for a product of {m} x {n}", c.shape());
     let c = c.values;
     if let Start::Bias(bias) = start {
@@ -246,36 +262,33 @@ fn product_with(
     if m == 0 || n == 0 {
         return;
     }
-    if m == 1 {
-        return product_of_one(tile, c, a, b, start, is_shared);
+    if let (1, Operands::Matrix(b, _)) = (m, &b) {
+        return product_of_one(tile, c, a, *b, start, is_shared);
     }
-    let places = tile.words.count(k).clamp(1, 8 * DEPTH);
-    let deep = places * tile.words.values();
-    let wide = (CHUNK / places / tile.columns).max(1) * tile.columns;
-    for j in (0..n).step_by(wide) {
-        let j_end = n.min(j + wide);
-        for p in (0..k.max(1)).step_by(deep) {
-            let p_end = k.min(p + deep);
-            let chunk = Chunk::pack(tile, b, p..p_end, j..j_end, is_shared, scratch);
-            let rows = MatMut { values: &mut *c, rows: m, columns: n };
-            let leaf = |first: usize, n_rows: usize, target: MatMut<'_>| {
-                if p == 0 {
-                    for row in target.values.chunks_exact_mut(n) {
-                        match start {
-                            Start::Zero => row[j..j_end].fill(0.0),
-                            Start::Bias(bias) => row[j..j_end].copy_from_slice(&bias[j..j_end]),
-                            Start::Kept => {}
-                        }
+    for (at, (columns, inner)) in cuts(tile, shape).enumerate() {
+        let is_first = inner.start == 0;
+        let chunk = match &mut b {
+            Operands::Matrix(b, scratch) => Chunk::pack(tile, *b, inner, columns.clone(), is_shared, scratch),
+            Operands::Packed(b) => b.chunk(at, &columns, inner),
+        };
+        let rows = MatMut { values: &mut *c, rows: m, columns: n };
+        let leaf = |first: usize, n_rows: usize, target: MatMut<'_>| {
+            if is_first {
+                for row in target.values.chunks_exact_mut(n) {
+                    match start {
+                        Start::Zero => row[columns.clone()].fill(0.0),
+                        Start::Bias(bias) => row[columns.clone()].copy_from_slice(&bias[columns.clone()]),
+                        Start::Kept => {}
                     }
                 }
-                LEAF.with_borrow_mut(|(packed_a, _)| {
-                    let inner = chunk.inner.clone();
-                    chunk.multiply(a, first..first + n_rows, inner, packed_a, &mut target.values[j..], n);
-                });
-            };
-            let work = if is_shared { split } else { one_after_another };
-            work(tile.rows, 0, m, rows, &leaf);
-        }
+            }
+            LEAF.with_borrow_mut(|(packed_a, _)| {
+                let inner = chunk.inner.clone();
+                chunk.multiply(a, first..first + n_rows, inner, packed_a, &mut target.values[columns.start..], n);
+            });
+        };
+        let work = if is_shared { split } else { one_after_another };
+        work(tile.rows, 0, m, rows, &leaf);
     }
 }
 

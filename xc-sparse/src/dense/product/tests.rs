@@ -72,7 +72,30 @@ proptest! {
                     c
                 };
                 prop_assert_eq!(run(product_alone), run(product));
+                let packed = Packed::new(b, precision);
+                prop_assert_eq!(packed.shape(), (k, n));
+                for is_alone in [false, true] {
+                    let mut c = rows.clone();
+                    product_packed(MatMut::new(&mut c, m, n), a, &packed, Start::Kept, is_alone);
+                    prop_assert_eq!(&c, &run(product));
+                }
             }
+        }
+    }
+}
+
+#[test]
+fn operands_of_several_pieces_are_packed_whole() {
+    // Wider than a piece, deeper than a piece, and both.
+    for (n, k) in [(4000, 600), (40, 4500), (1100, 4200)] {
+        for (m, precision) in [(1, MatmulPrecision::F32), (3, MatmulPrecision::F32), (17, MatmulPrecision::Bf16)] {
+            let (a, b, bias) = (matrix(m * k, 1), matrix(k * n, 2), matrix(n, 3));
+            let (a, b) = (MatRef::new(&a, m, k), MatRef::new(&b, n, k).t());
+            let (mut expected, mut c) = (vec![f32::NAN; m * n], vec![f32::NAN; m * n]);
+            let to = MatMut::new(&mut expected, m, n);
+            product(to, a, b, Start::Bias(&bias), precision, &mut Scratch::default());
+            product_packed(MatMut::new(&mut c, m, n), a, &Packed::new(b, precision), Start::Bias(&bias), false);
+            assert!(c == expected, "{m} x {k} times {k} x {n}, {precision:?}");
         }
     }
 }
@@ -86,7 +109,14 @@ fn instruction_sets_agree_to_the_bit_and_with_plain_sums() {
     for isa in Isa::available() {
         let mut c = vec![0.0; m * n];
         let (a, b) = (MatRef::new(&a, m, k), MatRef::new(&b, k, n));
-        product_with(Tile::of(isa), MatMut::new(&mut c, m, n), a, b, Start::Zero, &mut Scratch::default(), true);
+        product_with(
+            Tile::of(isa),
+            MatMut::new(&mut c, m, n),
+            a,
+            Operands::Matrix(b, &mut Scratch::default()),
+            Start::Zero,
+            true,
+        );
         assert!(c.iter().zip(&wanted).all(|(&c, &w)| (f64::from(c) - w).abs() < 1e-3), "{isa}");
         let bits: Vec<u32> = c.iter().map(|v| v.to_bits()).collect();
         assert_eq!(first.get_or_insert_with(|| bits.clone()), &bits, "{isa}");
@@ -124,7 +154,7 @@ proptest! {
             for a in [MatRef::new(a, m, k), MatRef::new(&at, k, m).t()] {
                 for b in [MatRef::new(b, k, n), MatRef::new(&bt, n, k).t()] {
                     let mut c = vec![f32::NAN; m * n];
-                    product_with(tile, MatMut::new(&mut c, m, n), a, b, Start::Bias(&bias), &mut Scratch::default(), true);
+                    product_with(tile, MatMut::new(&mut c, m, n), a, Operands::Matrix(b, &mut Scratch::default()), Start::Bias(&bias), true);
                     let bits: Vec<u32> = c.iter().map(|v| v.to_bits()).collect();
                     prop_assert_eq!(&expected, &bits, "{}", isa);
                 }
@@ -200,7 +230,7 @@ proptest! {
         let (ra, rb) = (rounded(&a), rounded(&b));
         let of = |a, b| (MatRef::new(a, m, k), MatRef::new(b, k, n));
         let (x, y) = of(&ra[..], &rb[..]);
-        product_with(Tile::of(Isa::Scalar), MatMut::new(&mut wanted, m, n), x, y, Start::Zero, &mut Scratch::default(), true);
+        product_with(Tile::of(Isa::Scalar), MatMut::new(&mut wanted, m, n), x, Operands::Matrix(y, &mut Scratch::default()), Start::Zero, true);
         let (at, bt) = (transposed(&a, m, k), transposed(&b, k, n));
         for isa in Isa::available() {
             for (a, b) in [
@@ -209,12 +239,12 @@ proptest! {
                 (MatRef::new(&a, m, k), MatRef::new(&bt, n, k).t()),
             ] {
                 let mut c = vec![f32::NAN; m * n];
-                product_with(Tile::of_bf16(isa), MatMut::new(&mut c, m, n), a, b, Start::Zero, &mut Scratch::default(), true);
+                product_with(Tile::of_bf16(isa), MatMut::new(&mut c, m, n), a, Operands::Matrix(b, &mut Scratch::default()), Start::Zero, true);
                 prop_assert_eq!(&c, &wanted, "{}", isa);
                 for i in 0..m {
                     let mut row = vec![f32::NAN; n];
                     let values: Vec<f32> = (0..k).map(|p| a.values[i * a.row_stride + p * a.column_stride]).collect();
-                    product_with(Tile::of_bf16(isa), MatMut::new(&mut row, 1, n), MatRef::new(&values, 1, k), b, Start::Zero, &mut Scratch::default(), true);
+                    product_with(Tile::of_bf16(isa), MatMut::new(&mut row, 1, n), MatRef::new(&values, 1, k), Operands::Matrix(b, &mut Scratch::default()), Start::Zero, true);
                     prop_assert_eq!(&row[..], &wanted[i * n..(i + 1) * n]);
                 }
             }
@@ -234,9 +264,8 @@ fn what_is_not_a_number_stays_so_in_bf16() {
                 Tile::of_bf16(isa),
                 MatMut::new(&mut c, 1, 1),
                 a,
-                b,
+                Operands::Matrix(b, &mut Scratch::default()),
                 Start::Zero,
-                &mut Scratch::default(),
                 true,
             );
             assert!(c[0].is_nan(), "{isa}, {bad}: {}", c[0]);
