@@ -143,3 +143,19 @@ def test_several_threads_embed_at_a_time(bert, texts):
 def test_features_are_no_texts(bert):
     with pytest.raises(TypeError, match="a list of texts is expected"):
         xc.Embedder(bert, max_tokens=8).embed(np.zeros((3, 4), np.float32))
+
+
+def test_a_frozen_transformer_is_a_models_pipeline(bert, texts, labels, tmp_path):
+    frozen = {"encoder": "frozen", "transformer_from": bert, "transformer_max_tokens": 8}
+    options = {"epochs": 9, "batch": 16, "loss": "bce", "seed": 3}
+    vectors = xc.Embedder(bert, max_tokens=8, normalise=False).embed(texts)
+    for kind, more in [("dense", {}), ("mach", {"repetitions": 6, "buckets": 8})]:
+        run = xc.train(kind, texts, labels, model=tmp_path / kind, **frozen, **options, **more)
+        assert run.model.takes == "text"
+        of_vectors = xc.train(kind, vectors, labels, **options, **more).model.predict(vectors)
+        for model in (run.model, xc.load(tmp_path / kind), pickle.loads(pickle.dumps(run.model))):
+            np.testing.assert_array_equal(model.predict(texts).scores, of_vectors.scores)
+        why = run.model.explain(texts[5], labels[5][0])
+        assert {effect["term"] for effect in why["effects"]} <= set(VOCABULARY)
+    with pytest.raises(xc.OptionError, match="encoder"):
+        xc.train("mach", texts, labels, encoder="transformer", transformer_from=bert)

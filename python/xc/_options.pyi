@@ -163,6 +163,21 @@ class TreeOptions(TypedDict, total=False):
 class MachOptions(TypedDict, total=False):
     """Options of `xc train mach`."""
 
+    encoder: Union[Literal["features", "frozen"], None]
+    """What makes vectors of instances: features (embeddings, or vectors as they come), or frozen (texts by a
+    transformer as it comes)."""
+
+    transformer_from: Union[Union[str, os.PathLike[str]], None]
+    """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
+    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer or frozen."""
+
+    transformer_max_tokens: Union[int, None]
+    """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
+
+    transformer_prefix: Union[Union[str, int], None]
+    """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
+    transformer or frozen."""
+
     repetitions: Union[int, None]
     """Repetitions: more distinguish labels better, at proportional cost [default: 8 for up to 160000 labels, rising
     to 32 for 640000]."""
@@ -323,20 +338,20 @@ class MachOptions(TypedDict, total=False):
 class DenseOptions(TypedDict, total=False):
     """Options of `xc train dense`."""
 
-    encoder: Union[Literal["features", "transformer"], None]
-    """What makes vectors of instances: features (embeddings, or vectors as they come), or transformer (tokens of
-    texts, trained with the network)."""
+    encoder: Union[Literal["features", "transformer", "frozen"], None]
+    """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
+    texts, trained with the network), or frozen (texts by a transformer as it comes)."""
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer."""
+    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer or frozen."""
 
     transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included. Needs encoder transformer."""
+    """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
 
     transformer_prefix: Union[Union[str, int], None]
     """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
-    transformer."""
+    transformer or frozen."""
 
     transformer_rate: Union[float, None]
     """Learning rate of the transformer; AdamW, weight decay 0.01. Needs encoder transformer."""
@@ -514,20 +529,20 @@ class DenseOptions(TypedDict, total=False):
 class UniformOptions(TypedDict, total=False):
     """Options of `xc train uniform`."""
 
-    encoder: Union[Literal["features", "transformer"], None]
-    """What makes vectors of instances: features (embeddings, or vectors as they come), or transformer (tokens of
-    texts, trained with the network)."""
+    encoder: Union[Literal["features", "transformer", "frozen"], None]
+    """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
+    texts, trained with the network), or frozen (texts by a transformer as it comes)."""
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer."""
+    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer or frozen."""
 
     transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included. Needs encoder transformer."""
+    """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
 
     transformer_prefix: Union[Union[str, int], None]
     """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
-    transformer."""
+    transformer or frozen."""
 
     transformer_rate: Union[float, None]
     """Learning rate of the transformer; AdamW, weight decay 0.01. Needs encoder transformer."""
@@ -740,20 +755,20 @@ class UniformOptions(TypedDict, total=False):
 class LnsOptions(TypedDict, total=False):
     """Options of `xc train lns`."""
 
-    encoder: Union[Literal["features", "transformer"], None]
-    """What makes vectors of instances: features (embeddings, or vectors as they come), or transformer (tokens of
-    texts, trained with the network)."""
+    encoder: Union[Literal["features", "transformer", "frozen"], None]
+    """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
+    texts, trained with the network), or frozen (texts by a transformer as it comes)."""
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer."""
+    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer or frozen."""
 
     transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included. Needs encoder transformer."""
+    """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
 
     transformer_prefix: Union[Union[str, int], None]
     """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
-    transformer."""
+    transformer or frozen."""
 
     transformer_rate: Union[float, None]
     """Learning rate of the transformer; AdamW, weight decay 0.01. Needs encoder transformer."""
@@ -991,20 +1006,20 @@ class LnsOptions(TypedDict, total=False):
 class AstraOptions(TypedDict, total=False):
     """Options of `xc train astra`."""
 
-    encoder: Union[Literal["features", "transformer"], None]
-    """What makes vectors of instances: features (embeddings, or vectors as they come), or transformer (tokens of
-    texts, trained with the network)."""
+    encoder: Union[Literal["features", "transformer", "frozen"], None]
+    """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
+    texts, trained with the network), or frozen (texts by a transformer as it comes)."""
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer."""
+    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer or frozen."""
 
     transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included. Needs encoder transformer."""
+    """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
 
     transformer_prefix: Union[Union[str, int], None]
     """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
-    transformer."""
+    transformer or frozen."""
 
     transformer_rate: Union[float, None]
     """Learning rate of the transformer; AdamW, weight decay 0.01. Needs encoder transformer."""

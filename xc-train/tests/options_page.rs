@@ -50,7 +50,7 @@ fn page() -> String {
         let usual = row.shown(&serialised(&WideSettings::of(Some(WideLearning::default()))));
         Some(usual.unwrap_or_else(|| row.none.to_owned()))
     });
-    let of = "`xc train dense`, `uniform`, `lns`, `astra`, in a build with feature `transformer`.";
+    let of = "`xc train dense`, `uniform`, `lns`, `astra`; of `mach` the first four, without `transformer`. Feature `transformer`.";
     section(&mut out, "Transformers", of, &transformer::TABLE, |row| {
         row.shown(&serialised(&TransformerSettings::default()))
     });

@@ -39,24 +39,27 @@ pub const TABLE: Table = Table {
     rows: &[
         row("encoder", "encoder", Names(&["features", "transformer", "frozen"]), "NAME").help(
             "What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of \
-             texts, trained with the network), or frozen (vectors of texts by a transformer as it comes, made once, kept \
-             with the model)",
+             texts, trained with the network), or frozen (texts by a transformer as it comes)",
         ),
         FROM,
         MAX_TOKENS,
         PREFIX,
-        own("transformer.rate", "rate", F64, "X").help("Learning rate of the transformer; AdamW, weight decay 0.01")
+        own("transformer.rate", "rate", F64, "X")
+            .help("Learning rate of the transformer; AdamW, weight decay 0.01")
             .searched(
                 &["0.00003", "0.00005", "0.0001", "0.0002", "0.0003"],
                 2,
                 Scale::Ordered,
                 "too fast, it forgets what it was trained on before",
             ),
-        own("transformer.layer-decay", "layer_decay", F32, "SHARE").rare()
+        own("transformer.layer-decay", "layer_decay", F32, "SHARE")
+            .rare()
             .help("Learning rate of each of its layers, as a share of that of the layer above"),
-        own("transformer.frozen-layers", "frozen_layers", Size, "N").rare()
+        own("transformer.frozen-layers", "frozen_layers", Size, "N")
+            .rare()
             .help("Lowest layers that stay as they are, the embeddings with them"),
-        own("transformer.dropout", "dropout", F32, "X").rare()
+        own("transformer.dropout", "dropout", F32, "X")
+            .rare()
             .help("Dropout probability inside of it: of states and of weights of attention"),
     ],
     starts: &[],
@@ -66,8 +69,8 @@ pub const TABLE: Table = Table {
 pub const FROZEN: Table = Table {
     rows: &[
         row("encoder", "encoder", Names(&["features", "frozen"]), "NAME").help(
-            "What makes vectors of instances: features (embeddings, or vectors as they come), or frozen (vectors of \
-             texts by a transformer as it comes, made once, kept with the model)",
+            "What makes vectors of instances: features (embeddings, or vectors as they come), or frozen (texts \
+             by a transformer as it comes)",
         ),
         FROM,
         MAX_TOKENS,

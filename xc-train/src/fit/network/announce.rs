@@ -2,7 +2,7 @@
 
 use super::memory::{Forecast, sparse_ids};
 use super::{Session, System};
-use crate::classifier::{CandidateHeadParams, HeadParams, TokenLengths, Workload};
+use crate::classifier::{CandidateHeadParams, HeadParams, InputKind, TokenLengths, Workload};
 use crate::fit::Context;
 use crate::fit::FitError;
 use crate::fit::memory::Standing;
@@ -74,7 +74,12 @@ impl Session<'_> {
         };
         let total = forecast.total();
         context.note(format_args!("memory: about {}: {}{more}", format_bytes(total), forecast.parts()));
-        say_length(instances.features(), context);
+        // Vectors that a transformer makes of texts have the length that they have.
+        let are_vectors_of_texts =
+            shape.input == InputKind::Dense && instances.files().is_some_and(|of| of.train.of_texts);
+        if !are_vectors_of_texts {
+            say_length(instances.features(), context);
+        }
         if params.loss == Loss::Bce
             && matches!(params.head, HeadParams::Sparse(_))
             && params.learning.negatives.sampler == SamplerParams::All
