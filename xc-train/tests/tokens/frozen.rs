@@ -2,9 +2,10 @@
 //! folders that make no vectors.
 
 use crate::made::{N_NAMES, write_folder};
-use crate::trained::{bytes, run, texts, with_pipeline};
+use crate::trained::{StopsAt, bytes, run, texts, with_pipeline};
 use serde_json::json;
 use std::path::Path;
+use std::sync::atomic::AtomicU32;
 use xc_hash::text::{Featurizer, PartArray, PipelineParts};
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::rows::{InputKind, OwnedRows, TokenRows};
@@ -141,6 +142,38 @@ fn texts_of_labels_have_vectors_too() {
     let answers = model.predict_batch(Rows::texts(&asked), &QueryOptions::top(17)).unwrap().ranked;
     let place = |row: usize| answers.row(row).iter().position(|scored| scored.label == 16).unwrap();
     assert!(place(0) + 4 < place(1), "{} of its text, {} of another", place(0), place(1));
+}
+
+#[test]
+fn a_run_that_was_stopped_ends_with_the_same_bytes_and_not_over_other_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("bert")).unwrap();
+    write_folder(&at("bert"));
+    for (kind, more) in [KINDS[1], KINDS[4]] {
+        run(&frozen(kind, &at("bert"), &at("whole"), more), 2, &Silent).unwrap();
+        let (expected, mut stops) = (bytes(&at("whole")), 0);
+        let mut stopped = frozen(kind, &at("bert"), &at("stopped"), more);
+        while let Err(error) = run(&stopped, stops as usize % 3 + 1, &StopsAt(AtomicU32::new(8 + stops))) {
+            assert_eq!(error.kind(), FitErrorKind::Cancelled, "{error}");
+            stopped.place.resume = stopped.place.resume || at("stopped.checkpoint").exists();
+            stops += 1;
+            assert!(stops < 200, "{kind}");
+        }
+        assert!(stops >= 2, "{kind}: stopped {stops} times");
+        assert!(bytes(&at("stopped")) == expected, "{kind}");
+        std::fs::remove_dir_all(at("whole")).unwrap();
+        std::fs::remove_dir_all(at("stopped")).unwrap();
+    }
+    let mut other = frozen("lns", &at("bert"), &at("stopped"), &[("epochs", "30")]);
+    assert!(run(&other, 2, &StopsAt(AtomicU32::new(40))).is_err() && at("stopped.checkpoint").exists());
+    let mut weights = std::fs::read(at("bert/model.safetensors")).unwrap();
+    let last = weights.len() - 2;
+    weights[last] ^= 0x10;
+    std::fs::write(at("bert/model.safetensors"), weights).unwrap();
+    other.place.resume = true;
+    let refused = run(&other, 2, &Silent).unwrap_err().to_string();
+    assert!(refused.contains("checkpoint"), "{refused}");
 }
 
 #[test]

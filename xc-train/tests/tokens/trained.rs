@@ -177,7 +177,7 @@ fn a_model_and_a_pipeline_that_do_not_belong_together_are_refused() {
 }
 
 /// Stops when it is asked for the nth time.
-struct StopsAt(AtomicU32);
+pub(crate) struct StopsAt(pub(crate) AtomicU32);
 
 impl Cancel for StopsAt {
     fn cancelled(&self) -> bool {
