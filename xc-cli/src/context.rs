@@ -140,7 +140,7 @@ impl Context {
     /// What the library is given of it.
     pub(crate) fn fit(&self) -> fit::Context<'_> {
         let Self { threads, seed, max_memory, budget, .. } = *self;
-        fit::Context { threads, seed, max_memory, budget, observer: self }
+        fit::Context { threads, seed, max_memory, budget, observer: self, plans: false }
     }
 }
 

@@ -142,7 +142,15 @@ impl Linear {
     pub(crate) fn answer(&self, is_alone: bool, input: &Activations, sums: &mut Activations) {
         assert!(input.width() == self.weights.width(), "width {}, expected {}", input.width(), self.weights.width());
         sums.reshape(input.len(), self.weights.rows());
-        let packed = self.packed.0.get_or_init(|| Packed::new(self.matrix().t(), self.products));
+        let packed = match self.packed.0.get() {
+            Some(packed) => packed,
+            None => {
+                // Nobody waits for somebody who packs: in a process that was forked meanwhile it would be for ever.
+                let mine = Packed::new(self.matrix().t(), self.products);
+                let _ = self.packed.0.set(mine);
+                self.packed.0.get().unwrap_or_else(|| panic!("weights that were just packed"))
+            }
+        };
         product_packed(sums.matrix_mut(), input.matrix(), packed, Start::Bias(self.bias.values()), is_alone);
     }
 

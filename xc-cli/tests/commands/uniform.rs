@@ -161,8 +161,9 @@ fn it_learns_from_vectors_and_says_what_it_wants() {
     train("--train a.npy --train-labels a.txt --normalise").refused(2, "--normalise: vectors are used as they are");
     for option in ["network.init random", "network.embedding-rate 1"] {
         let name = option.split(' ').next().unwrap();
-        let expected =
-            format!("--{name}: instances are vectors already; expected sparse features or text, or no such option");
+        let expected = format!(
+            "--{name}: instances are vectors already, which no embeddings are made for; expected no such option"
+        );
         train(&format!("--train a.txt --features a.npy --{option}")).refused(2, &expected);
     }
     folder.write("none.txt", "\n\n\n");

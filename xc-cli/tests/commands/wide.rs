@@ -289,7 +289,7 @@ fn settings_of_a_term_need_one_and_a_term_needs_sparse_features() {
     for kind in ["lns", "dense"] {
         folder
             .xc(&format!("train {kind} {vectors} --wide on"))
-            .refused(2, "--wide on: instances are vectors; sparse features or text are expected with it");
+            .refused(2, "--wide on: instances are vectors; a term of features is expected to have features");
     }
     std::fs::remove_file(folder.path("train.npy")).unwrap();
     assert!(!folder.names().iter().any(|name| name == "m" || name == "m.log"), "{before:?}");

@@ -114,6 +114,48 @@ fn answers_follow_weights_that_change() {
 }
 
 #[test]
+fn states_that_are_known_give_the_bits_of_those_that_are_computed() {
+    use xc_nn::state::State;
+    let (rows, all) = (tokens(9, 97, 60), [0, 1, 2, 3, 5, 6, 7, 8]);
+    for products in PRECISIONS {
+        for frozen_layers in 0..=2 {
+            let learning = TransformerLearning { frozen_layers, dropout: 0.1, ..Default::default() };
+            let of = Transformer::new(wide(), learning, 11).unwrap().with_products(products);
+            let mut known = of.clone();
+            known.cache_states(rows.view(), &all, |_| true).unwrap();
+            let optimizer = Optimizer::adam();
+            let mut networks = [of, known].map(|of| Network::new(of, Dense::new(3, 72, 1)));
+            networks.iter_mut().for_each(|network| network.prepare(optimizer, optimizer));
+            let mut scratch = Scratch::default();
+            let mut step = |number: u64, network: &mut Network<Transformer, Dense>| {
+                // The last step has an instance whose states are not known; one is empty in others.
+                let numbers: &[u32] = if number == 2 { &[8, 4, 0] } else { &[7, 0, 3, 1, 8] };
+                let at = Step { number, epoch: 0, seed: 3 };
+                let params = StepParams { clip_norm: Some(0.5), ..StepParams::new(at, Rule { optimizer, rate: 0.01 }) };
+                network.step(&batch(&rows, numbers), Loss::Softmax, &params, &mut scratch).unwrap();
+                network.parameters().iter().flat_map(|p| p.parameter.values().to_vec()).collect::<Vec<f32>>()
+            };
+            for number in 0..3 {
+                let [expected, got] = networks.each_mut().map(|network| step(number, network));
+                assert!(got == expected, "{products:?}, {frozen_layers} frozen, step {number}");
+            }
+            // Other weights, other tokens under the same numbers: what was known is not used.
+            for network in &mut networks {
+                let mut words = network.parameters_mut();
+                words[0].parameter.values_mut().iter_mut().for_each(|value| *value *= 1.5);
+            }
+            let [expected, got] = networks.each_mut().map(|network| step(3, network));
+            assert!(got == expected, "{products:?}, {frozen_layers} frozen, other weights");
+            let others = tokens(12, 97, 60);
+            let train = Mode::Train(Step { number: 4, epoch: 0, seed: 9 });
+            let [expected, got] =
+                networks.each_ref().map(|network| vectors(network.encoder(), &batch(&others, &[11, 3, 4]), train));
+            assert!(got == expected);
+        }
+    }
+}
+
+#[test]
 fn parameters_are_the_arrays_that_the_sizes_say() {
     use xc_nn::state::State;
     for distances in [None, Some(Distances { buckets: 16, most: 20 })] {

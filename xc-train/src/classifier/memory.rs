@@ -41,6 +41,8 @@ pub struct TokenLengths {
     pub sum: usize,
     /// The one with the most.
     pub longest: usize,
+    /// Whether what frozen layers make of them stays in memory.
+    pub are_cached: bool,
 }
 
 impl TokenLengths {
@@ -188,12 +190,13 @@ impl ClassifierParams {
             let n_learning = self.learning.tokens.layers.n_learning(transformer);
             let of = |batch_size, n_learning| {
                 let n_tokens = work.tokens.of_batch(batch_size, work.n_instances);
-                let buffers = transformer.step_bytes(n_tokens, longest, n_learning, rayon::current_num_threads());
-                // Layers that do not learn answer, in steps too.
-                buffers.saturating_add(transformer.packed_bytes(transformer.layers.saturating_sub(n_learning)))
+                transformer.step_bytes(n_tokens, longest, n_learning, rayon::current_num_threads())
             };
             let judging = if work.keeps_best { of(super::predict::BATCH, 0) } else { 0 };
-            return of(work.batch_size, n_learning).max(judging);
+            let cached = if work.tokens.are_cached { product(&[4, work.tokens.sum, transformer.width]) } else { 0 };
+            // What answers have packed of learning layers stays until the step after them.
+            let packed = transformer.packed_bytes(transformer.layers);
+            return of(work.batch_size, n_learning).max(judging).saturating_add(packed).saturating_add(cached);
         }
         let _ = work;
         0

@@ -108,6 +108,8 @@ pub struct Context<'a> {
     pub budget: Budget,
     /// Who watches.
     pub observer: &'a dyn Observer,
+    /// Whether it is only to be said what would be done.
+    pub plans: bool,
 }
 
 impl std::fmt::Debug for Context<'_> {
@@ -127,7 +129,7 @@ impl<'a> Context<'a> {
             true => rayon::current_num_threads(),
             false => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        Self { threads, seed: 0, max_memory: None, budget: Budget::new(None), observer }
+        Self { threads, seed: 0, max_memory: None, budget: Budget::new(None), observer, plans: false }
     }
 
     /// With another seed.

@@ -10,6 +10,7 @@ use crate::model::{BatchError, QueryError, QueryOptions, TrainingRows};
 use crate::model::{InputKind, OwnedRows, Row};
 use crate::settings::input::InputSettings;
 use std::borrow::Cow;
+use xc_hash::text::Featurizer;
 use xc_sparse::LabelRows;
 use xc_sparse::io::{LabelNames, UnknownLabels};
 use xc_sparse::rank::RankedBatch;
@@ -144,7 +145,11 @@ impl HeldOut {
         let data: Dataset = match vectors {
             Some(source) => read_vectors(&source, &KnownLabels { names: names.as_ref(), unknown }, input, context)?,
             None => {
-                let making = Making::Apply { maker: first.reading_pipeline(), n_features: first.describe().n_features };
+                let making = match first.reading_pipeline() {
+                    // Models make tokens and vectors when they are asked.
+                    Some(Featurizer::Tokens(_) | Featurizer::Vectors(_)) => Making::Unmade,
+                    maker => Making::Apply { maker, n_features: first.describe().n_features },
+                };
                 read_labelled(main, LabelsFrom::from(labels), names.as_ref(), unknown, input, making, context)?
             }
         };

@@ -17,7 +17,7 @@ use super::{
 use crate::classifier::{Classifier, WideParts};
 use crate::tokens::{tokenise, vectorise};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use xc_hash::text::Featurizer;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch};
@@ -226,8 +226,15 @@ impl Model {
                 });
                 match self.pipeline() {
                     Some(Featurizer::Vectors(of)) => {
-                        let rows = tokens(kept, of.tokens().n_tokens());
-                        OwnedRows::Dense(vectorise(&**of, rows.view()).map_err(QueryError::Vectorise)?)
+                        // In a blend all of them may be the whole text.
+                        let kept: Vec<Vec<u32>> = kept.collect();
+                        let unlike: BTreeSet<&Vec<u32>> = kept.iter().collect();
+                        let rows = tokens(&unlike, of.tokens().n_tokens());
+                        let made = vectorise(&**of, rows.view()).map_err(QueryError::Vectorise)?;
+                        let place: BTreeMap<_, _> = unlike.into_iter().zip(0..).collect();
+                        let values =
+                            kept.iter().flat_map(|ids| made.view().row(place[ids])).copied().collect::<Vec<_>>();
+                        OwnedRows::Dense(DenseMatrix::new(kept.len(), of.width(), values))
                     }
                     _ => OwnedRows::Tokens(tokens(kept, self.shape.n_features)),
                 }

@@ -306,7 +306,7 @@ impl NetworkSettings {
                     InputKind::Tokens => {
                         "instances are tokens, whose embeddings are the transformer's; expected no such option"
                     }
-                    _ => "instances are vectors already; expected sparse features or text, or no such option",
+                    _ => "instances are vectors already, which no embeddings are made for; expected no such option",
                 };
                 return Err(SettingError::of(name, what));
             }

@@ -3,7 +3,7 @@
 
 use super::{Choices, Setting, SettingError, Table, Values};
 use crate::tune::Scale;
-use Values::{F32, F64, Names, Size, Text};
+use Values::{F32, F64, Names, Size, Switch, Text};
 use serde::{Deserialize, Serialize};
 #[cfg(feature = "transformer")]
 use xc_nn::encoder::transformer::TransformerLearning;
@@ -19,20 +19,28 @@ const fn own(name: &'static str, field: &'static str, values: Values, unit: &'st
     row(name, field, values, unit).belongs_to("encoder", &["transformer"])
 }
 
-/// A setting of a transformer, where there is one.
-const fn any(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    row(name, field, values, unit).belongs_to("encoder", &["transformer", "frozen"])
+/// Encoders that read texts with a transformer, of kinds that train one and of others.
+const ANY: &[&str] = &["transformer", "frozen"];
+const FROZEN_ALONE: &[&str] = &["frozen"];
+
+const fn from(encoders: &'static [&'static str]) -> Setting {
+    row("transformer.from", "from", Text(check_folder), "DIR").belongs_to("encoder", encoders).help(
+        "Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or \
+         XLM-RoBERTa, as HuggingFace's libraries write it; nothing is downloaded",
+    )
 }
 
-const FROM: Setting = any("transformer.from", "from", Text(check_folder), "DIR").help(
-    "Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or \
-     XLM-RoBERTa, as HuggingFace's libraries write it; nothing is downloaded",
-);
-const MAX_TOKENS: Setting =
-    any("transformer.max-tokens", "max_tokens", Size, "N").help("Tokens of a text, at most, special ones included");
-const PREFIX: Setting = any("transformer.prefix", "prefix", Text(crate::tokens::check_prefix), "TEXT")
-    .rare()
-    .help("What stands before every text, such as \"query: \" where the transformer was trained with it");
+const fn max_tokens(encoders: &'static [&'static str]) -> Setting {
+    let row = row("transformer.max-tokens", "max_tokens", Size, "N").belongs_to("encoder", encoders);
+    row.help("Tokens of a text, at most, special ones included")
+}
+
+const fn prefix(encoders: &'static [&'static str]) -> Setting {
+    let row = row("transformer.prefix", "prefix", Text(crate::tokens::check_prefix), "TEXT");
+    row.belongs_to("encoder", encoders)
+        .rare()
+        .help("What stands before every text, such as \"query: \" where the transformer was trained with it")
+}
 
 /// Fields are those of [`TransformerSettings`].
 pub const TABLE: Table = Table {
@@ -41,9 +49,9 @@ pub const TABLE: Table = Table {
             "What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of \
              texts, trained with the network), or frozen (texts by a transformer as it comes)",
         ),
-        FROM,
-        MAX_TOKENS,
-        PREFIX,
+        from(ANY),
+        max_tokens(ANY),
+        prefix(ANY),
         own("transformer.rate", "rate", F64, "X")
             .help("Learning rate of the transformer; AdamW, weight decay 0.01")
             .searched(
@@ -58,6 +66,9 @@ pub const TABLE: Table = Table {
         own("transformer.frozen-layers", "frozen_layers", Size, "N")
             .rare()
             .help("Lowest layers that stay as they are, the embeddings with them"),
+        own("transformer.cache-states", "cache_states", Switch, "")
+            .rare()
+            .help("Keep what frozen layers make of the training texts in memory: the same model sooner"),
         own("transformer.dropout", "dropout", F32, "X")
             .rare()
             .help("Dropout probability inside of it: of states and of weights of attention"),
@@ -72,9 +83,9 @@ pub const FROZEN: Table = Table {
             "What makes vectors of instances: features (embeddings, or vectors as they come), or frozen (texts \
              by a transformer as it comes)",
         ),
-        FROM,
-        MAX_TOKENS,
-        PREFIX,
+        from(FROZEN_ALONE),
+        max_tokens(FROZEN_ALONE),
+        prefix(FROZEN_ALONE),
     ],
     starts: &[],
 };
@@ -120,6 +131,8 @@ pub struct TransformerSettings {
     pub layer_decay: f32,
     /// Lowest layers that stay as they are.
     pub frozen_layers: usize,
+    /// Whether what these make of training texts stays in memory.
+    pub cache_states: bool,
     /// Dropout inside of it.
     pub dropout: f32,
 }
@@ -128,8 +141,9 @@ impl Default for TransformerSettings {
     /// Features. The rate has not been searched for.
     fn default() -> Self {
         let (from, max_tokens, prefix, rate) = (None, 64, String::new(), 1e-4);
-        let (layer_decay, frozen_layers, dropout) = (1.0, 0, 0.0);
-        Self { encoder: EncoderName::Features, from, max_tokens, prefix, rate, layer_decay, frozen_layers, dropout }
+        let (layer_decay, frozen_layers, cache_states, dropout) = (1.0, 0, false, 0.0);
+        let encoder = EncoderName::Features;
+        Self { encoder, from, max_tokens, prefix, rate, layer_decay, frozen_layers, cache_states, dropout }
     }
 }
 
@@ -147,6 +161,9 @@ impl TransformerSettings {
         };
         if made.from.is_none() {
             return Err(SettingError::of_value("encoder", name, "a folder is expected with it (--transformer.from)"));
+        }
+        if made.cache_states && made.frozen_layers == 0 {
+            return Err(SettingError::idle("transformer.cache-states", "--transformer.frozen-layers"));
         }
         if !(made.rate.is_finite() && made.rate >= 0.0) {
             return Err(SettingError::of_value("transformer.rate", made.rate, "a number from 0 on is expected"));

@@ -96,7 +96,7 @@ impl WideSettings {
     pub fn new(usual: Option<WideLearning>, input: InputKind, choices: &Choices) -> Result<Self, SettingError> {
         let made = TABLE.apply(&Self::of(usual.filter(|_| input == InputKind::Sparse)), choices)?;
         if made.wide == Presence::On && input != InputKind::Sparse {
-            let what = "instances are vectors; sparse features or text are expected with it";
+            let what = "instances are vectors; a term of features is expected to have features";
             return Err(SettingError::of_value("wide", "on", what));
         }
         Ok(made)

@@ -17,6 +17,12 @@ use xc_sparse::rows::{Texts, TokenRows, TokenView};
 use xc_sparse::store::Container;
 use xc_tree::text::StoredPipelineError;
 
+/// The version of a stored description, where it is later than the one that is known.
+#[cfg(feature = "transformer")]
+fn later_version(config: &serde_json::Value, known: u32) -> Option<u64> {
+    config.get("version").and_then(serde_json::Value::as_u64).filter(|&got| got > u64::from(known))
+}
+
 /// Texts that one task tokenises.
 const TEXTS: usize = 64;
 
@@ -93,5 +99,20 @@ pub fn read_pipeline(container: &Container) -> Result<Option<Featurizer>, Stored
             return Ok(made.map(TextVectors::into_featurizer));
         }
     }
+    #[cfg(not(feature = "transformer"))]
+    if let Some(kind) = container.pipeline().and_then(|config| config.get("kind")?.as_str())
+        && ["tokens", "vectors"].contains(&kind)
+    {
+        let lacking = Lacking { path: container.folder().to_owned() };
+        return Err(StoredPipelineError::Tokens(Box::new(lacking)));
+    }
     xc_tree::text::read_pipeline(container)
+}
+
+/// A model that this build cannot ask.
+#[cfg(not(feature = "transformer"))]
+#[derive(Debug, thiserror::Error)]
+#[error("{}: its texts are read by a transformer, which this build has not (feature transformer)", path.display())]
+struct Lacking {
+    path: std::path::PathBuf,
 }

@@ -6,7 +6,7 @@
 //!
 //! A model's folder keeps the file as it came, so that it answers texts without the folder that it was trained from.
 
-use super::check_prefix;
+use super::{check_prefix, later_version};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -124,7 +124,7 @@ pub enum TokenizerError {
         /// The folder.
         path: PathBuf,
         /// The version.
-        version: u32,
+        version: u64,
         /// Arrays that belong to it.
         n_arrays: usize,
     },
@@ -208,14 +208,18 @@ impl Tokenizer {
     /// See [`TokenizerError`].
     pub fn from_parts(folder: &Path, parts: PipelineParts) -> Result<Self, TokenizerError> {
         let config = |source| TokenizerError::Config { path: folder.to_owned(), source };
+        let n_arrays = parts.arrays.len();
+        // The version first: a later description may have fields that this program would call unknown.
+        if let Some(version) = later_version(&parts.config, VERSION) {
+            return Err(TokenizerError::Parts { path: folder.to_owned(), version, n_arrays });
+        }
         let Stored { version, max_tokens, n_tokens, prefix, .. } =
             Stored::deserialize(&parts.config).map_err(config)?;
-        let n_arrays = parts.arrays.len();
         match parts.arrays.into_iter().next() {
             Some((name, PartArray::U8(file))) if (name.as_str(), n_arrays, version) == (ARRAY, 1, VERSION) => {
                 Self::new(folder, file, max_tokens, n_tokens)?.with_prefix(folder, &prefix)
             }
-            _ => Err(TokenizerError::Parts { path: folder.to_owned(), version, n_arrays }),
+            _ => Err(TokenizerError::Parts { path: folder.to_owned(), version: version.into(), n_arrays }),
         }
     }
 

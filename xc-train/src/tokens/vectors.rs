@@ -7,13 +7,15 @@
 //! A model's folder keeps the weights and the tokenizer, so that it answers texts without the folder that both come from.
 
 use super::tokenizer::{ARRAY, Tokenizer, TokenizerError};
-use super::{tokenise, vectorise};
+use super::{later_version, tokenise, vectorise};
+use crate::message::chain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use thiserror::Error;
 use xc_hash::text::{Featurizer, PartArray, PipelineParts, Tokenise, TokeniseError, Vectorise, VectoriseError};
 use xc_nn::encoder::transformer::{Transformer, TransformerParams, TransformerParamsError, TransformerScratch};
@@ -86,7 +88,7 @@ pub enum TextVectorsError {
         /// The folder.
         path: PathBuf,
         /// The version.
-        got: u32,
+        got: u64,
     },
     /// Its tokenizer.
     #[error(transparent)]
@@ -180,10 +182,14 @@ impl TextVectors {
     pub fn from_parts(folder: &Path, parts: PipelineParts) -> Result<Self, TextVectorsError> {
         let path = || folder.to_owned();
         let config = |source| TextVectorsError::Config { path: path(), source };
+        // The version first: a later description may have fields that this program would call unknown.
+        if let Some(got) = later_version(&parts.config, VERSION) {
+            return Err(TextVectorsError::Version { path: path(), got });
+        }
         let Stored { version, tokens, transformer: of, precision, normalise, .. } =
             Stored::deserialize(&parts.config).map_err(config)?;
         if version != VERSION {
-            return Err(TextVectorsError::Version { path: path(), got: version });
+            return Err(TextVectorsError::Version { path: path(), got: version.into() });
         }
         let (of_tokenizer, weights): (Vec<_>, Vec<_>) = parts.arrays.into_iter().partition(|(name, _)| name == ARRAY);
         let tokenizer = Tokenizer::from_parts(folder, PipelineParts { config: tokens, arrays: of_tokenizer })?;
@@ -249,22 +255,27 @@ impl Vectorise for TextVectors {
     }
 
     fn append(&self, tokens: &[&[u32]], vectors: &mut Vec<f32>) -> Result<(), VectoriseError> {
-        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused = |at, error: &dyn fmt::Display| VectoriseError { at, why: error.to_string() };
-        // Whoever works has taken the buffers out; what a panic went through is lost.
-        let taken = idle().pop();
+        let refused = |at, error: &dyn Error| VectoriseError { at, why: chain(error) };
+        // Whoever works has taken the buffers out; what a panic went through is lost. Nobody waits for the lock: in a
+        // process that was forked it may be held for ever.
+        let taken = self.idle.try_lock().ok().and_then(|mut idle| idle.pop());
         let mut buffers = taken.unwrap_or_default();
         for (first, some) in (0..).step_by(TOGETHER).zip(tokens.chunks(TOGETHER)) {
             let mut rows = TokenRows::new(self.tokenizer.n_tokens());
             for (at, ids) in (first..).zip(some) {
                 rows.push(ids).map_err(|e| refused(at, &e))?;
             }
+            let most = self.transformer.params().positions;
+            if let Some((at, ids)) = (first..).zip(some).find(|(_, ids)| ids.len() > most) {
+                let why = format!("{} tokens, at most {most} are expected", ids.len());
+                return Err(VectoriseError { at, why });
+            }
             let Buffers { batch, states, scratch } = &mut buffers;
             batch.fill_features(Rows::Tokens(rows.view()), 0..some.len());
             self.transformer.forward(batch, Mode::Predict, states, scratch).map_err(|e| refused(first, &e))?;
             for (at, vector) in (first..).zip(states.values_mut().chunks_exact_mut(self.width())) {
                 if vector.iter().any(|v| !v.is_finite()) {
-                    return Err(refused(at, &"its vector is not finite"));
+                    return Err(VectoriseError { at, why: "its vector is not finite".to_owned() });
                 }
                 if self.normalise {
                     normalise(vector);
@@ -272,7 +283,9 @@ impl Vectorise for TextVectors {
                 vectors.extend_from_slice(vector);
             }
         }
-        idle().push(buffers);
+        if let Ok(mut idle) = self.idle.try_lock() {
+            idle.push(buffers);
+        }
         Ok(())
     }
 

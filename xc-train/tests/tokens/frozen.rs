@@ -62,7 +62,8 @@ fn a_model_over_frozen_vectors_is_one_of_these_vectors_and_answers_texts() {
             run(&frozen(kind, &at("bert"), &model, more), threads, &Silent).unwrap_or_else(|e| panic!("{kind}: {e}"));
         }
         assert!(bytes(&at(&format!("{kind}1"))) == bytes(&at(&format!("{kind}3"))), "{kind}: one thread and three");
-        let is_bf16 = more.contains(&("network.precision", "bf16"));
+        // That of the kind where none is chosen.
+        let is_bf16 = kind == "uniform" || more.contains(&("network.precision", "bf16"));
         let precision = if is_bf16 { MatmulPrecision::Bf16 } else { MatmulPrecision::F32 };
         let made = vectors(&at("bert"), precision, &texts);
         let of_vectors = Arrays::new(OwnedRows::Dense(made.clone()), labels.clone());
@@ -199,6 +200,10 @@ fn folders_that_make_no_vectors_are_refused() {
     };
     let n = N_NAMES * 16;
     refused(&|parts| parts.config["version"] = json!(2), "vectors of version 2; version 1 is expected");
+    let later = |parts: &mut PipelineParts| (parts.config["version"], parts.config["more"]) = (json!(2), json!(1));
+    refused(&later, "vectors of version 2; version 1 is expected");
+    refused(&|parts| parts.config["version"] = json!(0), "vectors of version 0; version 1 is expected");
+    refused(&|parts| parts.config["tokens"]["version"] = json!(2), "tokens of version 2, and 1 arrays");
     refused(&|parts| parts.config["precision"] = json!("f8"), "description of vectors");
     refused(&|parts| parts.config["more"] = json!(1), "description of vectors");
     refused(&|parts| parts.config["tokens"]["max_tokens"] = json!(2), "room for one of the text is expected");

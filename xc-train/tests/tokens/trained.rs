@@ -251,6 +251,8 @@ fn a_run_that_was_stopped_ends_with_the_same_bytes() {
         let more = [of_kind, &more].concat();
         run(&training(kind, &at("bert"), &at("whole"), &more), 2, &Silent).unwrap();
         let (expected, mut stops) = (bytes(&at("whole")), 0);
+        // What frozen layers make of the texts stays in memory, and changes nothing.
+        let more = [&more[..], &[("transformer.cache-states", "true")]].concat();
         let mut stopped = training(kind, &at("bert"), &at("stopped"), &more);
         // Fifty steps: each resumed run is stopped again some questions later, at another number of threads.
         while let Err(error) = run(&stopped, stops as usize % 3 + 1, &StopsAt(AtomicU32::new(8 + stops / 10))) {
@@ -305,6 +307,8 @@ fn what_does_not_go_with_a_transformer_is_said() {
     let long = with(&[("transformer.prefix", "library of a mail")]);
     assert_eq!(long, "--transformer.prefix \"library of a mail\": it takes all of at most 6 tokens");
     assert!(with(&[("transformer.frozen-layers", "3")]).contains("frozen_layers is 3, expected at most the 2 layers"));
+    let idle = "--transformer.cache-states: changes nothing here; --transformer.frozen-layers is expected with it";
+    assert_eq!(with(&[("transformer.cache-states", "true")]), idle);
     assert!(with(&[("transformer.dropout", "1")]).contains("dropout is 1, expected 0 <= rate < 1"));
     assert!(with(&[("transformer.from", "nowhere")]).starts_with("nowhere/config.json: cannot be read"));
     let (_, labels) = texts();

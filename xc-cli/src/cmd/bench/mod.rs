@@ -16,6 +16,7 @@ use serde_json::json;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
+use xc_hash::text::Featurizer;
 use xc_sparse::chunked::{Choice, Intersect, Touched};
 use xc_sparse::store::PART_FOLDER;
 use xc_train::Model;
@@ -162,7 +163,7 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     queries.report_unseen(&context.fit());
     let mut search = args.search.options();
     search.matching = (args.iterator != Iterator::Auto).then(|| args.iterator.choice());
-    let options = QueryOptions { made: model.pipeline().is_some(), search, ..QueryOptions::top(args.top_k) };
+    let options = QueryOptions { made: makes_before(&model), search, ..QueryOptions::top(args.top_k) };
     let input = args.input.display().to_string();
     let made = made(rows, &model, &input, context)?;
     let asked = Asked { rows: made.view(), model: &model, options, input };
@@ -241,10 +242,15 @@ impl Times {
     }
 }
 
-/// Features, tokens or vectors of all queries, made before anything is timed. A model whose members make features each for
+/// Whether rows are made of queries before anything is timed: all that a transformer does is timed.
+fn makes_before(model: &Model) -> bool {
+    model.pipeline().is_some_and(|made| !matches!(made, Featurizer::Vectors(_)))
+}
+
+/// Features or tokens of all queries, made before anything is timed. A model whose members make features each for
 /// itself is asked with texts: that is timed too.
 fn made(rows: OwnedRows, model: &Model, input: &str, context: &Context) -> Result<OwnedRows, CliError> {
-    if model.pipeline().is_none() || matches!(rows, OwnedRows::Dense(_)) {
+    if !makes_before(model) || matches!(rows, OwnedRows::Dense(_)) {
         return Ok(rows);
     }
     let made = context.on_threads(|| model.features(rows.view()));

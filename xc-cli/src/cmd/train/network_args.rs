@@ -59,7 +59,7 @@ pub(super) fn show_defaults(usual: &Preset, others: &[(&str, Preset)], arg: clap
     }
     let Some(mut shown) = value_of(option, usual) else { return arg };
     let trains_one = fit::tables(usual.name).iter().any(|table| table.row("transformer.rate").is_some());
-    let above = trains_one.then(|| ("a transformer", usual.clone().above_tokens()));
+    let above = trains_one.then(|| ("a transformer that is trained", usual.clone().above_tokens()));
     for (whom, preset) in others.iter().chain(&above) {
         let differs = value_of(option, preset).filter(|value| value_of(option, usual).as_ref() != Some(value));
         let said = |value: String| if value.is_empty() { "none".to_owned() } else { value };

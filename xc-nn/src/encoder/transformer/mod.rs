@@ -44,6 +44,7 @@
 //! ```
 
 mod attention;
+mod cached;
 mod distance;
 mod embed;
 mod folder;
@@ -66,6 +67,7 @@ use crate::optim::Moments;
 use crate::parameter::{Decay, Init, Parameter};
 use crate::state::State;
 use crate::{Activations, Batch, Mode, StepError, Update};
+use cached::Cached;
 use distance::OffsetTable;
 use embed::{Embeddings, EmbeddingsScratch};
 use layer::{Kept, Layer, VARIANCE, Work, stream};
@@ -87,6 +89,7 @@ pub struct Transformer {
     distances: Option<Parameter>,
     products: MatmulPrecision,
     init: Init,
+    cached: Cached,
 }
 
 /// Buffers of a [`Transformer`].
@@ -145,11 +148,13 @@ impl Transformer {
             params,
             learning,
             init,
+            cached: Cached::default(),
         })
     }
 
     /// What products multiply. Default: f32.
     pub fn with_products(mut self, products: MatmulPrecision) -> Self {
+        self.cached.changes();
         self.products = products;
         self.layers.iter_mut().for_each(|layer| layer.set_products(products));
         self
@@ -203,6 +208,11 @@ impl Transformer {
         Ragged { ids, ends }
     }
 
+    fn check_lengths(&self, batch: &Batch) -> Result<(), StepError> {
+        let (got, most) = (self.tokens(batch).longest(), self.params.positions);
+        if got > most { Err(StepError::new("encoder", TooManyTokens { got, most })) } else { Ok(()) }
+    }
+
     fn pass<'p>(&self, batch: &'p Batch, mode: Mode, names: &'p [u32]) -> Pass<'p> {
         let is_alone = batch.len() == 1 && !in_pool();
         Pass { batch: self.tokens(batch), mode, names, is_alone, products: self.products }
@@ -223,7 +233,16 @@ impl Transformer {
     }
 
     /// States of all tokens into `scratch.x`; what a step needs of them is kept.
-    fn states(&self, pass: &Pass<'_>, scratch: &mut TransformerScratch) {
+    fn states(&self, pass: &Pass<'_>, instances: &[u32], scratch: &mut TransformerScratch) {
+        let is_known = pass.mode != Mode::Predict
+            && self.n_frozen() > 0
+            && self.copy_states(instances, pass.batch, &mut scratch.x);
+        let first = if is_known { self.n_frozen() } else { 0 };
+        self.run(pass, first..self.layers.len(), scratch);
+    }
+
+    /// States behind some layers, of the embeddings where the first is among these, else of what is in `scratch.x`.
+    fn run(&self, pass: &Pass<'_>, layers: std::ops::Range<usize>, scratch: &mut TransformerScratch) {
         let TransformerScratch { embeddings, kept, lowest, offsets, x, next, work, .. } = scratch;
         let learns = pass.mode != Mode::Predict;
         // Layers that keep nothing share one place.
@@ -235,8 +254,10 @@ impl Transformer {
         });
         // What does not learn answers as in prediction.
         let of = |layer: usize| Pass { mode: if layer < self.n_frozen() { Mode::Predict } else { pass.mode }, ..*pass };
-        self.embeddings.forward(&of(0), x, embeddings);
-        for (at, layer) in self.layers.iter().enumerate() {
+        if layers.start == 0 {
+            self.embeddings.forward(&of(0), x, embeddings);
+        }
+        for (at, layer) in self.layers.iter().enumerate().take(layers.end).skip(layers.start) {
             let place = if learns && at >= self.n_frozen() { at - self.n_frozen() + 1 } else { 0 };
             if learns && at == self.n_frozen() && at > 0 {
                 lowest.copy_from(x);
@@ -307,14 +328,11 @@ impl Encoder for Transformer {
         output: &mut Activations,
         scratch: &mut TransformerScratch,
     ) -> Result<(), StepError> {
-        let (got, most) = (self.tokens(batch).longest(), self.params.positions);
-        if got > most {
-            return Err(StepError::new("encoder", TooManyTokens { got, most }));
-        }
+        self.check_lengths(batch)?;
         let mut names = std::mem::take(&mut scratch.names);
         self.name_tokens(batch, mode, &mut names);
         let pass = self.pass(batch, mode, &names);
-        self.states(&pass, scratch);
+        self.states(&pass, batch.instances(), scratch);
         pool::forward(self.params.pooling, &pass, &scratch.x, output);
         self.finish().forward(mode, batch.instances(), output.width(), output.values_mut());
         (scratch.mode, scratch.names) = (Some(mode), names);
@@ -396,6 +414,7 @@ impl State for Transformer {
     }
 
     fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
+        self.cached.changes();
         let named = |parameter| Named { name: DISTANCES.to_owned(), parameter };
         let of_layers = self.layers.iter_mut().flat_map(Layer::parameters_mut);
         self.embeddings.parameters_mut().chain(self.distances.iter_mut().map(named)).chain(of_layers).collect()

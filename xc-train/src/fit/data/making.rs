@@ -22,6 +22,8 @@ pub enum Making<'a> {
         /// Features that there are.
         n_features: usize,
     },
+    /// Nothing is made of texts: they have labels, and are told apart.
+    Unmade,
 }
 
 /// Rows without an entry.

@@ -86,6 +86,9 @@ pub fn read_labelled(
         let options = ReadOptions { parts, ..options.clone() };
         read_texts(&TextSource::File { path, options: &options }, with_labels, making, context)?
     } else {
+        if matches!(making, Making::Unmade) {
+            return Err(wrong_content(&path.display().to_string(), InputKind::Text, TRAINED));
+        }
         if let Making::Apply { maker, n_features } = making {
             if matches!(maker, Some(Featurizer::Text(_) | Featurizer::Tokens(_) | Featurizer::Vectors(_))) {
                 return Err(wrong_content(&path.display().to_string(), InputKind::Text, TRAINED));
@@ -196,7 +199,7 @@ pub fn of_features(
             weigh(weights, &mut features).map_err(wrong)?;
             None
         }
-        Making::Apply { maker: Some(_), .. } => {
+        Making::Apply { maker: Some(_), .. } | Making::Unmade => {
             return Err(FitError::usage(format_args!(
                 "{shown}: holds features; text is expected, since the model was trained on text"
             )));

@@ -31,6 +31,7 @@ pub fn read_texts(
         Making::Apply { maker: Some(Featurizer::Vectors(of)), .. } => {
             return read_vectors_of(source, with_labels, of, context);
         }
+        Making::Unmade => return read_labels_of(source, with_labels, context),
         _ => {}
     }
     let path = source.name();
@@ -70,7 +71,7 @@ pub fn read_texts(
             &fitted
         }
         Making::Apply { maker: Some(Featurizer::Text(pipeline)), .. } => pipeline,
-        Making::Apply { .. } => {
+        Making::Apply { .. } | Making::Unmade => {
             let name = path.display();
             return Err(FitError::usage(format_args!(
                 "{name}: holds text; features are expected, since the model was trained on features"
@@ -103,7 +104,7 @@ pub fn read_texts(
     let found = labels.finish();
     let maker = match making {
         Making::Fit { .. } => Some(Featurizer::Text(pipeline.clone())),
-        Making::Apply { .. } => None,
+        Making::Apply { .. } | Making::Unmade => None,
     };
     Ok(Dataset {
         features: OwnedRows::Sparse(features),
@@ -153,7 +154,8 @@ fn read_vectors_of(
     let mut vectors: Vec<f32> = Vec::new();
     let mut done = context.observer.task("texts embedded");
     let (found, hashes) = each_block(source, with_labels, context, |texts| {
-        for texts in texts.chunks(SOME) {
+        // A plan needs their number alone.
+        for texts in texts.chunks(SOME).filter(|_| !context.plans) {
             context.check_interrupt()?;
             let first = vectors.len() / of.width();
             let tokens = tokenise(of.tokens(), Texts::Slices(texts));
@@ -164,11 +166,26 @@ fn read_vectors_of(
         }
         Ok(())
     })?;
+    vectors.resize(hashes.len() * of.width(), 0.0);
     Ok(Dataset {
         features: OwnedRows::Dense(DenseMatrix::new(hashes.len(), of.width(), vectors)),
         labels: found.labels,
         names: found.names,
         maker: Some(Featurizer::Vectors(Arc::clone(of))),
+        of_texts: true,
+        hashes,
+        form: Default::default(),
+    })
+}
+
+/// Labels of texts, and what each text is known by.
+fn read_labels_of(source: &TextSource<'_>, with_labels: bool, context: &Context) -> Result<Dataset, FitError> {
+    let (found, hashes) = each_block(source, with_labels, context, |_| Ok(()))?;
+    Ok(Dataset {
+        features: OwnedRows::Sparse(CsrMatrix::zero((hashes.len(), 0))),
+        labels: found.labels,
+        names: found.names,
+        maker: None,
         of_texts: true,
         hashes,
         form: Default::default(),
@@ -186,10 +203,11 @@ fn each_block(
     for block in source.blocks()? {
         context.check_interrupt()?;
         let block = block?;
+        // What is wrong with labels is said before the work.
+        add_labels(&mut labels, &block, with_labels, source.name())?;
         let texts: Vec<&str> = block.instances.iter().map(|i| &*i.text).collect();
         work(&texts)?;
         hashes.extend(texts.iter().map(|text| hash_text(text)));
-        add_labels(&mut labels, &block, with_labels, source.name())?;
     }
     Ok((labels.finish(), hashes))
 }

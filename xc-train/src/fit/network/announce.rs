@@ -34,7 +34,7 @@ impl Session<'_> {
                 moments: self.optimizer.moments(),
                 keeps_best: validates && self.training.keep == trainer::Keep::Best,
                 clips: self.training.clip_norm.is_some(),
-                tokens: lengths(instances.features()),
+                tokens: TokenLengths { are_cached: self.args.caches_states(), ..lengths(instances.features()) },
             },
             sparse_ids: instances.labels().and_then(sparse_ids),
             targets: system.targets(self),
@@ -106,7 +106,7 @@ impl Session<'_> {
 fn lengths(features: Rows<'_>) -> TokenLengths {
     let Rows::Tokens(rows) = features else { return TokenLengths::default() };
     let longest = (0..rows.len()).map(|i| rows.row(i).len()).max().unwrap_or(0);
-    TokenLengths { sum: rows.ids().len(), longest }
+    TokenLengths { sum: rows.ids().len(), longest, are_cached: false }
 }
 
 /// What is said of a head whose steps score some labels.

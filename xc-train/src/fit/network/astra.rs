@@ -47,7 +47,7 @@ impl System for Astra {
     }
 
     fn read(&self, of: &Training, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Instances, FitError> {
-        let reading = of.reading()?.with_transformer()?;
+        let reading = of.reading()?.with_transformer(&self.preset())?;
         reading.refuse_idle()?;
         let mut sets = reading.read(hold_out, context)?;
         reading.add_label_rows(&mut sets, context)?;

@@ -1,7 +1,7 @@
 //! What was chosen of the settings that networks share. Values that were not come from the [`Preset`] of the kind.
 
 use crate::classifier::{Classifier, ClassifierParams, InputKind, Preset, preset};
-use crate::fit::FitError;
+use crate::fit::{Context, FitError};
 use crate::settings::network::{self, NetworkSettings, ScheduleName};
 #[cfg(feature = "transformer")]
 use crate::settings::transformer::TransformerSettings;
@@ -9,7 +9,7 @@ use crate::settings::transformer::{self, EncoderName};
 use crate::settings::wide::{self, WideSettings};
 use crate::settings::{Choices, refuse_idle};
 use xc_nn::schedule::{Constant, HalveOnPlateau, WarmupCosine};
-use xc_nn::trainer::Monitor;
+use xc_nn::trainer::{Monitor, Subset};
 use xc_nn::{Optimizer, Schedule, TrainParams};
 
 /// Share of the steps in which the rate of a cosine rises from 0.
@@ -76,6 +76,36 @@ impl NetworkChoices {
         }
         let _ = classifier;
         Ok(())
+    }
+
+    /// Keeps what frozen layers make of the instances that are learned from, if that was asked for.
+    pub(super) fn cache_states(
+        &self,
+        classifier: &mut Classifier,
+        train: &Subset<'_>,
+        context: &Context<'_>,
+    ) -> Result<(), FitError> {
+        #[cfg(feature = "transformer")]
+        if self.caches_states()
+            && let (xc_nn::Rows::Tokens(rows), Some(transformer)) =
+                (train.examples().features(), classifier.transformer_mut())
+        {
+            let mut done = context.observer.task("texts through frozen layers");
+            let goes_on = |n: usize| {
+                done(n as u64);
+                context.check_interrupt().is_ok()
+            };
+            let kept = transformer.cache_states(rows, train.rows(), goes_on);
+            kept.map_err(|e| FitError::usage(crate::message::chain(&e)))?;
+            context.check_interrupt()?;
+        }
+        let _ = (classifier, train, context);
+        Ok(())
+    }
+
+    /// Whether states of frozen layers stay in memory.
+    pub(super) fn caches_states(&self) -> bool {
+        self.tokens.value("transformer.cache-states").unwrap_or(false)
     }
 
     /// What they come to for instances of a kind.

@@ -83,7 +83,7 @@ pub(super) trait System {
 
     /// Reads everything that is named, and says which instances are held out.
     fn read(&self, of: &Training, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Instances, FitError> {
-        let reading = of.reading()?.with_transformer()?;
+        let reading = of.reading()?.with_transformer(&self.preset())?;
         reading.refuse_idle()?;
         Ok(Instances::Files(reading.read(hold_out, context)?))
     }
@@ -272,7 +272,7 @@ pub(super) fn train(
     };
 
     let start = Instant::now();
-    let instances = system.read(of, judges.hold_out, context)?;
+    let instances = system.read(of, judges.hold_out, &Context { plans: explain, ..*context })?;
     let read_s = start.elapsed().as_secs_f64();
     let shape = Shape::of(&instances);
     let mut params = system.params(&shape, context.seed)?;
@@ -383,7 +383,10 @@ impl Session<'_> {
                 let folder = parent_of(&self.of.place.model);
                 let begun = classifier.initialise_in(Some(folder), train, trainer.observer);
                 begun.map_err(|e| self.error(&e))?;
+                self.args.cache_states(&mut classifier, train, self.context)?;
                 let summary = classifier.train(trainer, train, others).map_err(|e| self.error(&e))?;
+                #[cfg(feature = "transformer")]
+                classifier.transformer_mut().into_iter().for_each(|transformer| transformer.forget_states());
                 let wide = trainer.hard.as_ref().map(|_| wide::LearnedFrom::of(train, others));
                 Ok((summary.steps, summary.epochs, wide))
             })?;

@@ -90,13 +90,16 @@ pub(super) fn begin(settings: &TransformerSettings, classifier: &mut Classifier)
     }
 }
 
-/// Hash of the weights in the folder: what is learned follows from them. *Cost*: reads them.
-pub(super) fn hash(settings: &TransformerSettings) -> Result<String, FitError> {
+/// Hash of the weights in the folder, and of what says how they are used: what is learned follows from them. *Cost*: reads
+/// them.
+pub(in crate::fit) fn hash(settings: &TransformerSettings) -> Result<String, FitError> {
     let folder = Path::new(settings.from.as_deref().unwrap_or_default());
     let wrong = |path: &Path, error: &std::io::Error| FitError::input(path, error);
     let entries = std::fs::read_dir(folder).map_err(|e| wrong(folder, &e))?;
     let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    files.retain(|path| path.extension().is_some_and(|end| end == "safetensors") && path.is_file());
+    files.retain(|path| path.extension().is_some_and(|end| end == "safetensors"));
+    files.extend(["config.json", "tokenizer.json", "1_Pooling/config.json"].map(|name| folder.join(name)));
+    files.retain(|path| path.is_file());
     files.sort();
     let (mut hash, mut piece) = (Xxh3Default::new(), vec![0; 1 << 20]);
     for path in files {

@@ -2,6 +2,8 @@
 
 use crate::fit::{FitError, Source, Training, open_container};
 use crate::message::chain;
+#[cfg(feature = "transformer")]
+use crate::settings::transformer::{self, TransformerSettings};
 use crate::tune::{Settings, Space};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -43,6 +45,10 @@ pub(super) fn key(training: &Training, plan: &impl serde::Serialize) -> Result<S
     for (row, value) in training.choices.iter() {
         key.text(row.name);
         key.settings(value);
+    }
+    #[cfg(feature = "transformer")]
+    if let Some(settings) = TransformerSettings::new(&training.choices.of(&transformer::TABLE))? {
+        key.text(&crate::fit::network::tokens::hash(&settings)?);
     }
     match &training.source {
         Source::Files(files) => {
