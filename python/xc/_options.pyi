@@ -169,14 +169,14 @@ class MachOptions(TypedDict, total=False):
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer or frozen."""
+    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder frozen."""
 
     transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
+    """Tokens of a text, at most, special ones included. Needs encoder frozen."""
 
     transformer_prefix: Union[Union[str, int], None]
     """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
-    transformer or frozen."""
+    frozen."""
 
     repetitions: Union[int, None]
     """Repetitions: more distinguish labels better, at proportional cost [default: 8 for up to 160000 labels, rising
@@ -361,6 +361,10 @@ class DenseOptions(TypedDict, total=False):
 
     transformer_frozen_layers: Union[int, None]
     """Lowest layers that stay as they are, the embeddings with them. Needs encoder transformer."""
+
+    transformer_cache_states: Union[bool, None]
+    """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
+    transformer."""
 
     transformer_dropout: Union[float, None]
     """Dropout probability inside of it: of states and of weights of attention. Needs encoder transformer."""
@@ -552,6 +556,10 @@ class UniformOptions(TypedDict, total=False):
 
     transformer_frozen_layers: Union[int, None]
     """Lowest layers that stay as they are, the embeddings with them. Needs encoder transformer."""
+
+    transformer_cache_states: Union[bool, None]
+    """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
+    transformer."""
 
     transformer_dropout: Union[float, None]
     """Dropout probability inside of it: of states and of weights of attention. Needs encoder transformer."""
@@ -778,6 +786,10 @@ class LnsOptions(TypedDict, total=False):
 
     transformer_frozen_layers: Union[int, None]
     """Lowest layers that stay as they are, the embeddings with them. Needs encoder transformer."""
+
+    transformer_cache_states: Union[bool, None]
+    """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
+    transformer."""
 
     transformer_dropout: Union[float, None]
     """Dropout probability inside of it: of states and of weights of attention. Needs encoder transformer."""
@@ -1029,6 +1041,10 @@ class AstraOptions(TypedDict, total=False):
 
     transformer_frozen_layers: Union[int, None]
     """Lowest layers that stay as they are, the embeddings with them. Needs encoder transformer."""
+
+    transformer_cache_states: Union[bool, None]
+    """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
+    transformer."""
 
     transformer_dropout: Union[float, None]
     """Dropout probability inside of it: of states and of weights of attention. Needs encoder transformer."""
