@@ -115,7 +115,6 @@ fn answers_follow_weights_that_change() {
 
 #[test]
 fn states_that_are_known_give_the_bits_of_those_that_are_computed() {
-    use xc_nn::state::State;
     let (rows, all) = (tokens(9, 97, 60), [0, 1, 2, 3, 5, 6, 7, 8]);
     for products in PRECISIONS {
         for frozen_layers in 0..=2 {
