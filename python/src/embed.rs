@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::rows::Texts;
 use xc_train::fit::Embed;
+use xc_train::tokens::TextVectors;
+use xc_train::xc_hash::text::{Vectorise, VectoriseError};
 
 /// Texts between two looks at signals, which take half a second on one thread where they are long.
 const BLOCK: usize = 16;
@@ -17,7 +19,7 @@ const BLOCK: usize = 16;
 /// A transformer with its tokenizer.
 #[pyclass(frozen, module = "xc._native")]
 pub(crate) struct Embedder {
-    inner: xc_train::fit::Embedder,
+    inner: TextVectors,
 }
 
 #[pymethods]
@@ -37,7 +39,7 @@ impl Embedder {
             return Err(error::option(py, &format!("--precision {precision}: expected f32 or bf16")));
         };
         let of = Embed { from, max_tokens, prefix, precision, normalise };
-        let made = py.detach(|| guarded(|| xc_train::fit::Embedder::open(&of))).map_err(|panic| defect(py, &panic))?;
+        let made = py.detach(|| guarded(|| of.open())).map_err(|panic| defect(py, &panic))?;
         Ok(Self { inner: made.map_err(|e| of_fit(py, &e))? })
     }
 
@@ -63,12 +65,12 @@ impl Embedder {
             let Some(block) = block.texts() else {
                 return Err(PyTypeError::new_err(format!("{}: features; a list of texts is expected", texts.name())));
             };
-            let work = || pool.install(|| self.inner.embed(Texts::Slices(&block)));
+            let work = || pool.install(|| self.inner.of(Texts::Slices(&block)));
             let some = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
-            let (some, _) = some.map_err(|(at, what)| {
-                error::data(py, &format!("{}: text {}: {what}", texts.name(), first + at), Some(first + at), None)
+            let (some, _) = some.map_err(|VectoriseError { at, why }| {
+                error::data(py, &format!("{}: text {}: {why}", texts.name(), first + at), Some(first + at), None)
             })?;
-            vectors.extend(some);
+            vectors.extend_from_slice(&some.values);
             py.check_signals()?;
         }
         PyArray1::from_vec(py, vectors).reshape([rows, width])

@@ -140,7 +140,9 @@ impl Context {
     /// What the library is given of it.
     pub(crate) fn fit(&self) -> fit::Context<'_> {
         let Self { threads, seed, max_memory, budget, .. } = *self;
-        fit::Context { threads, seed, max_memory, budget, observer: self, plans: false }
+        let mut of = fit::Context::new(self).with_threads(threads).with_seed(seed);
+        (of.max_memory, of.budget) = (max_memory, budget);
+        of
     }
 }
 

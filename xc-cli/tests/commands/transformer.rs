@@ -282,6 +282,13 @@ fn a_frozen_transformer_is_the_pipeline_of_models_of_vectors() {
     let mut terms: Vec<&str> = effects.iter().map(|effect| effect["term"].as_str().unwrap()).collect();
     terms.sort_unstable();
     assert_eq!(terms, ["##s", "[CLS]", "[SEP]", "mail", "of", "window"]);
+    // Nothing is taken out of members over vectors in a blend.
+    let explained = json(&folder.ok("explain --model blend --input one.jsonl --label mail --json"));
+    let best = json(&folder.ok("predict --model blend --input one.jsonl --top-k 16 --names --output-format jsonl"));
+    let place = best["names"].as_array().unwrap().iter().position(|name| name == "mail").unwrap();
+    let scores = [&explained["score"], &best["scores"][place]].map(|score| score.as_f64().unwrap() as f32);
+    assert_eq!(scores[0], scores[1], "{explained}");
+    assert!(!explained["effects"].as_array().unwrap().is_empty(), "{explained}");
     let made = "its transformer makes vectors of texts; features are expected";
     folder
         .xc("convert train.jsonl train.svm --from jsonl --to xc-text --pipeline dense")

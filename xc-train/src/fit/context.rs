@@ -109,7 +109,7 @@ pub struct Context<'a> {
     /// Who watches.
     pub observer: &'a dyn Observer,
     /// Whether it is only to be said what would be done.
-    pub plans: bool,
+    pub(super) plans: bool,
 }
 
 impl std::fmt::Debug for Context<'_> {

@@ -2,11 +2,12 @@
 
 use super::{Context, FitError};
 use crate::settings::input::InputSettings;
+#[cfg(feature = "transformer")]
+use crate::settings::transformer::{EncoderName, TransformerSettings};
+#[cfg(feature = "transformer")]
+use crate::tokens::TextVectors;
 use std::path::{Path, PathBuf};
 use xc_sparse::dense::MatmulPrecision;
-
-#[cfg(feature = "transformer")]
-pub use made::Embedder;
 
 /// Which vectors texts are to have.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +36,22 @@ pub struct Embedded {
 }
 
 impl Embed {
+    /// What makes the vectors.
+    ///
+    /// # Errors
+    /// What is wrong with the folder.
+    #[cfg(feature = "transformer")]
+    pub fn open(&self) -> Result<TextVectors, FitError> {
+        let settings = TransformerSettings {
+            encoder: EncoderName::Frozen,
+            from: Some(self.from.display().to_string()),
+            max_tokens: self.max_tokens,
+            prefix: self.prefix.clone(),
+            ..TransformerSettings::default()
+        };
+        super::network::tokens::vectors(&settings, "", self.precision, self.normalise)
+    }
+
     /// Writes the vectors of the texts of a file as rows of an `.npy` file, in their order. *Memory*: the weights, and
     /// what a block of texts needs.
     ///
@@ -51,6 +68,7 @@ impl Embed {
     ) -> Result<Embedded, FitError> {
         use super::data::Queries;
         use crate::model::OwnedRows;
+        use xc_hash::text::{Vectorise as _, VectoriseError};
         use xc_sparse::atomic::OutputFile;
         use xc_sparse::io::NpyRows;
         use xc_sparse::rows::Texts;
@@ -58,21 +76,21 @@ impl Embed {
         const BLOCK: usize = 256;
 
         context.on_threads(|| {
-            let embedder = Embedder::open(self)?;
+            let of = self.open()?;
             let mut queries = Queries::texts(texts, input)?;
             let file = OutputFile::create(output).map_err(|e| FitError::unwritable(&e))?;
             let unwritable = |e: std::io::Error| FitError::failed(format_args!("{}: {e}", output.display()));
-            let mut out = NpyRows::begin(file, embedder.width()).map_err(unwritable)?;
-            let mut embedded = Embedded { rows: 0, width: embedder.width(), tokens: 0 };
+            let mut out = NpyRows::begin(file, of.width()).map_err(unwritable)?;
+            let mut embedded = Embedded { rows: 0, width: of.width(), tokens: 0 };
             let mut done = context.observer.task("texts embedded");
             while let Some(block) = queries.next_batch(BLOCK)? {
                 context.check_interrupt()?;
                 let OwnedRows::Texts(block) = block else { panic!("{}: rows that are no texts", queries.name()) };
-                let named = |(at, what): (usize, String)| {
-                    FitError::usage(format_args!("{}: text {}: {what}", queries.name(), embedded.rows + at + 1))
+                let named = |VectoriseError { at, why }| {
+                    FitError::usage(format_args!("{}: text {}: {why}", queries.name(), embedded.rows + at + 1))
                 };
-                let (vectors, n_tokens) = embedder.embed(Texts::Strings(&block)).map_err(named)?;
-                out.push(&vectors).map_err(unwritable)?;
+                let (vectors, n_tokens) = of.of(Texts::Strings(&block)).map_err(named)?;
+                out.push(&vectors.values).map_err(unwritable)?;
                 embedded.rows += block.len();
                 embedded.tokens += n_tokens;
                 done(block.len() as u64);
@@ -90,51 +108,5 @@ impl Embed {
     #[cfg(not(feature = "transformer"))]
     pub fn write(&self, _: &Path, _: &InputSettings, _: &Path, _: &Context<'_>) -> Result<Embedded, FitError> {
         Err(FitError::without_transformers("xc embed"))
-    }
-}
-
-#[cfg(feature = "transformer")]
-mod made {
-    use super::super::network::tokens;
-    use super::{Embed, FitError};
-    use crate::settings::transformer::{EncoderName, TransformerSettings};
-    use crate::tokens::TextVectors;
-    use xc_hash::text::{Vectorise, VectoriseError};
-    use xc_sparse::rows::Texts;
-
-    /// A transformer with its tokenizer. Any number of threads share it.
-    #[derive(Debug)]
-    pub struct Embedder(TextVectors);
-
-    impl Embedder {
-        /// Opens a transformer.
-        ///
-        /// # Errors
-        /// What is wrong with its folder.
-        pub fn open(of: &Embed) -> Result<Self, FitError> {
-            let settings = TransformerSettings {
-                encoder: EncoderName::Frozen,
-                from: Some(of.from.display().to_string()),
-                max_tokens: of.max_tokens,
-                prefix: of.prefix.clone(),
-                ..TransformerSettings::default()
-            };
-            tokens::vectors(&settings, "", of.precision, of.normalise).map(Self)
-        }
-
-        /// Values of a vector.
-        pub fn width(&self) -> usize {
-            self.0.width()
-        }
-
-        /// Vectors of texts, one after another, and how many tokens these had. A text's vector has the same bits alone and
-        /// among others, at any number of threads.
-        ///
-        /// # Errors
-        /// The first text that has no vector, from 0, and why.
-        pub fn embed(&self, texts: Texts<'_>) -> Result<(Vec<f32>, u64), (usize, String)> {
-            let (vectors, n_tokens) = self.0.of(texts).map_err(|VectoriseError { at, why }| (at, why))?;
-            Ok((vectors.values.to_vec(), n_tokens))
-        }
     }
 }

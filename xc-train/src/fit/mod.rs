@@ -44,8 +44,6 @@ pub mod tune;
 
 pub use combine::{FittedTo, blend, calibrate};
 pub use context::{Context, NetworkRun, Observer, Silent, Unwatched};
-#[cfg(feature = "transformer")]
-pub use embed::Embedder;
 pub use embed::{Embed, Embedded};
 pub use error::{FitError, FitErrorKind};
 pub use held_out::{HeldOut, query_error};

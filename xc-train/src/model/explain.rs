@@ -17,7 +17,7 @@ use super::{
 use crate::classifier::{Classifier, WideParts};
 use crate::tokens::{tokenise, vectorise};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use xc_hash::text::Featurizer;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch};
@@ -195,13 +195,16 @@ impl Model {
         self.features(row.view()).map_err(|e| e.source)
     }
 
-    /// The row that was made, each time without some of its entries, as this model's network or trees take it.
+    /// The row that was made, each time without some of its entries, as this model's network or trees take it; once where
+    /// none of them is this model's.
     fn rows(&self, made: &OwnedRows, model: usize, without: &[Vec<(usize, usize)>]) -> Result<OwnedRows, QueryError> {
         let taken = |out: &[(usize, usize)]| {
             let mut out: Vec<usize> = out.iter().filter(|(of, _)| *of == model).map(|(_, at)| *at).collect();
             out.sort_unstable();
             out
         };
+        let is_whole = without.iter().all(|out| taken(out).is_empty());
+        let without = if is_whole { &without[..1] } else { without };
         Ok(match made.view().row(0) {
             Row::Sparse(row) => {
                 let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -226,15 +229,8 @@ impl Model {
                 });
                 match self.pipeline() {
                     Some(Featurizer::Vectors(of)) => {
-                        // In a blend all of them may be the whole text.
-                        let kept: Vec<Vec<u32>> = kept.collect();
-                        let unlike: BTreeSet<&Vec<u32>> = kept.iter().collect();
-                        let rows = tokens(&unlike, of.tokens().n_tokens());
-                        let made = vectorise(&**of, rows.view()).map_err(QueryError::Vectorise)?;
-                        let place: BTreeMap<_, _> = unlike.into_iter().zip(0..).collect();
-                        let values =
-                            kept.iter().flat_map(|ids| made.view().row(place[ids])).copied().collect::<Vec<_>>();
-                        OwnedRows::Dense(DenseMatrix::new(kept.len(), of.width(), values))
+                        let rows = tokens(kept, of.tokens().n_tokens());
+                        OwnedRows::Dense(vectorise(&**of, rows.view()).map_err(QueryError::Vectorise)?)
                     }
                     _ => OwnedRows::Tokens(tokens(kept, self.shape.n_features)),
                 }
@@ -261,8 +257,9 @@ impl Model {
             None => self.ranked(&rows[0], &QueryOptions { made: true, ..*options })?,
             Some(blend) => {
                 let rest = Rest { options, excluded: &[], calibration: self.calibration_for(options)? };
-                let known = vec![1; rows[0].len()];
-                rest.finish_batch(blend.score_of(label, rows)?, &known).map_err(|e| e.source)?
+                let ranked = blend.score_of(label, rows)?;
+                let known = vec![1; ranked.len()];
+                rest.finish_batch(ranked, &known).map_err(|e| e.source)?
             }
         };
         Ok(ranked.iter().map(|row| row.first().map_or(0.0, |s| s.score)).collect())

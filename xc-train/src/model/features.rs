@@ -28,6 +28,7 @@ impl Model {
     /// Queries of another kind or width; features that cannot be weighted, texts without tokens or vectors.
     pub fn features(&self, queries: Rows<'_>) -> Result<OwnedRows, BatchError> {
         let of_all = |source| BatchError { query: 0, source };
+        let untold = |(query, source)| BatchError { query, source: QueryError::Tokenise(source) };
         match (queries, &self.maker) {
             (Rows::Texts(texts), Some(Featurizer::Text(pipeline))) if in_pool() || texts.len() > 1 => {
                 let rows = match texts {
@@ -50,12 +51,10 @@ impl Model {
                 Ok(OwnedRows::Sparse(CsrMatrix::from_checked(shape, indptr, indices, values)))
             }
             (Rows::Texts(texts), Some(Featurizer::Tokens(of))) => {
-                let refused = |(query, source)| BatchError { query, source: QueryError::Tokenise(source) };
-                tokenise(&**of, texts).map(OwnedRows::Tokens).map_err(refused)
+                tokenise(&**of, texts).map(OwnedRows::Tokens).map_err(untold)
             }
             (Rows::Texts(texts), Some(Featurizer::Vectors(of))) => {
-                let refused = |(query, source)| BatchError { query, source: QueryError::Tokenise(source) };
-                let tokens = tokenise(of.tokens(), texts).map_err(refused)?;
+                let tokens = tokenise(of.tokens(), texts).map_err(untold)?;
                 let refused = |e: VectoriseError| BatchError { query: e.at, source: QueryError::Vectorise(e) };
                 vectorise(&**of, tokens.view()).map(OwnedRows::Dense).map_err(refused)
             }

@@ -1,17 +1,16 @@
 //! Models over vectors that a transformer makes as it comes: trained from texts, saved, opened, asked, explained; and
 //! folders that make no vectors.
 
-use crate::made::{N_NAMES, write_folder};
-use crate::trained::{StopsAt, bytes, run, texts, with_pipeline};
+use crate::made::N_NAMES;
+use crate::trained::{bytes, check_other_weights, run, run_with_stops, texts, with_bert, with_pipeline};
 use serde_json::json;
 use std::path::Path;
-use std::sync::atomic::AtomicU32;
 use xc_hash::text::{Featurizer, PartArray, PipelineParts};
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::rows::{InputKind, OwnedRows, TokenRows};
 use xc_sparse::{CsrMatrix, DenseMatrix, LabelRows};
 use xc_train::Model;
-use xc_train::fit::{Arrays, Embed, Embedder, FitErrorKind, Silent, Training};
+use xc_train::fit::{Arrays, Embed, FitErrorKind, Silent, Training};
 use xc_train::model::explain::ExplainOptions;
 use xc_train::model::{Answer, Candidates, QueryError, QueryOptions, Row, Rows, Scratch, Texts};
 use xc_train::tokens::vectorise;
@@ -43,17 +42,13 @@ fn frozen(kind: &str, from: &Path, model: &Path, more: &[(&str, &str)]) -> Train
 /// The vectors of texts.
 fn vectors(from: &Path, precision: MatmulPrecision, texts: &[String]) -> DenseMatrix {
     let of = Embed { from: from.to_owned(), max_tokens: 6, prefix: String::new(), precision, normalise: false };
-    let embedder = Embedder::open(&of).unwrap();
-    let (values, _) = embedder.embed(Texts::Strings(texts)).unwrap();
-    DenseMatrix::new(texts.len(), embedder.width(), values)
+    of.open().unwrap().of(Texts::Strings(texts)).unwrap().0
 }
 
 #[test]
 fn a_model_over_frozen_vectors_is_one_of_these_vectors_and_answers_texts() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with_bert();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("bert")).unwrap();
-    write_folder(&at("bert"));
     let (texts, labels) = texts();
     let views: Vec<&str> = texts.iter().map(|text| &**text).collect();
     for (kind, more) in KINDS {
@@ -94,10 +89,8 @@ fn a_model_over_frozen_vectors_is_one_of_these_vectors_and_answers_texts() {
 
 #[test]
 fn an_explanation_takes_the_tokens_out_one_by_one() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with_bert();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("bert")).unwrap();
-    write_folder(&at("bert"));
     for (kind, more) in [KINDS[0], KINDS[4]] {
         run(&frozen(kind, &at("bert"), &at(kind), more), 2, &Silent).unwrap();
         let model = Model::open(at(kind)).unwrap();
@@ -126,10 +119,8 @@ fn an_explanation_takes_the_tokens_out_one_by_one() {
 
 #[test]
 fn texts_of_labels_have_vectors_too() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with_bert();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("bert")).unwrap();
-    write_folder(&at("bert"));
     // A label that no instance has, known by the vector of its text alone.
     let (texts, labels) = texts();
     let unseen = "editor editor editor".to_owned();
@@ -147,42 +138,22 @@ fn texts_of_labels_have_vectors_too() {
 
 #[test]
 fn a_run_that_was_stopped_ends_with_the_same_bytes_and_not_over_other_weights() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with_bert();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("bert")).unwrap();
-    write_folder(&at("bert"));
     for (kind, more) in [KINDS[1], KINDS[4]] {
         run(&frozen(kind, &at("bert"), &at("whole"), more), 2, &Silent).unwrap();
-        let (expected, mut stops) = (bytes(&at("whole")), 0);
-        let mut stopped = frozen(kind, &at("bert"), &at("stopped"), more);
-        while let Err(error) = run(&stopped, stops as usize % 3 + 1, &StopsAt(AtomicU32::new(8 + stops))) {
-            assert_eq!(error.kind(), FitErrorKind::Cancelled, "{error}");
-            stopped.place.resume = stopped.place.resume || at("stopped.checkpoint").exists();
-            stops += 1;
-            assert!(stops < 200, "{kind}");
-        }
-        assert!(stops >= 2, "{kind}: stopped {stops} times");
-        assert!(bytes(&at("stopped")) == expected, "{kind}");
+        run_with_stops(&mut frozen(kind, &at("bert"), &at("stopped"), more), |stops| 8 + stops);
+        assert!(bytes(&at("stopped")) == bytes(&at("whole")), "{kind}");
         std::fs::remove_dir_all(at("whole")).unwrap();
         std::fs::remove_dir_all(at("stopped")).unwrap();
     }
-    let mut other = frozen("lns", &at("bert"), &at("stopped"), &[("epochs", "30")]);
-    assert!(run(&other, 2, &StopsAt(AtomicU32::new(40))).is_err() && at("stopped.checkpoint").exists());
-    let mut weights = std::fs::read(at("bert/model.safetensors")).unwrap();
-    let last = weights.len() - 2;
-    weights[last] ^= 0x10;
-    std::fs::write(at("bert/model.safetensors"), weights).unwrap();
-    other.place.resume = true;
-    let refused = run(&other, 2, &Silent).unwrap_err().to_string();
-    assert!(refused.contains("checkpoint"), "{refused}");
+    check_other_weights(&mut frozen("lns", &at("bert"), &at("stopped"), &[("epochs", "30")]), &at("bert"));
 }
 
 #[test]
 fn folders_that_make_no_vectors_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with_bert();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("bert")).unwrap();
-    write_folder(&at("bert"));
     run(&frozen("dense", &at("bert"), &at("model"), &[("epochs", "1")]), 1, &Silent).unwrap();
     let parts = Model::open(at("model")).unwrap().pipeline().unwrap().to_parts();
     let refused = |change: &dyn Fn(&mut PipelineParts), what: &str| {
@@ -242,10 +213,8 @@ fn folders_that_make_no_vectors_are_refused() {
 
 #[test]
 fn what_does_not_go_with_frozen_vectors_is_said() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with_bert();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("bert")).unwrap();
-    write_folder(&at("bert"));
     let refused = |of: &Training| {
         let said = run(of, 1, &Silent).err().unwrap_or_else(|| panic!("{:?}", of.choices));
         assert_eq!(said.kind(), FitErrorKind::Input, "{said}");

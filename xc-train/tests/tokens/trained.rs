@@ -12,6 +12,14 @@ use xc_train::Model;
 use xc_train::fit::{Arrays, Context, FitError, FitErrorKind, Observer, Report, Silent, Training};
 use xc_train::model::{Answer, PIPELINE_PREFIX, QueryError, QueryOptions, Row, Rows, Scratch, write_pipeline};
 
+/// A folder with a small BERT in it.
+pub(crate) fn with_bert() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("bert")).unwrap();
+    write_folder(&folder.path().join("bert"));
+    folder
+}
+
 /// Texts whose words name their labels.
 pub(crate) fn texts() -> (Vec<String>, LabelRows) {
     let words = ["audio", "mail", "library", "reader", "client", "window", "server", "editor"];
@@ -67,10 +75,8 @@ const UNIFORM: (&str, &str) = ("negatives.uniform", "4");
 
 #[test]
 fn a_network_over_a_transformer_learns_is_saved_and_answers_texts() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with_bert();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("bert")).unwrap();
-    write_folder(&at("bert"));
     let (texts, labels) = texts();
     for (kind, more) in KINDS {
         let one = training(kind, &at("bert"), &at("one"), more);
@@ -117,10 +123,8 @@ fn a_network_over_a_transformer_learns_is_saved_and_answers_texts() {
 
 #[test]
 fn a_prefix_is_as_if_it_stood_in_every_text() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with_bert();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("bert")).unwrap();
-    write_folder(&at("bert"));
     let prefix = ("transformer.prefix", "library ");
     run(&training("dense", &at("bert"), &at("option"), &[prefix, ("epochs", "4")]), 1, &Silent).unwrap();
     let (texts, labels) = texts();
@@ -151,10 +155,8 @@ pub(crate) fn with_pipeline(from: &Path, to: &Path, parts: Option<PipelineParts>
 
 #[test]
 fn a_model_and_a_pipeline_that_do_not_belong_together_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with_bert();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("bert")).unwrap();
-    write_folder(&at("bert"));
     run(&training("dense", &at("bert"), &at("tokens"), &[("epochs", "1")]), 1, &Silent).unwrap();
     let rows = OwnedRows::Sparse(CsrMatrix::zero((160, N_NAMES)));
     let mut of_features = Training::new("dense", Arrays::new(rows, texts().1), at("features")).unwrap();
@@ -177,7 +179,7 @@ fn a_model_and_a_pipeline_that_do_not_belong_together_are_refused() {
 }
 
 /// Stops when it is asked for the nth time.
-pub(crate) struct StopsAt(pub(crate) AtomicU32);
+struct StopsAt(AtomicU32);
 
 impl Cancel for StopsAt {
     fn cancelled(&self) -> bool {
@@ -187,12 +189,36 @@ impl Cancel for StopsAt {
 
 impl Observer for StopsAt {}
 
+/// Runs a training that is stopped again and again, after so many questions, and goes on at another number of threads.
+pub(crate) fn run_with_stops(of: &mut Training, after: impl Fn(u32) -> u32) {
+    let checkpoint = of.place.model.with_extension("checkpoint");
+    let mut stops = 0;
+    while let Err(error) = run(of, stops as usize % 3 + 1, &StopsAt(AtomicU32::new(after(stops)))) {
+        assert_eq!(error.kind(), FitErrorKind::Cancelled, "{error}");
+        of.place.resume = of.place.resume || checkpoint.exists();
+        stops += 1;
+        assert!(stops < 200, "{}", of.kind());
+    }
+    assert!(stops >= 2, "{}: stopped {stops} times", of.kind());
+}
+
+/// A training that was stopped does not go on over other weights.
+pub(crate) fn check_other_weights(of: &mut Training, folder: &Path) {
+    assert!(run(of, 2, &StopsAt(AtomicU32::new(40))).is_err());
+    let place = folder.join("model.safetensors");
+    let mut weights = std::fs::read(&place).unwrap();
+    let last = weights.len() - 2;
+    weights[last] ^= 0x10;
+    std::fs::write(place, weights).unwrap();
+    of.place.resume = true;
+    let refused = run(of, 2, &Silent).unwrap_err().to_string();
+    assert!(refused.contains("checkpoint"), "{refused}");
+}
+
 #[test]
 fn texts_of_labels_go_through_the_same_transformer() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with_bert();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("bert")).unwrap();
-    write_folder(&at("bert"));
     let (texts, labels) = texts();
     let words = ["audio", "mail", "library", "reader", "client", "window", "server", "editor"];
     // A label that no instance has, known by its text alone.
@@ -242,26 +268,17 @@ fn texts_of_labels_go_through_the_same_transformer() {
 
 #[test]
 fn a_run_that_was_stopped_ends_with_the_same_bytes() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with_bert();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("bert")).unwrap();
-    write_folder(&at("bert"));
     for (kind, of_kind) in KINDS {
         let more = [("transformer.layer-decay", "0.8"), ("transformer.frozen-layers", "1"), ("epochs", "5")];
         let more = [of_kind, &more].concat();
         run(&training(kind, &at("bert"), &at("whole"), &more), 2, &Silent).unwrap();
-        let (expected, mut stops) = (bytes(&at("whole")), 0);
+        let expected = bytes(&at("whole"));
         // What frozen layers make of the texts stays in memory, and changes nothing.
         let more = [&more[..], &[("transformer.cache-states", "true")]].concat();
         let mut stopped = training(kind, &at("bert"), &at("stopped"), &more);
-        // Fifty steps: each resumed run is stopped again some questions later, at another number of threads.
-        while let Err(error) = run(&stopped, stops as usize % 3 + 1, &StopsAt(AtomicU32::new(8 + stops / 10))) {
-            assert_eq!(error.kind(), FitErrorKind::Cancelled, "{error}");
-            stopped.place.resume = stopped.place.resume || at("stopped.checkpoint").exists();
-            stops += 1;
-            assert!(stops < 200, "{kind} {of_kind:?}");
-        }
-        assert!(stops >= 2, "{kind}: stopped {stops} times");
+        run_with_stops(&mut stopped, |stops| 8 + stops / 10);
         assert!(bytes(&at("stopped")) == expected, "{kind} {of_kind:?}");
         std::fs::remove_dir_all(at("whole")).unwrap();
         std::fs::remove_dir_all(at("stopped")).unwrap();
@@ -270,27 +287,15 @@ fn a_run_that_was_stopped_ends_with_the_same_bytes() {
 
 #[test]
 fn a_run_of_other_weights_does_not_go_on() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with_bert();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("bert")).unwrap();
-    write_folder(&at("bert"));
-    let mut other = training("lns", &at("bert"), &at("stopped"), &[("epochs", "3")]);
-    assert!(run(&other, 2, &StopsAt(AtomicU32::new(20))).is_err());
-    let mut weights = std::fs::read(at("bert/model.safetensors")).unwrap();
-    let last = weights.len() - 2;
-    weights[last] ^= 0x10;
-    std::fs::write(at("bert/model.safetensors"), weights).unwrap();
-    other.place.resume = true;
-    let refused = run(&other, 2, &Silent).unwrap_err().to_string();
-    assert!(refused.contains("checkpoint"), "{refused}");
+    check_other_weights(&mut training("lns", &at("bert"), &at("stopped"), &[("epochs", "30")]), &at("bert"));
 }
 
 #[test]
 fn what_does_not_go_with_a_transformer_is_said() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = with_bert();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("bert")).unwrap();
-    write_folder(&at("bert"));
     let refused = |of: &Training| {
         let said = run(of, 1, &Silent).unwrap_err();
         assert_eq!(said.kind(), FitErrorKind::Input, "{said}");

@@ -2,7 +2,7 @@
 
 use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{LOSSES, OfNetwork, show_default};
-use super::transformer_args::OfFrozen;
+use super::transformer_args::OfTransformer;
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
 use xc_sparse::Part;
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     own: Chosen<OfMach>,
     #[command(flatten)]
-    transformer: Chosen<OfFrozen>,
+    transformer: Chosen<OfTransformer<false>>,
     #[command(flatten)]
     pub(super) network: Chosen<OfNetwork>,
     /// Train part I of N of the repetitions, from 0/N on, as a process of its own: `xc merge` makes one model of all

@@ -34,7 +34,7 @@ pub(crate) struct EncodedArgs {
     #[command(flatten)]
     wide: Chosen<OfWide>,
     #[command(flatten)]
-    transformer: Chosen<OfTransformer>,
+    transformer: Chosen<OfTransformer<true>>,
     #[command(flatten)]
     network: Chosen<OfNetwork>,
 }

@@ -4,42 +4,19 @@ use crate::settings::OfTable;
 use xc_train::settings::transformer::{self, TransformerSettings};
 use xc_train::settings::{Setting, Table, serialised};
 
+/// `TRAINS`: whether the kind trains one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OfTransformer;
+pub(crate) struct OfTransformer<const TRAINS: bool>;
 
-impl OfTable for OfTransformer {
-    const TABLE: Table = transformer::TABLE;
+impl<const TRAINS: bool> OfTable for OfTransformer<TRAINS> {
+    const TABLE: Table = if TRAINS { transformer::TABLE } else { transformer::FROZEN };
 
     fn usual(row: &Setting) -> Option<String> {
-        usual(row)
+        row.shown(&serialised(&TransformerSettings::default()))
     }
 
+    /// A build without transformers refuses them in a line that says so.
     fn adapted(option: clap::Arg) -> clap::Arg {
-        adapted(option)
+        option.hide(cfg!(not(feature = "transformer")))
     }
-}
-
-/// Those of kinds that train no transformer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OfFrozen;
-
-impl OfTable for OfFrozen {
-    const TABLE: Table = transformer::FROZEN;
-
-    fn usual(row: &Setting) -> Option<String> {
-        usual(row)
-    }
-
-    fn adapted(option: clap::Arg) -> clap::Arg {
-        adapted(option)
-    }
-}
-
-fn usual(row: &Setting) -> Option<String> {
-    row.shown(&serialised(&TransformerSettings::default()))
-}
-
-/// A build without transformers refuses them in a line that says so.
-fn adapted(option: clap::Arg) -> clap::Arg {
-    option.hide(cfg!(not(feature = "transformer")))
 }

@@ -26,6 +26,16 @@ pub enum Making<'a> {
     Unmade,
 }
 
+impl Making<'_> {
+    /// Whether instances are to be texts.
+    pub fn is_of_texts(&self) -> bool {
+        match self {
+            Self::Fit { .. } | Self::Apply { maker: None | Some(Featurizer::Rows(_)), .. } => false,
+            Self::Apply { maker: Some(_), .. } | Self::Unmade => true,
+        }
+    }
+}
+
 /// Rows without an entry.
 pub(in crate::fit) fn count_empty(indptr: &[usize]) -> usize {
     indptr.windows(2).filter(|row| row[0] == row[1]).count()

@@ -86,13 +86,10 @@ pub fn read_labelled(
         let options = ReadOptions { parts, ..options.clone() };
         read_texts(&TextSource::File { path, options: &options }, with_labels, making, context)?
     } else {
-        if matches!(making, Making::Unmade) {
+        if making.is_of_texts() {
             return Err(wrong_content(&path.display().to_string(), InputKind::Text, TRAINED));
         }
-        if let Making::Apply { maker, n_features } = making {
-            if matches!(maker, Some(Featurizer::Text(_) | Featurizer::Tokens(_) | Featurizer::Vectors(_))) {
-                return Err(wrong_content(&path.display().to_string(), InputKind::Text, TRAINED));
-            }
+        if let Making::Apply { n_features, .. } = making {
             input.expect(&mut options, n_features);
         }
         read_feature_rows(path, with_labels, options.clone(), making, context)?

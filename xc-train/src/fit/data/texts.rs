@@ -7,10 +7,9 @@ use crate::fit::{Context, FitError};
 use crate::model::OwnedRows;
 use crate::model::training_rows::hash_text;
 use crate::tokens::{tokenise, vectorise};
-use std::path::Path;
 use std::sync::Arc;
 use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline, Tokenise, Vectorise};
-use xc_sparse::io::{CollectedLabels, LabelCollector, ReadError, TextRows};
+use xc_sparse::io::{CollectedLabels, LabelCollector, ReadError};
 use xc_sparse::rows::{Texts, TokenRows};
 use xc_sparse::{CsrMatrix, DenseMatrix};
 
@@ -24,16 +23,6 @@ pub fn read_texts(
     making: Making<'_>,
     context: &Context,
 ) -> Result<Dataset, FitError> {
-    match making {
-        Making::Apply { maker: Some(Featurizer::Tokens(of)), .. } => {
-            return read_tokens(source, with_labels, of, context);
-        }
-        Making::Apply { maker: Some(Featurizer::Vectors(of)), .. } => {
-            return read_vectors_of(source, with_labels, of, context);
-        }
-        Making::Unmade => return read_labels_of(source, with_labels, context),
-        _ => {}
-    }
     let path = source.name();
     let fitted;
     let pipeline = match making {
@@ -71,28 +60,32 @@ pub fn read_texts(
             &fitted
         }
         Making::Apply { maker: Some(Featurizer::Text(pipeline)), .. } => pipeline,
-        Making::Apply { .. } | Making::Unmade => {
+        Making::Apply { maker: Some(Featurizer::Tokens(of)), .. } => {
+            return read_tokens(source, with_labels, of, context);
+        }
+        Making::Apply { maker: Some(Featurizer::Vectors(of)), .. } => {
+            return read_vectors_of(source, with_labels, of, context);
+        }
+        Making::Unmade => {
+            let found = each_block(source, with_labels, context, |_| Ok(()))?;
+            return Ok(dataset(OwnedRows::Sparse(CsrMatrix::zero((found.1.len(), 0))), None, found));
+        }
+        Making::Apply { .. } => {
             let name = path.display();
             return Err(FitError::usage(format_args!(
                 "{name}: holds text; features are expected, since the model was trained on features"
             )));
         }
     };
-    let mut labels = LabelCollector::of(&source.options());
     let (mut indptr, mut indices, mut values) = (vec![0usize], Vec::new(), Vec::new());
-    let mut hashes = Vec::new();
-    for block in source.blocks()? {
-        context.check_interrupt()?;
-        let block = block?;
-        let texts: Vec<&str> = block.instances.iter().map(|i| &*i.text).collect();
-        let rows = pipeline.transform_batch(&texts);
-        hashes.extend(texts.iter().map(|text| hash_text(text)));
+    let found = each_block(source, with_labels, context, |texts| {
+        let rows = pipeline.transform_batch(texts);
         let base = indices.len();
         indptr.extend(rows.indptr[1..].iter().map(|end| base + end));
         indices.extend_from_slice(&rows.indices);
         values.extend_from_slice(&rows.values);
-        add_labels(&mut labels, &block, with_labels, path)?;
-    }
+        Ok(())
+    })?;
     let n_instances = indptr.len() - 1;
     if let Making::Fit { text, hold_out, .. } = making {
         let kept = (pipeline.n_features(), n_instances, count_empty(&indptr));
@@ -101,20 +94,16 @@ pub fn read_texts(
         }
     }
     let features = CsrMatrix::from_checked((n_instances, pipeline.n_features()), indptr, indices, values);
-    let found = labels.finish();
-    let maker = match making {
-        Making::Fit { .. } => Some(Featurizer::Text(pipeline.clone())),
-        Making::Apply { .. } | Making::Unmade => None,
-    };
-    Ok(Dataset {
-        features: OwnedRows::Sparse(features),
-        labels: found.labels,
-        names: found.names,
-        maker,
-        of_texts: true,
-        hashes,
-        form: Default::default(),
-    })
+    let maker = matches!(making, Making::Fit { .. }).then(|| Featurizer::Text(pipeline.clone()));
+    Ok(dataset(OwnedRows::Sparse(features), maker, found))
+}
+
+/// Labels of texts, and what each text is known by.
+type Found = (CollectedLabels, Vec<u64>);
+
+fn dataset(features: OwnedRows, maker: Option<Featurizer>, (found, hashes): Found) -> Dataset {
+    let (labels, names) = (found.labels, found.names);
+    Dataset { features, labels, names, maker, of_texts: true, hashes, form: Default::default() }
 }
 
 /// Texts as tokens; what made them stays with them.
@@ -125,21 +114,13 @@ fn read_tokens(
     context: &Context,
 ) -> Result<Dataset, FitError> {
     let mut rows = TokenRows::new(of.n_tokens());
-    let (found, hashes) = each_block(source, with_labels, context, |texts| {
+    let found = each_block(source, with_labels, context, |texts| {
         let some = tokenise(&**of, Texts::Slices(texts)).map_err(|(at, e)| untold(source, rows.len() + at, &e))?;
         let some = some.view();
         (0..some.len()).for_each(|i| rows.push(some.row(i)).unwrap_or_else(|e| panic!("ids that were checked: {e}")));
         Ok(())
     })?;
-    Ok(Dataset {
-        features: OwnedRows::Tokens(rows),
-        labels: found.labels,
-        names: found.names,
-        maker: Some(Featurizer::Tokens(Arc::clone(of))),
-        of_texts: true,
-        hashes,
-        form: Default::default(),
-    })
+    Ok(dataset(OwnedRows::Tokens(rows), Some(Featurizer::Tokens(Arc::clone(of))), found))
 }
 
 /// Texts as vectors; what made them stays with them.
@@ -153,7 +134,7 @@ fn read_vectors_of(
     const SOME: usize = 256;
     let mut vectors: Vec<f32> = Vec::new();
     let mut done = context.observer.task("texts embedded");
-    let (found, hashes) = each_block(source, with_labels, context, |texts| {
+    let found = each_block(source, with_labels, context, |texts| {
         // A plan needs their number alone.
         for texts in texts.chunks(SOME).filter(|_| !context.plans) {
             context.check_interrupt()?;
@@ -166,30 +147,10 @@ fn read_vectors_of(
         }
         Ok(())
     })?;
-    vectors.resize(hashes.len() * of.width(), 0.0);
-    Ok(Dataset {
-        features: OwnedRows::Dense(DenseMatrix::new(hashes.len(), of.width(), vectors)),
-        labels: found.labels,
-        names: found.names,
-        maker: Some(Featurizer::Vectors(Arc::clone(of))),
-        of_texts: true,
-        hashes,
-        form: Default::default(),
-    })
-}
-
-/// Labels of texts, and what each text is known by.
-fn read_labels_of(source: &TextSource<'_>, with_labels: bool, context: &Context) -> Result<Dataset, FitError> {
-    let (found, hashes) = each_block(source, with_labels, context, |_| Ok(()))?;
-    Ok(Dataset {
-        features: OwnedRows::Sparse(CsrMatrix::zero((hashes.len(), 0))),
-        labels: found.labels,
-        names: found.names,
-        maker: None,
-        of_texts: true,
-        hashes,
-        form: Default::default(),
-    })
+    let n = found.1.len();
+    vectors.resize(n * of.width(), 0.0);
+    let features = OwnedRows::Dense(DenseMatrix::new(n, of.width(), vectors));
+    Ok(dataset(features, Some(Featurizer::Vectors(Arc::clone(of))), found))
 }
 
 /// Goes through all texts, block by block; gives their labels, and what each text is known by.
@@ -198,26 +159,22 @@ fn each_block(
     with_labels: bool,
     context: &Context,
     mut work: impl FnMut(&[&str]) -> Result<(), FitError>,
-) -> Result<(CollectedLabels, Vec<u64>), FitError> {
+) -> Result<Found, FitError> {
     let (mut labels, mut hashes) = (LabelCollector::of(&source.options()), Vec::new());
     for block in source.blocks()? {
         context.check_interrupt()?;
         let block = block?;
         // What is wrong with labels is said before the work.
-        add_labels(&mut labels, &block, with_labels, source.name())?;
+        for (instance, &line) in block.instances.iter().zip(&block.lines) {
+            let list = if with_labels { &*instance.labels } else { &[] };
+            let refused = |kind| ReadError::line(&source.name().display().to_string(), line, kind);
+            labels.push(list).map_err(refused)?;
+        }
         let texts: Vec<&str> = block.instances.iter().map(|i| &*i.text).collect();
         work(&texts)?;
         hashes.extend(texts.iter().map(|text| hash_text(text)));
     }
     Ok((labels.finish(), hashes))
-}
-
-fn add_labels(labels: &mut LabelCollector, block: &TextRows, wanted: bool, path: &Path) -> Result<(), FitError> {
-    for (instance, &line) in block.instances.iter().zip(&block.lines) {
-        let list = if wanted { &*instance.labels } else { &[] };
-        labels.push(list).map_err(|kind| ReadError::line(&path.display().to_string(), line, kind))?;
-    }
-    Ok(())
 }
 
 /// A text that has no tokens or no vector.

@@ -24,7 +24,10 @@ fn folder(settings: &TransformerSettings) -> Result<Folder, FitError> {
 /// # Errors
 /// What is wrong with the folder, or does not belong together.
 pub(in crate::fit) fn tokenizer(settings: &TransformerSettings, of: &str) -> Result<Tokenizer, FitError> {
-    let folder = folder(settings)?;
+    tokenizer_of(&folder(settings)?, settings, of)
+}
+
+fn tokenizer_of(folder: &Folder, settings: &TransformerSettings, of: &str) -> Result<Tokenizer, FitError> {
     let (got, most) = (settings.max_tokens, folder.params().positions);
     if got > most {
         let what = format_args!("--{of}max-tokens {got}: {} has {most} positions", folder.path().display());
@@ -63,7 +66,8 @@ pub(in crate::fit) fn vectors(
     precision: MatmulPrecision,
     normalise: bool,
 ) -> Result<TextVectors, FitError> {
-    let (tokenizer, folder) = (tokenizer(settings, of)?, folder(settings)?);
+    let folder = folder(settings)?;
+    let tokenizer = tokenizer_of(&folder, settings, of)?;
     let path = folder.path().to_owned();
     let transformer = folder.read(Default::default()).map_err(|e| refused(&e))?;
     let made = TextVectors::new(&path, tokenizer, transformer, precision, normalise);

@@ -110,8 +110,8 @@ impl Blend {
         ranked
     }
 
-    /// The score of a label for queries, as each member made their rows; a query for which no member has it among the best
-    /// has none. The candidates are those of the first query, and the label.
+    /// The score of a label for queries, as each member made their rows, or the one row that all of them are to it; a query
+    /// for which no member has it among the best has none. The candidates are those of the first query, and the label.
     pub(super) fn score_of(&self, label: LabelId, rows: &[OwnedRows]) -> Result<RankedBatch, QueryError> {
         let options = QueryOptions { made: true, ..QueryOptions::top(DEPTH) };
         let mut fixed = vec![label];
@@ -120,9 +120,14 @@ impl Blend {
             fixed.extend(first.row(0).iter().map(|s| s.label));
         }
         let options = QueryOptions { candidates: Candidates::Labels(&fixed), ..options };
-        let asked = self.members.iter().zip(rows).map(|(member, rows)| member.ranked(rows, &options));
-        let answers: Vec<RankedBatch> = asked.collect::<Result<_, _>>()?;
-        let n = rows.first().map_or(0, OwnedRows::len);
+        let n = rows.iter().map(OwnedRows::len).max().unwrap_or(0);
+        let asked = self.members.iter().zip(rows).map(|(member, rows)| {
+            let answers = member.ranked(rows, &options)?;
+            let mut all = RankedBatch::new();
+            (0..n).for_each(|row| all.push_row(answers.row(if rows.len() == 1 { 0 } else { row })));
+            Ok(all)
+        });
+        let answers: Vec<RankedBatch> = asked.collect::<Result<_, QueryError>>()?;
         Ok(self.rank(&answers, n, |ranked, _, _| ranked.retain(|s| s.label == label)))
     }
 
