@@ -78,7 +78,7 @@ impl Vectorizer {
         let context = with.context(py, &watch)?;
         let pool = pool(context.threads).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
         let work = || -> Result<Dataset, FitError> {
-            let making = Making::Fit { text: &params, weighting: None, hold_out: None };
+            let making = Making::Fit { text: &params, weighting: None, hold_out: None, tokens: None };
             pool.install(|| read_texts(&TextSource::Memory { name, texts: &texts }, false, making, &context))
         };
         let made = run(py, &watch, with.callback(py).as_ref(), work)?.map_err(|e| of_fit(py, &e))?;

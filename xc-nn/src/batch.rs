@@ -94,9 +94,38 @@ pub struct Batch {
     features: Vec<u32>,
     values: Vec<f32>,
     dense: Vec<f32>,
+    words: Words,
     by_feature: Entries,
     target_ptr: Vec<u32>,
     targets: Vec<u32>,
+}
+
+/// Features of words beside tokens, row after row.
+#[derive(Clone, Debug, Default)]
+struct Words {
+    ends: Vec<usize>,
+    features: Vec<u32>,
+    values: Vec<f32>,
+}
+
+impl Words {
+    fn clear(&mut self) {
+        self.ends.clear();
+        self.features.clear();
+        self.values.clear();
+    }
+
+    fn push(&mut self, row: SparseRow<'_>) {
+        self.features.extend_from_slice(row.indices());
+        self.values.extend_from_slice(row.values());
+        self.ends.push(self.features.len());
+    }
+
+    fn row(&self, place: usize) -> Option<SparseRow<'_>> {
+        let end = *self.ends.get(place)?;
+        let range = place.checked_sub(1).map_or(0, |before| self.ends[before])..end;
+        Some(SparseRow::from_checked(&self.features[range.clone()], &self.values[range]))
+    }
 }
 
 impl Batch {
@@ -112,6 +141,7 @@ impl Batch {
         }
         self.values.clear();
         self.dense.clear();
+        self.words.clear();
     }
 
     fn push(&mut self, instance: u32, row: Row<'_>) {
@@ -123,9 +153,10 @@ impl Batch {
                 self.indptr.push(self.features.len() as u32);
             }
             Row::Dense(values) => self.dense.extend_from_slice(values),
-            Row::Tokens(ids) => {
-                self.features.extend_from_slice(ids);
+            Row::Tokens(row) => {
+                self.features.extend_from_slice(row.ids);
                 self.indptr.push(self.features.len() as u32);
+                row.words.into_iter().for_each(|words| self.words.push(words));
             }
             Row::Text(_) => panic!("a text, expected features, a vector or tokens"),
         }
@@ -143,8 +174,8 @@ impl Batch {
                 assert!(is_inside, "a feature is not below {n_features}");
             }
             Row::Dense(values) => assert_eq!(values.len(), n_features, "values of a vector"),
-            Row::Tokens(ids) => {
-                assert!(ids.iter().all(|&id| (id as usize) < n_features), "a token is not below {n_features}");
+            Row::Tokens(row) => {
+                assert!(row.ids.iter().all(|&id| (id as usize) < n_features), "a token is not below {n_features}");
             }
             Row::Text(_) => {}
         }
@@ -210,6 +241,18 @@ impl Batch {
     pub fn row(&self, place: usize) -> SparseRow<'_> {
         let range = self.indptr[place] as usize..self.indptr[place + 1] as usize;
         SparseRow::from_checked(&self.features[range.clone()], &self.values[range])
+    }
+
+    /// Features of the instance at a position of the batch: its own, or those of the words beside its tokens; nothing where
+    /// it has none of either.
+    ///
+    /// # Panics
+    /// If there is no such position.
+    pub fn words(&self, place: usize) -> Option<SparseRow<'_>> {
+        match self.kind {
+            Some(InputKind::Sparse) => Some(self.row(place)),
+            _ => self.words.row(place),
+        }
     }
 
     /// Sparse rows: where each begins and ends, features, values.
@@ -334,8 +377,17 @@ mod tests {
         assert_eq!(places.rows(), [0, 1, 4]);
         assert_eq!(places.of(1), (&[1, 3][..], &[1.0, 1.0][..]));
         assert_eq!(places.of(2).0, [2, 4]);
-        batch.fill_one(Row::Tokens(&[3, 3]), 5);
+        assert!(batch.words(0).is_none());
+        let words = CsrMatrix::try_new((3, 9), vec![0, 1, 3, 3], vec![8, 0, 2], vec![1.0, 2.0, 3.0]).unwrap();
+        let tokens = tokens.clone().with_words(words.clone()).unwrap();
+        batch.fill_features(Rows::Tokens(tokens.view()), [1, 2, 0].into_iter());
+        for (place, row) in [1, 2, 0].into_iter().enumerate() {
+            assert_eq!(batch.words(place), Some(words.row(row)));
+        }
+        assert_eq!(batch.tokens(), Some((&[0, 1, 4, 1, 4][..], &[0, 0, 2, 5][..])));
+        batch.fill_one(Row::tokens(&[3, 3]), 5);
         assert_eq!(batch.tokens(), Some((&[3, 3][..], &[0, 2][..])));
+        assert!(batch.words(0).is_none());
         // What was filled with other rows holds no tokens.
         batch.fill_one(Row::Dense(&[0.5]), 1);
         assert!(batch.tokens().is_none());
@@ -344,7 +396,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a token is not below 5")]
     fn a_token_past_the_vocabulary_is_refused() {
-        Batch::default().fill_one(Row::Tokens(&[5]), 5);
+        Batch::default().fill_one(Row::tokens(&[5]), 5);
     }
 
     #[test]

@@ -327,7 +327,10 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     let text = args.text.params()?;
     let making = match &fixed {
         Some(f) => Making::Apply { maker: f.maker.as_ref(), n_features: f.n_features },
-        None => Making::Fit { text: &text, weighting: args.tfidf.then(Weighting::default), hold_out: None },
+        None => {
+            let weighting = args.tfidf.then(Weighting::default);
+            Making::Fit { text: &text, weighting, hold_out: None, tokens: None }
+        }
     };
     let has_labels = fixed.as_ref().is_some_and(|fixed| fixed.n_labels > 0);
     let unknown = if has_labels { UnknownLabels::Append } else { UnknownLabels::Refuse };

@@ -1,6 +1,6 @@
 //! Texts as ordered ids of tokens, and as vectors of these, which another crate makes.
 
-use super::PipelineParts;
+use super::{Pipeline, PipelineParts};
 use std::fmt::Debug;
 use thiserror::Error;
 
@@ -19,6 +19,11 @@ pub trait Tokenise: Debug + Send + Sync {
 
     /// What a token is called; nothing where no token has the id.
     fn token(&self, id: u32) -> Option<String>;
+
+    /// What makes features of the words of a text, which stand beside its tokens, where they do.
+    fn words(&self) -> Option<&Pipeline> {
+        None
+    }
 
     /// What a model's folder keeps of it.
     fn to_parts(&self) -> PipelineParts;

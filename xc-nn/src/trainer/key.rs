@@ -47,7 +47,14 @@ impl Trainer<'_> {
                     }
                     Rows::Dense(rows) => key.bytes(bytemuck::cast_slice(rows.row(i))),
                     Rows::Texts(texts) => key.bytes(texts.get(i).as_bytes()),
-                    Rows::Tokens(rows) => key.bytes(bytemuck::cast_slice(rows.row(i))),
+                    Rows::Tokens(rows) => {
+                        let row = rows.instance(i);
+                        key.bytes(bytemuck::cast_slice(row.ids));
+                        if let Some(words) = row.words {
+                            key.bytes(bytemuck::cast_slice(words.indices()));
+                            key.bytes(bytemuck::cast_slice(words.values()));
+                        }
+                    }
                     Rows::OneHot(rows) => key.bytes(bytemuck::cast_slice(rows.row(i).indices())),
                 }
                 labels.clear();

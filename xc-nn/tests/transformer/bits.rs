@@ -46,7 +46,7 @@ proptest! {
             }
             // A query, as a model answers it.
             let mut one = Batch::default();
-            one.fill_one(Row::Tokens(rows.view().row(numbers[0] as usize)), 97);
+            one.fill_one(Row::tokens(rows.view().row(numbers[0] as usize)), 97);
             prop_assert_eq!(&vectors(&of, &one, Mode::Predict)[0], &vectors(&of, &batch(&rows, &numbers), Mode::Predict)[0]);
         }
     }

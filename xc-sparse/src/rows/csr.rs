@@ -172,6 +172,22 @@ impl CsrMatrix {
         self.0.into_raw_storage()
     }
 
+    /// Adds rows behind those that there are. *Cost*: a pass over all entries, and over those of both where the arrays
+    /// grow.
+    ///
+    /// # Panics
+    /// If they are of another width.
+    pub fn append(&mut self, more: CsrView<'_>) {
+        let cols = self.cols();
+        assert_eq!(more.cols(), cols, "columns of rows that are added");
+        let (mut indptr, mut indices, mut data) = std::mem::replace(self, Self::zero((0, cols))).into_parts();
+        let (first, end) = (more.indptr()[0], indices.len());
+        indptr.extend(more.indptr()[1..].iter().map(|at| end + at - first));
+        indices.extend_from_slice(more.indices());
+        data.extend_from_slice(more.data());
+        *self = Self::from_checked((indptr.len() - 1, cols), indptr, indices, data);
+    }
+
     /// The transposed matrix in the same arrays: each row is a column.
     pub fn transpose(self) -> CscMatrix {
         CscMatrix(self)
@@ -509,7 +525,12 @@ mod tests {
                 prop_assert_eq!(again.row(i), whole.row(from + i));
                 prop_assert_eq!(copy.row(i), whole.row(from + i));
             }
-            prop_assert_eq!(copy, whole.view().select(&(from as u32..to as u32).collect::<Vec<_>>()));
+            prop_assert_eq!(&copy, &whole.view().select(&(from as u32..to as u32).collect::<Vec<_>>()));
+            // Rows that are added are those of both.
+            let mut both = whole.slice(0..from).to_owned();
+            both.append(slice);
+            both.append(whole.slice(to..n));
+            prop_assert_eq!(both, whole);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Instances of any kind: features, vectors, texts, tokens of texts.
 
-use super::{CsrMatrix, CsrView, DenseMatrix, DenseRows, SparseRow, TokenRows, TokenView};
+use super::{CsrMatrix, CsrView, DenseMatrix, DenseRows, SparseRow, TokenRow, TokenRows, TokenView};
 use std::fmt;
 use thiserror::Error;
 
@@ -47,11 +47,16 @@ pub enum Row<'a> {
     Dense(&'a [f32]),
     /// A text.
     Text(&'a str),
-    /// The tokens of a text, in their order.
-    Tokens(&'a [u32]),
+    /// The tokens of a text, in their order; features of its words beside them where there are some.
+    Tokens(TokenRow<'a>),
 }
 
 impl<'a> Row<'a> {
+    /// Tokens alone.
+    pub fn tokens(ids: &'a [u32]) -> Self {
+        Self::Tokens(ids.into())
+    }
+
     /// What it is.
     pub fn kind(&self) -> InputKind {
         match self {
@@ -62,12 +67,20 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Values of the features or of the vector; none of a text or of tokens.
+    /// Values of the features or of the vector; of tokens those of the words beside them, and none of a text.
     pub fn values(&self) -> &'a [f32] {
         match self {
-            Self::Sparse(row) => row.values(),
             Self::Dense(values) => values,
-            Self::Text(_) | Self::Tokens(_) => &[],
+            other => other.words().map_or(&[], |row| row.values()),
+        }
+    }
+
+    /// Its features, or those of the words beside tokens.
+    pub fn words(&self) -> Option<SparseRow<'a>> {
+        match self {
+            Self::Sparse(row) => Some(*row),
+            Self::Tokens(row) => row.words,
+            Self::Dense(_) | Self::Text(_) => None,
         }
     }
 
@@ -227,7 +240,7 @@ impl<'a> Rows<'a> {
             Self::Dense(rows) => Row::Dense(rows.row(i)),
             Self::OneHot(rows) => Row::Sparse(rows.row(i)),
             Self::Texts(texts) => Row::Text(texts.get(i)),
-            Self::Tokens(rows) => Row::Tokens(rows.row(i)),
+            Self::Tokens(rows) => Row::Tokens(rows.instance(i)),
         }
     }
 
@@ -239,6 +252,15 @@ impl<'a> Rows<'a> {
         match self {
             Self::Sparse(rows) => Ok(*rows),
             other => Err(WrongInput { got: other.kind(), expected: InputKind::Sparse }),
+        }
+    }
+
+    /// The features, or those of the words beside tokens.
+    pub fn words(&self) -> Option<CsrView<'a>> {
+        match self {
+            Self::Sparse(rows) => Some(*rows),
+            Self::Tokens(rows) => rows.words(),
+            Self::Dense(_) | Self::OneHot(_) | Self::Texts(_) => None,
         }
     }
 
@@ -315,12 +337,14 @@ mod tests {
         let vectors = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         let (hot, texts) = ([2, 0, 1], ["a", "", "c d"]);
         let tokens = TokenRows::try_new(vec![4, 1, 4, 0], vec![3, 3, 4], 5).unwrap();
+        let with_words = tokens.clone().with_words(features.clone()).unwrap();
         for rows in [
             Rows::Sparse(features.view()),
             Rows::Dense(DenseRows::new(&vectors, 2)),
             Rows::OneHot(OneHot::new(&hot, 3)),
             Rows::texts(&texts),
             Rows::Tokens(tokens.view()),
+            Rows::Tokens(with_words.view()),
         ] {
             assert_eq!((rows.len(), rows.is_empty()), (3, false));
             for numbers in [&[][..], &[2, 0, 2], &[1]] {
@@ -333,6 +357,8 @@ mod tests {
                     assert_eq!(format!("{one:?}"), format!("{other:?}"));
                     assert_eq!(one.kind(), rows.kind());
                     assert_eq!(one.sparse().is_ok(), rows.kind() == InputKind::Sparse);
+                    let words = some.words().map(|words| words.row(i));
+                    assert_eq!(words, one.words().filter(|_| !matches!(rows, Rows::OneHot(_)) || words.is_some()));
                 }
             }
         }

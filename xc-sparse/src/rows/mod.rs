@@ -41,7 +41,7 @@ pub use input::{InputKind, OneHot, OwnedRows, Row, Rows, Texts, WrongInput};
 pub use labels::{LabelRows, LabelRowsError, sort_unique};
 pub use normalise::{normalise, normalise_rows, normalised, typical_length, unit_scale};
 pub use row::{RepeatedId, SparseRow, SparseRowError, sort_row};
-pub use tokens::{TokenRows, TokenRowsError, TokenView};
+pub use tokens::{TokenRow, TokenRows, TokenRowsError, TokenView};
 
 /// Where pointers do not rise from 0 to the number of entries.
 pub(crate) fn not_pointers(indptr: &[usize], n_entries: usize) -> Option<usize> {

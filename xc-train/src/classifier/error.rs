@@ -115,6 +115,12 @@ pub enum PredictError {
         /// Number of features.
         n_features: usize,
     },
+    /// Tokens alone, where a wide term needs features of the words.
+    #[error("query {query}: tokens alone, expected features of its words beside them: the network has a wide term")]
+    NoWords {
+        /// Number of the query, from 0.
+        query: usize,
+    },
     /// More tokens than there are positions.
     #[error("query {query}: {got} tokens, expected at most {most}")]
     TooManyTokens {

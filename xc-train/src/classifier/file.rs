@@ -116,6 +116,9 @@ impl Classifier {
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         if let Some(wide) = &self.wide {
             write_wide(wide, writer)?;
+            if self.params.encoder.input() == InputKind::Tokens {
+                writer.set_parameter(WIDE_FEATURES, wide.rankers.n_features() as u64);
+            }
         }
         writer.set_parameter("n_features", self.n_features() as u64);
         writer.set_parameter("n_labels", self.n_labels() as u64);
@@ -248,6 +251,8 @@ impl Classifier {
 
 /// The parameter that says how a wide term answers.
 pub(crate) const WIDE: &str = "wide";
+/// Features of words that it is over, where instances are tokens.
+pub(crate) const WIDE_FEATURES: &str = "wide_features";
 /// What the names of its arrays begin with.
 pub(crate) const WIDE_PREFIX: &str = "wide.";
 
@@ -272,9 +277,11 @@ fn open_wide(container: &Container, of: &Classifier, check: bool) -> Result<Opti
     let path = || container.folder().to_owned();
     let params: WideParams = container.parameter(WIDE)?;
     params.check().map_err(|source| OpenClassifierError::Params { path: path(), source })?;
-    if of.params().encoder.input() != InputKind::Sparse {
-        return Err(OpenClassifierError::WideOfVectors { path: path() });
-    }
+    let n_features = match of.params().encoder.input() {
+        InputKind::Tokens => container.parameter(WIDE_FEATURES)?,
+        InputKind::Sparse => of.n_features(),
+        InputKind::Dense | InputKind::Text => return Err(OpenClassifierError::WideOfVectors { path: path() }),
+    };
     let name = |array: &str| format!("{WIDE_PREFIX}{array}");
     let starts: Buffer<u64> = container.array_shaped(&name("starts"), &[of.n_labels() + 1])?;
     let bias: Buffer<f32> = container.array_shaped(&name("bias"), &[of.n_labels()])?;
@@ -283,7 +290,6 @@ fn open_wide(container: &Container, of: &Classifier, check: bool) -> Result<Opti
     let features: Buffer<u32> = container.array_shaped(&name("features"), &[n])?;
     let skips: Buffer<u32> = container.array_shaped(&name("skips"), &[n / RankerWeights::WEIGHTS_PER_SKIP])?;
     let weights = container.floats(&name("weights"), params.precision, &[n])?;
-    let n_features = of.n_features();
     let rankers = match check {
         true => RankerWeights::try_new(n_features, starts, features, skips, weights, bias)
             .map_err(|source| OpenClassifierError::Wide { path: path(), source })?,

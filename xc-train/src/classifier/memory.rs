@@ -173,7 +173,7 @@ impl ClassifierParams {
             false => 0,
         };
         let buffers = step.max(analysis.saturating_sub(moments.saturating_add(best)));
-        let term = self.learning.wide.filter(|_| self.encoder.input() == InputKind::Sparse);
+        let term = self.learning.wide.filter(|_| self.encoder.input() != InputKind::Dense);
         let (collected, solving) = term.map_or((0, 0), |wide| wide.bytes(work));
         let collecting = term.map_or(0, |wide| self.collecting_bytes(&wide, batch_size));
         // Rankers are solved when moments, copy and buffers are gone.

@@ -67,7 +67,7 @@ pub use file::OpenClassifierError;
 #[cfg(any(feature = "fit", feature = "convert"))]
 pub(crate) use file::WIDE;
 #[cfg(feature = "convert")]
-pub(crate) use file::{WIDE_PREFIX, write_wide};
+pub(crate) use file::{WIDE_FEATURES, WIDE_PREFIX, write_wide};
 pub use input::Input;
 pub use learning::{ConnectionLearning, EmbeddingInit, LearningParams};
 #[cfg(feature = "train")]
@@ -202,12 +202,14 @@ impl Classifier {
     /// Answers with a wide term from now on, or without.
     ///
     /// # Panics
-    /// If instances are vectors, or the term is of other labels or features.
+    /// If instances are vectors, or the term is of other labels, or of other features where instances have them.
     pub fn set_wide(&mut self, wide: Option<Wide>) {
         if let Some(wide) = &wide {
-            assert!(self.params.encoder.input() == InputKind::Sparse, "a wide term of vectors");
-            let (got, expected) =
-                ((wide.rankers.n_labels(), wide.rankers.n_features()), (self.n_labels(), self.n_features));
+            let input = self.params.encoder.input();
+            assert!(input != InputKind::Dense, "a wide term of vectors");
+            // Beside tokens stand features of their own.
+            let n_features = if input == InputKind::Sparse { self.n_features } else { wide.rankers.n_features() };
+            let (got, expected) = ((wide.rankers.n_labels(), wide.rankers.n_features()), (self.n_labels(), n_features));
             assert_eq!(got, expected, "labels and features of the wide term");
         }
         self.wide = wide;

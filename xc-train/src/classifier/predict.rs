@@ -13,11 +13,11 @@ use xc_nn::head::{Ranked, RowRank, RowScratch, each_row};
 use xc_nn::in_memory;
 use xc_nn::loss::Total;
 use xc_nn::{Activations, Batch, Loss, Row, Rows};
+use xc_sparse::LabelRows;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::rows::WrongInput;
 use xc_sparse::uniform::LANES;
-use xc_sparse::{LabelRows, SparseRow};
 
 /// Which labels may be answered.
 #[derive(Clone, Copy, Debug)]
@@ -125,6 +125,14 @@ impl Classifier {
         self.check_width(queries.kind(), queries.width())?;
         if let Rows::Tokens(rows) = queries {
             (0..rows.len()).try_for_each(|query| self.check_length(query, rows.row(query)))?;
+            match (&self.wide, rows.words()) {
+                (Some(_), None) if !rows.is_empty() => return Err(PredictError::NoWords { query: 0 }),
+                (Some(wide), Some(words)) if words.cols() != wide.rankers.n_features() => {
+                    let (got, expected) = (words.cols(), wide.rankers.n_features());
+                    return Err(PredictError::Width { got, expected, unit: "features of words" });
+                }
+                _ => {}
+            }
         }
         self.check_candidates(queries.len(), only)?;
         // Outside a pool none is started for it.
@@ -185,12 +193,19 @@ impl Classifier {
                     return Err(PredictError::Feature { feature, n_features: self.n_features });
                 }
             }
-            Row::Tokens(ids) => {
+            Row::Tokens(row) => {
                 self.check_width(InputKind::Tokens, self.n_features)?;
-                if let Some(&feature) = ids.iter().find(|&&id| id as usize >= self.n_features) {
+                if let Some(&feature) = row.ids.iter().find(|&&id| id as usize >= self.n_features) {
                     return Err(PredictError::Feature { feature, n_features: self.n_features });
                 }
-                self.check_length(0, ids)?;
+                self.check_length(0, row.ids)?;
+                if let Some(wide) = &self.wide {
+                    let (words, n_features) =
+                        (row.words.ok_or(PredictError::NoWords { query: 0 })?, wide.rankers.n_features());
+                    if let Some(&feature) = words.indices().iter().find(|&&f| f as usize >= n_features) {
+                        return Err(PredictError::Feature { feature, n_features });
+                    }
+                }
             }
             other => self.check_width(other.kind(), other.values().len())?,
         }
@@ -224,17 +239,17 @@ impl Classifier {
     }
 
     /// What the logit of a label consists of, for a query that was checked; nothing without a wide term.
-    pub(crate) fn wide_parts(&self, query: SparseRow<'_>, label: LabelId) -> Option<WideParts> {
-        let wide = self.wide.as_ref()?;
+    pub(crate) fn wide_parts(&self, query: Row<'_>, label: LabelId) -> Option<WideParts> {
+        let (wide, words) = (self.wide.as_ref()?, query.words()?);
         let mut logits = Logits::default();
-        logits.fill_one(Row::Sparse(query), self.n_features);
+        logits.fill_one(query, self.n_features);
         let (loss, logits, mut total) = (self.params.loss, logits.of(self), Total::EMPTY);
         if !loss.is_separable() {
             total.add(loss, logits);
         }
         let mut network = [logits[label as usize]];
         strength(loss, &mut network, total);
-        let value = |feature: u32| query.indices().binary_search(&feature).ok().map(|at| query.values()[at]);
+        let value = |feature: u32| words.indices().binary_search(&feature).ok().map(|at| words.values()[at]);
         let parts = wide.rankers.row(label).filter_map(|(feature, weight)| Some((feature, weight * value(feature)?)));
         let (parts, bias) = (parts.collect(), wide.rankers.bias()[label as usize]);
         Some(WideParts { network: wide.params.weight * network[0], bias, parts })
@@ -386,7 +401,8 @@ impl Classifier {
                 if is_short || !row.iter().all(|s| s.score.is_finite()) {
                     return Err(not_finite(at).into());
                 }
-                wide.rank(batch.row(at), (loss, total), row, wide_scratch);
+                let words = batch.words(at).unwrap_or_else(|| panic!("a query without words, which was checked"));
+                wide.rank(words, (loss, total), row, wide_scratch);
                 self.finish_wide(row, wide.params.labels, scores).ok_or_else(|| not_finite(at))?;
                 push(&row[..n_answers.min(row.len())]);
                 continue;

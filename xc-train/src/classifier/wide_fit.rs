@@ -82,16 +82,17 @@ impl Classifier {
     ) -> Result<WideFit, PredictError> {
         assert!(!weights.is_empty(), "no weight");
         assert_eq!(queries.len(), labels.len(), "queries and rows of labels");
-        let Rows::Sparse(queries) = queries else {
+        let Some(words) = queries.words() else {
             return Err(WrongInput { got: queries.kind(), expected: InputKind::Sparse }.into());
         };
         let (mut with, mut without) = (vec![Precisions::default(); weights.len()], Precisions::default());
         let (mut asking, mut scratch, mut row) = (PredictScratch::default(), WideScratch::default(), Vec::new());
-        for first in (0..queries.rows()).step_by(AT_ONCE) {
-            let some = queries.slice(first..queries.rows().min(first + AT_ONCE));
-            let best = self.predict(Rows::Sparse(some), wide.params.labels, Only::All, &mut asking)?;
+        for first in (0..queries.len()).step_by(AT_ONCE) {
+            let numbers: Vec<u32> = (first..queries.len().min(first + AT_ONCE)).map(|i| i as u32).collect();
+            let some = queries.select(&numbers);
+            let best = self.predict(some.view(), wide.params.labels, Only::All, &mut asking)?;
             for (at, best) in best.iter().enumerate() {
-                let (query, truth) = (some.row(at), labels.row(first + at));
+                let (query, truth) = (words.row(first + at), labels.row(first + at));
                 without.count(best, truth);
                 // The order is the same whatever else a softmax compares.
                 let mut total = Total::EMPTY;

@@ -169,7 +169,7 @@ fn of_arrays(arrays: &Arrays) -> Result<(LabelRows, Vec<u64>), FitError> {
         Row::Sparse(row) => hash_sparse(row),
         Row::Dense(values) => hash_dense(values),
         Row::Text(text) => hash_text(text),
-        Row::Tokens(ids) => hash_tokens(ids),
+        Row::Tokens(row) => hash_tokens(row.ids),
     };
     let hashes: Vec<u64> = (0..rows.len()).map(|i| hash(rows.row(i))).collect();
     let (got, expected) = (labels.len(), hashes.len());

@@ -35,6 +35,8 @@ pub(super) struct Reading<'a> {
     vectors_as_rows: bool,
     /// What makes tokens or vectors of texts, where a transformer reads them.
     transformer: Option<Featurizer>,
+    /// Whether features of all words stand beside the tokens.
+    words: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -52,6 +54,7 @@ impl<'a> Reading<'a> {
             text: text::params(choices)?,
             vectors_as_rows: false,
             transformer: None,
+            words: false,
         })
     }
 
@@ -70,7 +73,10 @@ impl<'a> Reading<'a> {
         if let Some(settings) = TransformerSettings::new(&self.choices.of(&transformer::TABLE))? {
             use super::network::tokens;
             const OF: &str = "transformer.";
-            let of_features = |name: &str| name.starts_with("text.") && name != "text-fields";
+            // A wide term reads features of all words beside the tokens.
+            let words = self.choices.value::<String>("wide").is_some_and(|wide| wide == "on");
+            let words = words && settings.encoder != EncoderName::Frozen;
+            let of_features = |name: &str| name.starts_with("text.") && name != "text-fields" && !words;
             let is_idle = |name: &str| of_features(name) || ["tfidf", "normalise"].contains(&name);
             self.choices.refuse_if(is_idle, "a transformer reads tokens of texts, not features")?;
             let made = if settings.encoder == EncoderName::Frozen {
@@ -80,7 +86,7 @@ impl<'a> Reading<'a> {
             } else {
                 tokens::tokenizer(&settings, OF)?.into_featurizer()
             };
-            return Ok(Self { transformer: Some(made), ..self });
+            return Ok(Self { transformer: Some(made), words, ..self });
         }
         let _ = preset;
         Ok(self)
@@ -139,11 +145,16 @@ impl<'a> Reading<'a> {
     }
 
     fn fitting(&self, hold_out: Option<HoldOut>) -> Making<'_> {
-        if let Some(maker) = &self.transformer {
-            return Making::Apply { maker: Some(maker), n_features: maker.n_features() };
+        match &self.transformer {
+            Some(Featurizer::Tokens(tokens)) if self.words => {
+                Making::Fit { text: &self.text, weighting: None, hold_out, tokens: Some(tokens) }
+            }
+            Some(maker) => Making::Apply { maker: Some(maker), n_features: maker.n_features() },
+            None => {
+                let weighting = data::weighting(self.choices, self.source.is_vectors(&self.input));
+                Making::Fit { text: &self.text, weighting, hold_out, tokens: None }
+            }
         }
-        let weighting = data::weighting(self.choices, self.source.is_vectors(&self.input));
-        Making::Fit { text: &self.text, weighting, hold_out }
     }
 
     /// Reads everything, and says which instances are held out.
@@ -258,7 +269,7 @@ impl<'a> Reading<'a> {
         if !self.source.has_label_features() {
             return Ok(None);
         }
-        let making = Making::Fit { text: &self.text, weighting: None, hold_out: None };
+        let making = Making::Fit { text: &self.text, weighting: None, hold_out: None, tokens: None };
         let (rows, name) = self.label_rows(making, context)?;
         let rows = rows.into_sparse();
         let got = rows.rows();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xc_sparse::rows::OwnedRows;
 use xc_sparse::store::CheckpointKey;
-use xc_sparse::{CsrMatrix, DenseMatrix, LabelRows};
+use xc_sparse::{CsrMatrix, CsrView, DenseMatrix, LabelRows};
 
 /// Files that are learned from.
 #[derive(Clone, Debug, Default)]
@@ -53,14 +53,16 @@ impl Files {
     }
 }
 
+fn hash_features(rows: CsrView<'_>, key: &mut CheckpointKey) {
+    key.settings(&(rows.rows(), rows.cols()));
+    rows.indptr().iter().for_each(|end| key.bytes(&end.to_le_bytes()));
+    rows.indices().iter().for_each(|id| key.bytes(&id.to_le_bytes()));
+    rows.data().iter().for_each(|value| key.bytes(&value.to_le_bytes()));
+}
+
 fn hash_rows(rows: &OwnedRows, key: &mut CheckpointKey) {
     match rows {
-        OwnedRows::Sparse(rows) => {
-            key.settings(&(rows.rows(), rows.cols()));
-            rows.indptr().iter().for_each(|end| key.bytes(&end.to_le_bytes()));
-            rows.indices().iter().for_each(|id| key.bytes(&id.to_le_bytes()));
-            rows.data().iter().for_each(|value| key.bytes(&value.to_le_bytes()));
-        }
+        OwnedRows::Sparse(rows) => hash_features(rows.view(), key),
         OwnedRows::Dense(rows) => {
             key.settings(&(rows.rows, rows.columns));
             rows.values.iter().for_each(|value| key.bytes(&value.to_le_bytes()));
@@ -71,6 +73,7 @@ fn hash_rows(rows: &OwnedRows, key: &mut CheckpointKey) {
             key.settings(&(rows.len(), rows.vocabulary()));
             (0..rows.len()).for_each(|i| key.numbers(&[rows.row(i).len() as u64]));
             rows.ids().iter().for_each(|id| key.bytes(&id.to_le_bytes()));
+            rows.words().into_iter().for_each(|words| hash_features(words, key));
         }
     }
 }

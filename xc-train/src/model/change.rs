@@ -5,7 +5,8 @@
 
 use super::Model;
 use crate::calibrate::Calibration;
-use crate::classifier::{Classifier, HeadParams, WIDE, WIDE_PREFIX, Wide, write_wide};
+use crate::classifier::{Classifier, HeadParams, WIDE, WIDE_FEATURES, WIDE_PREFIX, Wide, write_wide};
+use crate::tokens::{TokensAndWords, WORDS_PREFIX};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -13,6 +14,7 @@ use xc_sparse::buffer::FloatBuffer;
 use xc_sparse::dtype::DType;
 use xc_sparse::rank::LabelId;
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
+use xc_tree::text::PIPELINE_PREFIX;
 use xc_tree::{PostProcessor, TreeChangeError, TreeChanges, TreeModel};
 
 /// What is changed about a model; `Default` changes nothing.
@@ -336,8 +338,13 @@ impl Changed<'_> {
             }
             Weights::Network(change) => {
                 let NetworkChange { rows, wide } = &**change;
+                // Without the term nobody reads words beside tokens.
+                let tokens = source.pipeline().filter(|_| matches!(wide, Some(None)));
+                let tokens = tokens.and_then(TokensAndWords::tokens_alone);
+                let of_words = format!("{PIPELINE_PREFIX}{WORDS_PREFIX}");
                 let is_kept = |name: &str| {
                     is_other(name)
+                        && (tokens.is_none() || !name.starts_with(&of_words))
                         && (rows.is_none() || name != ROWS)
                         && (wide.is_none() || !name.starts_with(WIDE_PREFIX))
                 };
@@ -353,8 +360,11 @@ impl Changed<'_> {
                 }
                 match wide {
                     Some(Some(wide)) => write_wide(wide, &mut writer)?,
-                    Some(None) => writer.remove_parameter(WIDE),
+                    Some(None) => [WIDE, WIDE_FEATURES].into_iter().for_each(|name| writer.remove_parameter(name)),
                     None => {}
+                }
+                if let Some(tokens) = tokens {
+                    writer.set_pipeline(tokens.clone());
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::index::take_index;
 use super::query::{Answers, CELLS, Candidates, QueryError, WIDTH};
 use super::system::{Ask, Cell, Check, Kind, Opened, Shape, System, Table, Told, scratch_of};
-use super::{OpenModelError, OpenOptions, Row, Rows};
+use super::{InputKind, OpenModelError, OpenOptions, Row, Rows};
 use crate::classifier::{Classifier, Only, PredictError, PredictScratch, ScoreScale, preset};
 use std::any::Any;
 use xc_ann::Scope;
@@ -28,7 +28,9 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
         model.set_scale(name.parse::<ScoreScale>().map_err(OpenModelError::system)?);
     }
     let takes = model.params().encoder.input();
-    let shape = Shape { takes, ..Shape::new::<PredictScratch>(model.n_features(), model.n_labels()) };
+    let beside = model.wide().filter(|_| takes == InputKind::Tokens);
+    let words = beside.map(|wide| wide.rankers.n_features());
+    let shape = Shape { takes, words, ..Shape::new::<PredictScratch>(model.n_features(), model.n_labels()) };
     let warning = take_index(&mut model, &container, options)?;
     let warnings = warning.into_iter().map(|warning| Box::new(warning) as _).collect();
     Ok(Opened { system: Box::new(model), shape, container, warnings })
@@ -65,6 +67,10 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
 pub(super) fn failed(error: PredictError) -> (usize, QueryError) {
     match error {
         PredictError::NotFinite { query } => (query, QueryError::Scores),
+        PredictError::NoWords { query } => (query, QueryError::NoWords),
+        PredictError::Width { got, expected, unit: "features of words" } => {
+            (0, QueryError::Width { got, expected, dense: false })
+        }
         PredictError::TooManyTokens { query, got, most } => (query, QueryError::TooManyTokens { got, most }),
         // Kind, width, features and candidates were checked at the door.
         other => panic!("a query that was checked: {other}"),

@@ -3,7 +3,7 @@
 //! The effect of a feature is the score of the label less the score for the same row without the feature. The row is the
 //! one that the model's pipeline made, and is not weighted or scaled again; of a text that a transformer reads it is the
 //! tokens, which are taken out one by one in their order, whether the transformer is trained with the model or makes its
-//! vectors. The label is scored directly, whether or not
+//! vectors; words that a wide term reads beside them stay, and are told apart by the parts of its logit. The label is scored directly, whether or not
 //! a search would find it. Effects need not add up to the score, as the model need not be linear.
 //!
 //! For a tree the parts of the margins on the way to the label come in addition, which do add up.
@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use xc_hash::text::Featurizer;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch};
-use xc_sparse::rows::TokenRows;
-use xc_sparse::{CsrMatrix, DenseMatrix};
+use xc_sparse::rows::{TokenRow, TokenRows};
+use xc_sparse::{CsrMatrix, DenseMatrix, SparseRow};
 use xc_tree::{PathNode, TreeModel};
 
 /// Most features whose effects are computed one by one.
@@ -144,10 +144,7 @@ impl Model {
         let scores = self.scores_of(label, &rows, &options)?;
         let classifier = self.as_kind::<Classifier>();
         let logits = classifier.map(|classifier| classifier.logits_of(rows[0].view(), label));
-        let wide = match rows[0].view().row(0) {
-            Row::Sparse(row) => classifier.and_then(|classifier| classifier.wide_parts(row, label)),
-            _ => None,
-        };
+        let wide = classifier.and_then(|classifier| classifier.wide_parts(rows[0].view().row(0), label));
         let score = |at: usize| scores[0] - scores[at];
         let logit = |at: usize| logits.as_ref().map(|logits| logits[0] - logits[at]);
         let mut effects: Vec<Effect> = (1..)
@@ -183,7 +180,10 @@ impl Model {
                 let shape = (1, self.shape.n_features);
                 OwnedRows::Sparse(CsrMatrix::from_checked(shape, vec![0, indices.len()], indices, values))
             }
-            Row::Tokens(ids) => OwnedRows::Tokens(tokens([ids], self.shape.n_features)),
+            Row::Tokens(row) => {
+                let words = row.words.filter(|_| self.shape.words.is_some());
+                OwnedRows::Tokens(tokens([row.ids], self.shape.n_features, words.zip(self.shape.words)))
+            }
         };
         if made {
             return Ok(row);
@@ -221,7 +221,7 @@ impl Model {
                 let shape = (without.len(), self.shape.n_features);
                 OwnedRows::Sparse(CsrMatrix::from_checked(shape, indptr, indices, values))
             }
-            Row::Tokens(ids) => {
+            Row::Tokens(TokenRow { ids, words }) => {
                 let kept = without.iter().map(|out| {
                     let out = taken(out);
                     let is_kept = |(at, _): &(usize, &u32)| out.binary_search(at).is_err();
@@ -229,10 +229,10 @@ impl Model {
                 });
                 match self.pipeline() {
                     Some(Featurizer::Vectors(of)) => {
-                        let rows = tokens(kept, of.tokens().n_tokens());
+                        let rows = tokens(kept, of.tokens().n_tokens(), None);
                         OwnedRows::Dense(vectorise(&**of, rows.view()).map_err(QueryError::Vectorise)?)
                     }
-                    _ => OwnedRows::Tokens(tokens(kept, self.shape.n_features)),
+                    _ => OwnedRows::Tokens(tokens(kept, self.shape.n_features, words.zip(self.shape.words))),
                 }
             }
             row => {
@@ -277,11 +277,19 @@ impl Model {
     }
 }
 
-/// Rows of ids that were checked.
-fn tokens<R: AsRef<[u32]>>(rows: impl IntoIterator<Item = R>, n_tokens: usize) -> TokenRows {
+/// Rows of ids that were checked, each with the same words beside it, of so many features.
+fn tokens<R: AsRef<[u32]>>(
+    rows: impl IntoIterator<Item = R>,
+    n_tokens: usize,
+    words: Option<(SparseRow<'_>, usize)>,
+) -> TokenRows {
     let mut out = TokenRows::new(n_tokens);
     rows.into_iter().for_each(|ids| out.push(ids.as_ref()).unwrap_or_else(|e| panic!("ids that were checked: {e}")));
-    out
+    let Some((row, n_features)) = words else { return out };
+    let (n, each) = (out.len(), row.indices().len());
+    let (indices, values) = (row.indices().repeat(n), row.values().repeat(n));
+    let words = CsrMatrix::from_checked((n, n_features), (0..=n).map(|i| i * each).collect(), indices, values);
+    out.with_words(words).unwrap_or_else(|e| panic!("a row of words each: {e}"))
 }
 
 /// The tokens of a query in their order, each of them a part.
@@ -300,9 +308,9 @@ fn parts_of_tokens(model: &Model, ids: &[u32]) -> Vec<Part> {
 /// rows are not of texts.
 fn parts(members: &[Model], made: &[OwnedRows]) -> Vec<Part> {
     if let ([model], [made]) = (members, made)
-        && let Row::Tokens(ids) = made.view().row(0)
+        && let Row::Tokens(row) = made.view().row(0)
     {
-        return parts_of_tokens(model, ids);
+        return parts_of_tokens(model, row.ids);
     }
     let mut of_key: BTreeMap<(Option<String>, usize, u32), Part> = BTreeMap::new();
     for (model, (member, made)) in members.iter().zip(made).enumerate() {

@@ -7,10 +7,11 @@ use xc_hash::text::Featurizer;
 use xc_tree::PathNode;
 
 impl Model {
-    /// The term that a feature counts, for a model of text that knows it.
+    /// The term that a feature counts, for a model of text that knows it; of tokens a feature of the words beside them.
     pub fn term(&self, feature: u32) -> Option<&str> {
         match self.pipeline() {
             Some(Featurizer::Text(pipeline)) => pipeline.term(feature),
+            Some(Featurizer::Tokens(of)) => of.words().and_then(|pipeline| pipeline.term(feature)),
             _ => None,
         }
     }

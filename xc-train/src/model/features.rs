@@ -2,11 +2,11 @@
 
 use super::query::{check_row, check_tokens, check_values};
 use super::scratch::Making;
-use super::{BatchError, InputKind, Model, OwnedRows, QueryError, Row, Rows, Texts};
-use crate::tokens::{tokenise, vectorise};
+use super::{BatchError, InputKind, Model, OwnedRows, QueryError, Row, Rows};
+use crate::tokens::{features_of, tokenise, vectorise};
 use xc_hash::text::{Featurizer, VectoriseError};
-use xc_sparse::parallel::in_pool;
-use xc_sparse::{CsrMatrix, SparseRow};
+use xc_sparse::SparseRow;
+use xc_sparse::rows::TokenRow;
 
 impl Model {
     pub(super) fn takes(&self) -> InputKind {
@@ -30,25 +30,8 @@ impl Model {
         let of_all = |source| BatchError { query: 0, source };
         let untold = |(query, source)| BatchError { query, source: QueryError::Tokenise(source) };
         match (queries, &self.maker) {
-            (Rows::Texts(texts), Some(Featurizer::Text(pipeline))) if in_pool() || texts.len() > 1 => {
-                let rows = match texts {
-                    Texts::Slices(texts) => pipeline.transform_batch(texts),
-                    Texts::Strings(texts) => pipeline.transform_batch(texts),
-                };
-                let shape = (texts.len(), rows.n_features);
-                Ok(OwnedRows::Sparse(CsrMatrix::from_checked(shape, rows.indptr, rows.indices, rows.values)))
-            }
             (Rows::Texts(texts), Some(Featurizer::Text(pipeline))) => {
-                let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-                let mut scratch = pipeline.scratch();
-                for text in texts.iter() {
-                    let (features, weights) = pipeline.transform_one(text, &mut scratch);
-                    indices.extend_from_slice(features);
-                    values.extend_from_slice(weights);
-                    indptr.push(indices.len());
-                }
-                let shape = (texts.len(), pipeline.n_features());
-                Ok(OwnedRows::Sparse(CsrMatrix::from_checked(shape, indptr, indices, values)))
+                Ok(OwnedRows::Sparse(features_of(pipeline, texts)))
             }
             (Rows::Texts(texts), Some(Featurizer::Tokens(of))) => {
                 tokenise(&**of, texts).map(OwnedRows::Tokens).map_err(untold)
@@ -90,7 +73,11 @@ impl Model {
             (Row::Text(words), Some(Featurizer::Tokens(of))) => {
                 tokens.clear();
                 of.append(words, tokens).map_err(QueryError::Tokenise)?;
-                return Ok(Row::Tokens(tokens));
+                let words = of.words().map(|pipeline| {
+                    let (indices, values) = pipeline.transform_one(words, text);
+                    SparseRow::from_checked(indices, values)
+                });
+                return Ok(Row::Tokens(TokenRow { ids: tokens, words }));
             }
             (Row::Text(words), Some(Featurizer::Vectors(of))) => {
                 tokens.clear();
@@ -119,7 +106,14 @@ impl Model {
                 return Err(QueryError::Width { got: values.len(), expected: n_features, dense: true });
             }
             Row::Dense(values) => check_values(values)?,
-            Row::Tokens(ids) => check_tokens(ids, n_features)?,
+            Row::Tokens(row) => {
+                check_tokens(row.ids, n_features)?;
+                match (self.shape.words, row.words) {
+                    (Some(n_features), Some(words)) => check_row(words, n_features)?,
+                    (Some(_), None) => return Err(QueryError::NoWords),
+                    (None, _) => {}
+                }
+            }
             Row::Text(_) => {}
         }
         Ok(*query)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
-use xc_hash::text::Featurizer;
+use xc_hash::text::{Featurizer, Pipeline};
 use xc_sparse::store::{Container, OpenError, OpenMode};
 
 /// How a model is opened.
@@ -104,6 +104,16 @@ pub enum OpenModelError {
         /// Features of the pipeline.
         got: usize,
         /// Features of the model.
+        expected: usize,
+    },
+    /// A pipeline whose words are not those of the model's wide term.
+    #[error("{}: the wide term takes {expected} features of words, the pipeline makes {} beside tokens", path.display(), got.map_or("none".to_owned(), |got| got.to_string()))]
+    PipelineWords {
+        /// The folder.
+        path: PathBuf,
+        /// Features of the pipeline.
+        got: Option<usize>,
+        /// Features of the wide term.
         expected: usize,
     },
     /// A pipeline that makes what the model does not take, or none where the model needs one.
@@ -208,6 +218,13 @@ impl Model {
         {
             let (got, expected) = (maker.n_features(), shape.n_features);
             return Err(OpenModelError::PipelineWidth { path: folder.to_owned(), got, expected });
+        }
+        let words = match &maker {
+            Some(Featurizer::Tokens(of)) => of.words().map(Pipeline::n_features),
+            _ => None,
+        };
+        if let Some(expected) = shape.words.filter(|_| words != shape.words) {
+            return Err(OpenModelError::PipelineWords { path: folder.to_owned(), got: words, expected });
         }
         let got = maker.as_ref().map(|maker| match maker {
             Featurizer::Tokens(_) => InputKind::Tokens,

@@ -290,6 +290,9 @@ pub enum QueryError {
     /// A text of which the model's transformer makes no vector.
     #[error(transparent)]
     Vectorise(VectoriseError),
+    /// Tokens alone, where the wide term of the model needs features of the words.
+    #[error("tokens alone; the model has a wide term, so features of their words are expected beside them")]
+    NoWords,
     /// Tokens beyond those that the model has positions for.
     #[error("the query has {got} tokens; the model takes at most {most}")]
     TooManyTokens {

@@ -60,6 +60,8 @@ pub(super) struct Shape {
     /// Number of features of a query, or of values of a vector.
     pub(super) n_features: usize,
     pub(super) n_labels: usize,
+    /// Features of the words that stand beside the tokens of a query, where it needs them.
+    pub(super) words: Option<usize>,
     /// What a query is once the model's pipeline, if it has one, is done with it.
     pub(super) takes: InputKind,
     /// Whether all threads work on one query.
@@ -74,7 +76,8 @@ impl Shape {
     /// Of a model of sparse features whose queries need a scratch of type `S`.
     pub(super) fn new<S: Default + Any + Send>(n_features: usize, n_labels: usize) -> Self {
         let scratch = || -> Box<dyn Any + Send> { Box::<S>::default() };
-        Self { n_features, n_labels, takes: InputKind::Sparse, shares_queries: true, batch_size: 1024, scratch }
+        let (takes, words) = (InputKind::Sparse, None);
+        Self { n_features, n_labels, words, takes, shares_queries: true, batch_size: 1024, scratch }
     }
 }
 

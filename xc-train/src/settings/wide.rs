@@ -1,4 +1,5 @@
-//! The settings of the wide term: rankers over sparse features beside a network.
+//! The settings of the wide term: rankers over sparse features beside a network, over those of all words where a
+//! transformer reads the first tokens.
 
 use super::{Choices, Setting, SettingError, Table, Values};
 use crate::classifier::{InputKind, WideLearning};
@@ -24,7 +25,8 @@ pub const TABLE: Table = Table {
             .of_data()
             .help(
                 "Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few \
-                 instances need (off where features are fewer than two for a value of an embedding)",
+                 instances need (off where features are fewer than two for a value of an embedding, and over a transformer, \
+                 beside whose tokens on takes the words of the whole text)",
             )
             .searched(&[super::USUAL, "on", "off"], 0, Scale::Named, "labels of few instances need rare words"),
         of_term("wide.weight", "weight", F32, "X")
@@ -89,13 +91,18 @@ impl WideSettings {
         (wide == Presence::On).then_some(WideLearning { negatives, cost, threshold, weight, labels, precision })
     }
 
-    /// What a preset usually has, with what was chosen, for instances of a kind: vectors have no term.
+    /// What a preset usually has, with what was chosen, for instances of a kind: vectors have no term, tokens have one
+    /// where it was asked for.
     ///
     /// # Errors
     /// A choice that changes nothing, by the name of its setting.
     pub fn new(usual: Option<WideLearning>, input: InputKind, choices: &Choices) -> Result<Self, SettingError> {
-        let made = TABLE.apply(&Self::of(usual.filter(|_| input == InputKind::Sparse)), choices)?;
-        if made.wide == Presence::On && input != InputKind::Sparse {
+        let mut begins = Self::of(usual.filter(|_| input != InputKind::Dense));
+        if input == InputKind::Tokens {
+            begins.wide = Presence::Off;
+        }
+        let made = TABLE.apply(&begins, choices)?;
+        if made.wide == Presence::On && input == InputKind::Dense {
             let what = "instances are vectors; a term of features is expected to have features";
             return Err(SettingError::of_value("wide", "on", what));
         }
@@ -128,6 +135,10 @@ mod tests {
         let idle = sparse(None, &[("wide.labels", "3")]).unwrap_err();
         assert_eq!(idle, "--wide.labels: changes nothing here; --wide on is expected with it");
         assert_eq!(chosen(Some(usual), InputKind::Dense, &[]), Ok(None));
+        // Beside tokens there is one where it was asked for, with the other values of the preset.
+        let more = WideLearning { negatives: 40, ..usual };
+        assert_eq!(chosen(Some(more), InputKind::Tokens, &[]), Ok(None));
+        assert_eq!(chosen(Some(more), InputKind::Tokens, &[("wide", "on")]), Ok(Some(more)));
         assert!(chosen(None, InputKind::Dense, &[("wide", "on")]).unwrap_err().starts_with("--wide on: "));
     }
 }

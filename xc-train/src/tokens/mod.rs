@@ -4,13 +4,22 @@
 mod tokenizer;
 #[cfg(feature = "transformer")]
 mod vectors;
+mod words;
 
 #[cfg(feature = "transformer")]
 pub use tokenizer::{FILE, Tokenizer, TokenizerError};
 #[cfg(feature = "transformer")]
 pub use vectors::{TextVectors, TextVectorsError};
+#[cfg(feature = "convert")]
+pub(crate) use words::PREFIX as WORDS_PREFIX;
+pub use words::TokensAndWords;
+#[cfg(feature = "transformer")]
+pub use words::TokensAndWordsError;
+pub(crate) use words::features as features_of;
 
 use rayon::prelude::*;
+#[cfg(feature = "transformer")]
+use std::sync::Arc;
 use xc_hash::text::{Featurizer, Tokenise, TokeniseError, Vectorise, VectoriseError};
 use xc_sparse::DenseMatrix;
 use xc_sparse::rows::{Texts, TokenRows, TokenView};
@@ -41,7 +50,8 @@ pub fn check_prefix(text: &str) -> Result<(), String> {
     }
 }
 
-/// The tokens of many texts, shared by the threads of the ambient pool.
+/// The tokens of many texts, shared by the threads of the ambient pool; features of their words beside them where the
+/// tokenizer makes some.
 ///
 /// # Errors
 /// The first text of which the tokenizer makes no tokens, with its number.
@@ -64,7 +74,13 @@ pub fn tokenise(of: &dyn Tokenise, texts: Texts<'_>) -> Result<TokenRows, (usize
         ends.extend(their_ends.iter().map(|end| ids.len() as u64 + end));
         ids.extend(some);
     }
-    Ok(TokenRows::try_new(ids, ends, of.n_tokens()).unwrap_or_else(|e| panic!("ids that were checked: {e}")))
+    let tokens = TokenRows::try_new(ids, ends, of.n_tokens()).unwrap_or_else(|e| panic!("ids that were checked: {e}"));
+    Ok(match of.words() {
+        Some(pipeline) => {
+            tokens.with_words(features_of(pipeline, texts)).unwrap_or_else(|e| panic!("a row a text: {e}"))
+        }
+        None => tokens,
+    })
 }
 
 /// The vectors of the tokens of texts.
@@ -93,6 +109,11 @@ pub fn read_pipeline(container: &Container) -> Result<Option<Featurizer>, Stored
             let made = made.map_err(|error| StoredPipelineError::Tokens(Box::new(error)))?;
             return Ok(made.map(Tokenizer::into_featurizer));
         }
+        if is_of(TokensAndWords::describes) {
+            let made = parts()?.map(|parts| TokensAndWords::from_parts(folder, parts)).transpose();
+            let made = made.map_err(|error| StoredPipelineError::Tokens(Box::new(error)))?;
+            return Ok(made.map(|made| Featurizer::Tokens(Arc::new(made))));
+        }
         if is_of(TextVectors::describes) {
             let made = parts()?.map(|parts| TextVectors::from_parts(folder, parts)).transpose();
             let made = made.map_err(|error| StoredPipelineError::Tokens(Box::new(error)))?;
@@ -101,7 +122,7 @@ pub fn read_pipeline(container: &Container) -> Result<Option<Featurizer>, Stored
     }
     #[cfg(not(feature = "transformer"))]
     if let Some(kind) = container.pipeline().and_then(|config| config.get("kind")?.as_str())
-        && ["tokens", "vectors"].contains(&kind)
+        && ["tokens", words::KIND, "vectors"].contains(&kind)
     {
         let lacking = Lacking { path: container.folder().to_owned() };
         return Err(StoredPipelineError::Tokens(Box::new(lacking)));

@@ -242,6 +242,7 @@ fn what_does_not_go_with_frozen_vectors_is_said() {
         alone.choices.remove("transformer.from");
         assert_eq!(refused(&alone), "--encoder frozen: a folder is expected with it (--transformer.from)");
     }
+    assert!(refused(&frozen("lns", &at("bert"), &at("model"), &[("wide", "on")])).starts_with("--wide on: "));
     let rate = refused(&frozen("lns", &at("bert"), &at("model"), &[("transformer.rate", "0.1")]));
     assert_eq!(rate, "--transformer.rate: changes nothing here; --encoder transformer is expected with it");
     let mut mach = frozen("mach", &at("bert"), &at("model"), &[]);

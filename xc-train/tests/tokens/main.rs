@@ -6,3 +6,5 @@ mod made;
 mod tokenizer;
 #[cfg(feature = "fit")]
 mod trained;
+#[cfg(feature = "fit")]
+mod words;

@@ -111,11 +111,11 @@ fn a_network_over_a_transformer_learns_is_saved_and_answers_texts() {
             model.predict(&row, options, &mut Scratch::default(), &mut Answer::default()).unwrap_err()
         };
         let too_many = QueryError::TooManyTokens { got: 25, most: 24 };
-        assert_eq!(refused(Row::Tokens(&[4; 25]), &made), too_many);
+        assert_eq!(refused(Row::tokens(&[4; 25]), &made), too_many);
         let unknown = QueryError::Token { token: 14, position: 1, n_tokens: N_NAMES };
-        assert_eq!(refused(Row::Tokens(&[4, 14]), &made), unknown);
+        assert_eq!(refused(Row::tokens(&[4, 14]), &made), unknown);
         let other = QueryError::Input { got: InputKind::Tokens, expected: InputKind::Text };
-        assert_eq!(refused(Row::Tokens(&[4]), &options), other);
+        assert_eq!(refused(Row::tokens(&[4]), &options), other);
         std::fs::remove_dir_all(at("one")).unwrap();
         std::fs::remove_dir_all(at("other")).unwrap();
     }
@@ -306,7 +306,6 @@ fn what_does_not_go_with_a_transformer_is_said() {
     assert_eq!(with(&[("tfidf", "true")]), "--tfidf: a transformer reads tokens of texts, not features");
     assert!(with(&[("text.ngrams", "2")]).starts_with("--text.ngrams 2: a transformer reads tokens"));
     assert!(with(&[("network.init", "lsa")]).starts_with("--network.init: instances are tokens"));
-    assert!(with(&[("wide", "on")]).starts_with("--wide on: "));
     assert!(with(&[("transformer.max-tokens", "25")]).ends_with("bert has 24 positions"));
     assert!(with(&[("transformer.max-tokens", "2")]).contains("room for one of the text is expected"));
     let long = with(&[("transformer.prefix", "library of a mail")]);

@@ -36,7 +36,7 @@
 //! };
 //! let encoder = Transformer::new(params, Default::default(), 1)?;
 //! let mut batch = Batch::default();
-//! batch.fill_one(Row::Tokens(&[2, 45, 17, 3]), 100);
+//! batch.fill_one(Row::tokens(&[2, 45, 17, 3]), 100);
 //! let mut vector = Activations::default();
 //! encoder.forward(&batch, Mode::Predict, &mut vector, &mut Default::default())?;
 //! assert_eq!((vector.len(), vector.width()), (1, 16));

@@ -6,7 +6,7 @@ use std::path::Path;
 use xc_hash::text::Featurizer;
 use xc_nn::Rows;
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::{CsrMatrix, LabelRows};
+use xc_sparse::{CsrMatrix, CsrView, LabelRows};
 
 /// Instances of a file with their labels.
 pub struct Dataset {
@@ -133,12 +133,16 @@ impl Dataset {
 
     /// Bytes of features and labels in memory.
     pub fn n_bytes(&self) -> u64 {
+        let of_features = |rows: CsrView<'_>| 8 * rows.nnz() + 8 * rows.rows();
         let features = match &self.features {
-            OwnedRows::Sparse(matrix) => 8 * matrix.nnz() + 8 * matrix.rows(),
+            OwnedRows::Sparse(matrix) => of_features(matrix.view()),
             OwnedRows::Dense(vectors) if vectors.values.is_foreign() => 0,
             OwnedRows::Dense(vectors) => 4 * vectors.values.len(),
             OwnedRows::Texts(texts) => texts.iter().map(String::len).sum(),
-            OwnedRows::Tokens(rows) => 4 * rows.view().ids().len() + 8 * rows.len(),
+            OwnedRows::Tokens(rows) => {
+                let rows = rows.view();
+                4 * rows.ids().len() + 8 * rows.len() + rows.words().map_or(0, of_features)
+            }
         };
         (features + 4 * self.labels.nnz() + 8 * self.labels.len()) as u64
     }

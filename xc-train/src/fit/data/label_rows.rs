@@ -4,7 +4,7 @@ use super::Dataset;
 use crate::fit::FitError;
 use crate::model::OwnedRows;
 use std::path::Path;
-use xc_sparse::{CsrMatrix, DenseMatrix, LabelRows};
+use xc_sparse::{DenseMatrix, LabelRows};
 
 /// Appends rows of features, tokens or vectors, one a label in the order of their ids, as instances of which that label is
 /// true. Gives the number of the first one.
@@ -26,11 +26,9 @@ pub fn add_label_rows(data: &mut Dataset, texts: &OwnedRows, name: &Path) -> Res
     let lists = data.labels.iter().map(<[u32]>::to_vec).chain(own.map(|label| vec![label]));
     data.labels = LabelRows::from_lists(lists, n_labels).unwrap_or_else(|e| panic!("one label a row: {e}"));
     match (&mut data.features, texts) {
-        (OwnedRows::Sparse(rows), OwnedRows::Sparse(texts)) => *rows = joined(rows, texts),
+        (OwnedRows::Sparse(rows), OwnedRows::Sparse(texts)) => rows.append(texts.view()),
         (OwnedRows::Tokens(rows), OwnedRows::Tokens(texts)) => {
-            let texts = texts.view();
-            let push = |i| rows.push(texts.row(i)).unwrap_or_else(|e| panic!("ids of the same tokenizer: {e}"));
-            (0..texts.len()).for_each(push);
+            rows.append(texts).unwrap_or_else(|e| panic!("texts of the same tokenizer: {e}"));
         }
         (OwnedRows::Dense(rows), OwnedRows::Dense(texts)) if rows.columns == texts.columns => {
             let values = [&*rows.values, &*texts.values].concat();
@@ -39,13 +37,4 @@ pub fn add_label_rows(data: &mut Dataset, texts: &OwnedRows, name: &Path) -> Res
         _ => panic!("other rows for labels than for instances"),
     }
     Ok(first)
-}
-
-/// Rows, and more of the same width behind them.
-fn joined(rows: &CsrMatrix, more: &CsrMatrix) -> CsrMatrix {
-    let end = rows.nnz();
-    let mut indptr = rows.indptr().to_vec();
-    indptr.extend(more.indptr()[1..].iter().map(|at| end + at));
-    let (indices, values) = ([rows.indices(), more.indices()].concat(), [rows.data(), more.data()].concat());
-    CsrMatrix::from_checked((rows.rows() + more.rows(), rows.cols()), indptr, indices, values)
 }

@@ -1,7 +1,8 @@
 //! How instances become features.
 
 use crate::model::HoldOut;
-use xc_hash::text::{Featurizer, PipelineParams, Weighting};
+use std::sync::Arc;
+use xc_hash::text::{Featurizer, PipelineParams, Tokenise, Weighting};
 
 /// How features are to be made.
 pub enum Making<'a> {
@@ -14,6 +15,8 @@ pub enum Making<'a> {
         weighting: Option<Weighting>,
         /// Which instances are held out.
         hold_out: Option<HoldOut>,
+        /// What makes tokens of the same texts, where the features stand beside them.
+        tokens: Option<&'a Arc<dyn Tokenise>>,
     },
     /// As it was learned before; `None` means features are used as they are.
     Apply {
@@ -30,7 +33,8 @@ impl Making<'_> {
     /// Whether instances are to be texts.
     pub fn is_of_texts(&self) -> bool {
         match self {
-            Self::Fit { .. } | Self::Apply { maker: None | Some(Featurizer::Rows(_)), .. } => false,
+            Self::Fit { tokens, .. } => tokens.is_some(),
+            Self::Apply { maker: None | Some(Featurizer::Rows(_)), .. } => false,
             Self::Apply { maker: Some(_), .. } | Self::Unmade => true,
         }
     }

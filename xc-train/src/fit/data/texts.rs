@@ -6,7 +6,7 @@ use super::{Dataset, text_advice};
 use crate::fit::{Context, FitError};
 use crate::model::OwnedRows;
 use crate::model::training_rows::hash_text;
-use crate::tokens::{tokenise, vectorise};
+use crate::tokens::{TokensAndWords, tokenise, vectorise};
 use std::sync::Arc;
 use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline, Tokenise, Vectorise};
 use xc_sparse::io::{CollectedLabels, LabelCollector, ReadError};
@@ -57,6 +57,10 @@ pub fn read_texts(
                 }
                 FitStreamError::Fit(e) => FitError::input(path, &e),
             })?;
+            if let Making::Fit { tokens: Some(tokens), .. } = making {
+                let of: Arc<dyn Tokenise> = Arc::new(TokensAndWords::new(Arc::clone(tokens), fitted));
+                return read_tokens(source, with_labels, &of, context);
+            }
             &fitted
         }
         Making::Apply { maker: Some(Featurizer::Text(pipeline)), .. } => pipeline,
@@ -106,7 +110,7 @@ fn dataset(features: OwnedRows, maker: Option<Featurizer>, (found, hashes): Foun
     Dataset { features, labels, names, maker, of_texts: true, hashes, form: Default::default() }
 }
 
-/// Texts as tokens; what made them stays with them.
+/// Texts as tokens, with features of their words where the tokenizer makes some; what made them stays with them.
 fn read_tokens(
     source: &TextSource<'_>,
     with_labels: bool,
@@ -116,8 +120,7 @@ fn read_tokens(
     let mut rows = TokenRows::new(of.n_tokens());
     let found = each_block(source, with_labels, context, |texts| {
         let some = tokenise(&**of, Texts::Slices(texts)).map_err(|(at, e)| untold(source, rows.len() + at, &e))?;
-        let some = some.view();
-        (0..some.len()).for_each(|i| rows.push(some.row(i)).unwrap_or_else(|e| panic!("ids that were checked: {e}")));
+        rows.append(&some).unwrap_or_else(|e| panic!("tokens of one tokenizer: {e}"));
         Ok(())
     })?;
     Ok(dataset(OwnedRows::Tokens(rows), Some(Featurizer::Tokens(Arc::clone(of))), found))

@@ -63,7 +63,7 @@ impl Session<'_> {
         hard: HardLabels,
         from: &LearnedFrom,
     ) -> Result<Value, FitError> {
-        let (Some(learning), Ok(features)) = (self.params.learning.wide, self.instances.features().sparse()) else {
+        let (Some(learning), Some(features)) = (self.params.learning.wide, self.instances.features().words()) else {
             return Ok(Value::Null);
         };
         let began = Instant::now();
