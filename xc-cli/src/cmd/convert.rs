@@ -32,7 +32,8 @@ pub(crate) const PIPELINE_KIND: &str = "pipeline";
 ///
 /// Data kinds: xc-text, svmlight, fasttext, jsonl, csv, tsv, npz (and npy as a source).
 /// Labels in csv and tsv are in one field, separated by semicolons (or --label-separator).
-/// Model kinds: xc, pecos, and omikuji as a source.
+/// Model kinds: xc, pecos, omikuji as a source, and huggingface as a destination: the
+/// transformer below a trained network, with its tokenizer.
 ///
 /// From text to features, the pipeline of the --text options is fitted to SRC.
 /// --save-pipeline stores it, with the ids of the labels, and --pipeline applies
@@ -53,6 +54,7 @@ pub(crate) const PIPELINE_KIND: &str = "pipeline";
 ///   xc convert --from npz x.npz --input-labels y.npz --to svmlight data.svm --output-base 1
 ///   xc convert --from pecos pecos-model --to xc my.model
 ///   xc convert --from xc my.model --to pecos pecos-model
+///   xc convert --from xc my.model --to huggingface encoder
 ///   xc convert --from omikuji omikuji-model --to xc my.model --labels 3993
 ///   xc convert --from xc my.model --to xc small.model --precision bf16 --prune-below 0.2 --trees 1
 ///   xc convert --from xc my.model --to xc named.model --label-names labels.txt
@@ -188,7 +190,11 @@ impl Args {
                 options.refuse_if(is_of_data, "data are expected with it; models are converted here")?;
                 if matches!(to, Kind::Foreign(_)) {
                     let idle = ["precision", "labels", "label-names"];
-                    return options.refuse(&idle, "--to xc is expected with it");
+                    options.refuse(&idle, "--to xc is expected with it")?;
+                    return match to {
+                        Kind::Foreign("pecos") => Ok(()),
+                        _ => options.refuse(&["tree"], "--to pecos is expected with it"),
+                    };
                 }
                 options.refuse(&["tree"], "--to pecos is expected with it")?;
                 return match from {
@@ -498,7 +504,7 @@ fn export_model(args: &Args, format: &str, context: &Context) -> Result<(), CliE
     check_new_folder(&args.destination)?;
     let source = OpenArgs::default().open_whole(&args.source, context)?;
     source.export(format, &args.destination, args.tree).map_err(|e| convert_error(args, &e))?;
-    if source.pipeline().is_some() {
+    if source.pipeline().is_some() && format != "huggingface" {
         let name = args.source.display();
         context.warn(format_args!("{name}: what makes its features is not part of a {format} model and is left out"));
     }

@@ -7,7 +7,7 @@ mod made;
 
 use crate::program::Folder;
 #[cfg(feature = "transformer")]
-use crate::program::{contents, files, json};
+use crate::program::{contents, files, json, run};
 #[cfg(feature = "transformer")]
 use serde_json::{Value, json};
 
@@ -413,4 +413,88 @@ fn folders_and_texts_that_cannot_be_are_said_in_a_line() {
     // What is no longer there when it goes on is not asked for again: the model has all of it.
     std::fs::remove_dir_all(folder.path("bert")).unwrap();
     assert_eq!(folder.ok("predict --model m --input odd.jsonl --top-k 3"), answers);
+}
+
+#[cfg(feature = "transformer")]
+#[test]
+fn a_wide_term_over_all_words_stands_beside_tokens() {
+    let folder = made();
+    // Tokens end before the second word, which the words of the whole text have.
+    let train = train("dense").replace("max-tokens 8", "max-tokens 3").replace("--epochs 30", "--epochs 20");
+    let p3 = |model: &str| {
+        json(&folder.ok(&format!("evaluate --model {model} --input test.jsonl --json")))["P@3"].as_f64().unwrap()
+    };
+    folder.ok(&format!("{train} --model alone"));
+    folder.ok(&format!("{train} --wide on --validation-fraction 0.2 --model wide"));
+    let (alone, wide) = (p3("alone"), p3("wide"));
+    assert!(wide > alone + 0.1 && wide > 0.6, "P@3 {wide} with all words, {alone} without");
+    let plan = folder.ok(&format!("{train} --wide on --text.ngrams 2 --model m --explain"));
+    assert!(plan.contains("--wide ") && plan.contains("--text.ngrams"), "{plan}");
+    folder.write("one.jsonl", json!({ "text": "mail of windows" }).to_string());
+    let mut explain = folder.command("explain --model wide --input one.jsonl --json --label");
+    let explained = json(&run(explain.arg("of window")).quiet_success());
+    assert_eq!(explained["effects"].as_array().unwrap().len(), 3, "{explained}");
+    assert_eq!(explained["wide"]["parts"][0]["term"], "windows", "{explained}");
+    // A stream has the answers of a file; calibrations and blends ask it as any other.
+    let answers = folder.ok("predict --model wide --input test.jsonl");
+    let streamed = folder.answered("predict --model wide --input - --quiet", folder.read("test.jsonl") + "\n");
+    assert_eq!(streamed.stdout, answers, "{}", streamed.stderr);
+    folder.ok("calibrate --model wide --validation train.jsonl --held-out --output calibrated");
+    assert_eq!(p3("calibrated"), wide);
+    folder.ok("train tree --train train.jsonl --validation-fraction 0.2 --model tree");
+    folder.ok("blend tree wide --validation train.jsonl --held-out --output both");
+    assert!(p3("both") > 0.6);
+    folder.ok("convert --from xc wide --to xc without --wide off");
+    assert_eq!(p3("without"), {
+        folder.ok(&format!("{train} --validation-fraction 0.2 --model network"));
+        p3("network")
+    });
+}
+
+#[cfg(feature = "transformer")]
+#[test]
+fn what_was_trained_goes_out_to_other_libraries() {
+    let folder = made();
+    folder.ok("embed --max-tokens 8 --from bert --input test.jsonl --output before.npy");
+    // Layers that stay are those of the folder that they came from.
+    folder.ok(&format!(
+        "{} --transformer.frozen-layers 2 --model still",
+        train("dense").replace("--epochs 30", "--epochs 1")
+    ));
+    folder.ok("convert --from xc still --to huggingface still.hf");
+    folder.ok("embed --max-tokens 8 --from still.hf --input test.jsonl --output still.npy");
+    let bytes = |of: &str| std::fs::read(folder.path(of)).unwrap();
+    assert!(bytes("before.npy") == bytes("still.npy"));
+    assert!(bytes("still.hf/tokenizer.json") == bytes("bert/tokenizer.json"));
+    // Those that learned are others, beside a wide term too, and are learned from again.
+    folder.ok(&format!("{} --wide on --model wide", train("lns")));
+    folder.ok("convert --from xc wide --to huggingface wide.hf");
+    folder.ok("embed --max-tokens 8 --from wide.hf --input test.jsonl --output wide.npy");
+    assert!(bytes("before.npy") != bytes("wide.npy"));
+    folder
+        .ok(&format!("{} --model again", train("dense").replace("transformer.from bert", "transformer.from wide.hf")));
+    // The same bytes each time, and nothing is written over.
+    folder.ok("convert --from xc wide --to huggingface twice.hf");
+    assert!(files(&folder.path("wide.hf")) == files(&folder.path("twice.hf")));
+    folder
+        .xc("convert --from xc wide --to huggingface wide.hf")
+        .refused(2, "wide.hf: is not empty; expected a new path or an empty folder");
+
+    folder.ok("train tree --train train.jsonl --model tree");
+    let expected = "a network that was trained over a transformer is expected (--encoder transformer)";
+    let refused = |typed: &str, what: &str| folder.xc(typed).refused(2, what);
+    refused("convert --from xc tree --to huggingface no", &format!("tree: it has no transformer; {expected}"));
+    folder.ok("train dense --train train.jsonl --encoder frozen --transformer.from bert --epochs 1 --model frozen");
+    let frozen = "frozen: its transformer is as it came, in the folder that it was trained from";
+    refused("convert --from xc frozen --to huggingface no", &format!("{frozen}; {expected}"));
+    let source = "bert: a folder of format huggingface holds a transformer and no labels; xc train --encoder transformer \
+                  learns from it";
+    refused("convert --from huggingface bert --to xc no", source);
+    let idle = "expected with it";
+    refused("convert --from xc wide --to huggingface no --tree 0", &format!("--tree 0: --to pecos is {idle}"));
+    refused(
+        "convert --from xc wide --to huggingface no --precision bf16",
+        &format!("--precision bf16: --to xc is {idle}"),
+    );
+    assert!(!folder.path("no").exists());
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use xc_nn::encoder::transformer::{Folder, Transformer};
 use xc_nn::state::State;
 use xc_nn::{Activations, Encoder, Mode, Optimizer, Rule, Step, Update};
+use xc_sparse::atomic::OutputFolder;
 use xc_sparse::rows::TokenRows;
 
 /// The parameter that an array of HuggingFace's is a part of, and which third of its rows.
@@ -110,6 +111,26 @@ fn check_folder(family: &str, folder: &Path, reference: &Value) {
         sum += expected * expected;
     }
     assert!((squares / sum - 1.0).abs() < 1e-4, "{family}: {squares} {sum}");
+    // Written and read again it is the same.
+    let place = tempfile::tempdir().unwrap();
+    let written = OutputFolder::create(place.path().join("written")).unwrap();
+    before.write_folder(&written).unwrap();
+    written.commit().unwrap();
+    let written = place.path().join("written");
+    let again = Folder::open(&written).unwrap().read(Default::default()).unwrap();
+    assert_eq!(again.params(), before.params());
+    for (again, before) in again.parameters().iter().zip(before.parameters()) {
+        assert!(again.name == before.name && again.parameter.values() == before.parameter.values(), "{}", again.name);
+    }
+    // Its keys and values are theirs.
+    if let Some(theirs) = reference["config"].as_object() {
+        let ours: Value = serde_json::from_slice(&std::fs::read(written.join("config.json")).unwrap()).unwrap();
+        for (key, value) in ours.as_object().unwrap().iter().filter(|(key, _)| *key != "architectures") {
+            let is_equal =
+                value == &theirs[key] || value.as_f64().zip(theirs[key].as_f64()).is_some_and(|(a, b)| a == b);
+            assert!(is_equal, "{family}: {key} is {value}, theirs {}", theirs[key]);
+        }
+    }
     assert_eq!(arrays(reference).len() + before.parameters().len() - before.params().layers * 4, {
         // Queries, keys and values are three arrays of theirs, in weights and biases.
         2 * before.parameters().len()

@@ -53,7 +53,7 @@ pub use container::{Advice, Container, OpenMode};
 pub use error::{OpenError, WriteError};
 pub use replace::{PART_FOLDER, member_folder};
 pub use spill::Spill;
-pub use tensors::TensorFile;
+pub use tensors::{NamedFloats, TensorFile, write_tensors};
 pub use verify::{Damage, Mismatch};
 #[cfg(feature = "io")]
 pub(crate) use view::map_elements;

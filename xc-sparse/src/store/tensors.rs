@@ -1,12 +1,13 @@
-//! Arrays of safetensors files that other programs wrote.
+//! Arrays of safetensors files that other programs wrote, or are to read.
 
 use super::OpenError;
 use super::header::{HEADER_LIMIT, Header};
 use super::opened::OpenFolder;
 use crate::dtype::{DType, Float};
 use half::{bf16, f16};
+use serde_json::json;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes read at a time: a multiple of the size of every number.
@@ -131,6 +132,41 @@ impl TensorFile {
     }
 }
 
+/// An array of floats that [`write_tensors`] writes: its name, its shape and its values, row-major.
+pub type NamedFloats<'a> = (String, Vec<usize>, &'a [f32]);
+
+/// Writes arrays as a safetensors file for other programs, PyTorch's among them, in the given order.
+///
+/// # Errors
+/// The file cannot be written.
+///
+/// # Panics
+/// If an array has not as many values as its shape, or two have one name.
+pub fn write_tensors(arrays: &[NamedFloats<'_>], to: &mut impl Write) -> io::Result<()> {
+    // Libraries over PyTorch refuse files that do not say so.
+    let mut header = serde_json::Map::from_iter([("__metadata__".to_owned(), json!({ "format": "pt" }))]);
+    let mut end = 0;
+    for (name, shape, values) in arrays {
+        assert!(shape.iter().product::<usize>() == values.len(), "array {name}: values for {shape:?}");
+        let begin = end;
+        end += 4 * values.len();
+        let entry = json!({ "dtype": DType::F32.to_string(), "shape": shape, "data_offsets": [begin, end] });
+        assert!(header.insert(name.clone(), entry).is_none(), "array {name} twice");
+    }
+    let mut header = serde_json::Value::Object(header).to_string();
+    // Numbers begin where they can be mapped.
+    header.extend(std::iter::repeat_n(' ', header.len().next_multiple_of(8) - header.len()));
+    to.write_all(&(header.len() as u64).to_le_bytes())?;
+    to.write_all(header.as_bytes())?;
+    for (_, _, values) in arrays {
+        for values in values.chunks(PIECE / 4) {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            to.write_all(&bytes)?;
+        }
+    }
+    Ok(())
+}
+
 fn widen<const N: usize>(bytes: &[u8], values: &mut [f32], of: impl Fn([u8; N]) -> f32) {
     let (numbers, _) = bytes.as_chunks::<N>();
     values.iter_mut().zip(numbers).for_each(|(value, &bytes)| *value = of(bytes));
@@ -182,6 +218,27 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn arrays_that_were_written_are_read_again(
+            arrays in prop::collection::btree_map("[a-z.\"]{1,6}", (0usize..4, prop::collection::vec(any::<f32>(), 0..9)), 0..5)
+        ) {
+            let arrays: Vec<(String, Vec<usize>, Vec<f32>)> = arrays.into_iter().map(|(name, (rank, values))| {
+                let shape = std::iter::repeat_n(1, rank).chain([values.len()]).collect();
+                (name, shape, values)
+            }).collect();
+            let views: Vec<NamedFloats<'_>> =
+                arrays.iter().map(|(name, shape, values)| (name.clone(), shape.clone(), &**values)).collect();
+            let mut bytes = Vec::new();
+            write_tensors(&views, &mut bytes).unwrap();
+            let mut file = opened(&bytes).unwrap();
+            prop_assert_eq!(file.arrays().count(), arrays.len());
+            for (name, shape, values) in &arrays {
+                let mut again = vec![0.0; values.len()];
+                file.read_floats(name, shape, &mut again).unwrap();
+                prop_assert!(again.iter().zip(values).all(|(a, b)| a.to_bits() == b.to_bits()), "{name}");
+            }
+        }
+
         #[test]
         fn a_damaged_file_is_an_error_or_gives_numbers(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>()) {
             let mut bytes = file(HEADER, &data());

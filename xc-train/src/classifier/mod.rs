@@ -235,6 +235,15 @@ impl Classifier {
         &self.network
     }
 
+    /// The transformer below the head, where instances are tokens.
+    #[cfg(feature = "transformer")]
+    pub fn transformer(&self) -> Option<&xc_nn::encoder::transformer::Transformer> {
+        match self.network.encoder().below() {
+            Input::Tokens(transformer) => Some(transformer),
+            Input::Bag(_) | Input::Vectors(_) => None,
+        }
+    }
+
     /// The transformer below the head, to be changed, where instances are tokens.
     #[cfg(feature = "transformer")]
     pub fn transformer_mut(&mut self) -> Option<&mut xc_nn::encoder::transformer::Transformer> {

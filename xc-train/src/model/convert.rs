@@ -11,7 +11,9 @@ use xc_tree::import::pecos::{self, PecosError, PecosModel};
 use xc_tree::{ModelInfo, TreeModel};
 
 /// Formats of other systems, by name.
-pub const FOREIGN_FORMATS: [&str; 2] = ["pecos", "omikuji"];
+pub const FOREIGN_FORMATS: [&str; 3] = ["pecos", "omikuji", HUGGINGFACE];
+/// A transformer with its tokenizer, as HuggingFace's libraries read them. It is written alone.
+const HUGGINGFACE: &str = "huggingface";
 
 /// How a model of another system is read.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +43,22 @@ pub enum ConvertError {
         kind: &'static str,
         /// The format.
         format: &'static str,
+    },
+    /// A format that is not read.
+    #[error("{}: a folder of format {format} holds a transformer and no labels; xc train --encoder transformer learns from it", path.display())]
+    Source {
+        /// The folder.
+        path: PathBuf,
+        /// The format.
+        format: &'static str,
+    },
+    /// A model without what the format holds.
+    #[error("{}: {what}; a network that was trained over a transformer is expected (--encoder transformer)", path.display())]
+    NoTransformer {
+        /// Folder of the model.
+        path: PathBuf,
+        /// What there is instead.
+        what: &'static str,
     },
     /// Fewer labels than the model has.
     #[error("{}: the model has label {largest}; expected at most {expected} labels", path.display())]
@@ -98,6 +116,7 @@ pub fn import(format: &str, source: impl AsRef<Path>, options: &ImportOptions) -
             // Its folder does not say a beam; 10 is its default.
             (ModelInfo { n_features, n_labels, post, normalise_rows, row_length: 1.0, beam: 10 }, trees)
         }
+        HUGGINGFACE => return Err(ConvertError::Source { path: source.to_owned(), format: HUGGINGFACE }),
         _ => return Err(ConvertError::Format { format: format.to_owned() }),
     };
     // Other systems may not know of labels that no instance had.
@@ -112,7 +131,7 @@ pub fn import(format: &str, source: impl AsRef<Path>, options: &ImportOptions) -
 
 impl Model {
     /// Writes the model as another system reads it; `part` says which tree, where the format holds
-    /// one. What makes its features is left out.
+    /// one. What makes its features is left out; of a network over a transformer everything but this and its tokenizer.
     ///
     /// *Cost*: reads every file once more, since the hashes are compared: damage would go on in another
     /// form, where nothing tells.
@@ -127,10 +146,53 @@ impl Model {
             return Err(ConvertError::Damaged(mismatch));
         }
         let source = self.container.folder();
+        if format == HUGGINGFACE {
+            return self.write_transformer(destination.as_ref());
+        }
         match self.as_kind() {
             Some(tree) if format == "pecos" => write_pecos(tree, source, destination.as_ref(), part),
             _ => Err(ConvertError::Kind { path: source.to_owned(), kind: self.kind.name, format }),
         }
+    }
+}
+
+#[cfg(feature = "transformer")]
+impl Model {
+    /// Writes the transformer that was trained below a network, and its tokenizer.
+    fn write_transformer(&self, destination: &Path) -> Result<(), ConvertError> {
+        use crate::classifier::Classifier;
+        use crate::tokens::FILE;
+        use xc_hash::text::{Featurizer, PartArray};
+        use xc_sparse::atomic::{OutputFolder, WriteFileError};
+        let lacking = |what| ConvertError::NoTransformer { path: self.container.folder().to_owned(), what };
+        let transformer = self.as_kind::<Classifier>().and_then(Classifier::transformer);
+        let Some((transformer, Featurizer::Tokens(tokens))) = transformer.zip(self.pipeline()) else {
+            let is_frozen = matches!(self.pipeline(), Some(Featurizer::Vectors(_)));
+            let frozen = "its transformer is as it came, in the folder that it was trained from";
+            return Err(lacking(if is_frozen { frozen } else { "it has no transformer" }));
+        };
+        let mut arrays = tokens.to_parts().arrays.into_iter();
+        let file = arrays.find_map(|(name, array)| match array {
+            PartArray::U8(file) if name == crate::tokens::TOKENIZER => Some(file),
+            _ => None,
+        });
+        let file = file.ok_or_else(|| lacking("it has no tokenizer"))?;
+        let write = || -> Result<(), WriteFileError> {
+            let folder = OutputFolder::create(destination)?;
+            transformer.write_folder(&folder)?;
+            folder.file(FILE, |to| std::io::Write::write_all(to, &file))?;
+            folder.commit()
+        };
+        write().map_err(|e| ConvertError::Write(Box::new(e)))
+    }
+}
+
+#[cfg(not(feature = "transformer"))]
+impl Model {
+    /// No model that opens in this build has one.
+    fn write_transformer(&self, _: &Path) -> Result<(), ConvertError> {
+        let path = self.container.folder().to_owned();
+        Err(ConvertError::NoTransformer { path, what: "it has no transformer" })
     }
 }
 

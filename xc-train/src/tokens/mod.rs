@@ -6,6 +6,8 @@ mod tokenizer;
 mod vectors;
 mod words;
 
+#[cfg(all(feature = "transformer", feature = "convert"))]
+pub(crate) use tokenizer::ARRAY as TOKENIZER;
 #[cfg(feature = "transformer")]
 pub use tokenizer::{FILE, Tokenizer, TokenizerError};
 #[cfg(feature = "transformer")]

@@ -24,7 +24,7 @@ const LIMIT: u64 = 256 << 20;
 const KIND: &str = "tokens";
 const VERSION: u32 = 1;
 /// The array of a model's folder that holds the file.
-pub(super) const ARRAY: &str = "tokenizer";
+pub(crate) const ARRAY: &str = "tokenizer";
 
 /// A tokenizer, and how many tokens a text may have.
 #[derive(Debug)]

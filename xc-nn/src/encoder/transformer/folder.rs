@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::store::{OpenError, TensorFile};
 
-const CONFIG: &str = "config.json";
-const WEIGHTS: &str = "model.safetensors";
+pub(super) const CONFIG: &str = "config.json";
+pub(super) const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
-const POOLING: &str = "1_Pooling/config.json";
+pub(super) const POOLING: &str = "1_Pooling/config.json";
 /// Bytes of a configuration, at most.
 const LIMIT: u64 = 16 << 20;
 /// Files of weights, at most.

@@ -47,6 +47,7 @@ mod attention;
 mod cached;
 mod distance;
 mod embed;
+mod export;
 mod folder;
 mod gelu;
 mod lanes;
