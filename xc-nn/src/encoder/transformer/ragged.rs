@@ -42,8 +42,8 @@ pub(super) struct Pass<'a> {
     pub(super) products: MatmulPrecision,
 }
 
-/// Rows that one task takes, at most.
-const ROWS: usize = 32;
+/// Rows that one task takes, at most: those of a short text are done before another thread is awake.
+const ROWS: usize = 64;
 
 /// Calls `work` with the number of the first row of a block of rows, and the block's part of each array, whose rows have
 /// the widths that are given.

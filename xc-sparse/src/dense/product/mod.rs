@@ -29,7 +29,7 @@ mod packed;
 mod scalar;
 mod tile;
 
-use crate::parallel::for_each_part_in_pool;
+use crate::parallel::{for_each_part_in_pool, in_pool};
 use crate::simd::prefetch_all;
 use crate::sums::{Blocks, TreeSum};
 pub use leaves::product_in_leaves;
@@ -287,9 +287,18 @@ fn product_with(tile: Tile, c: MatMut<'_>, a: MatRef<'_>, mut b: Operands<'_>, s
                 chunk.multiply(a, first..first + n_rows, inner, packed_a, &mut target.values[columns.start..], n);
             });
         };
-        let work = if is_shared { split } else { one_after_another };
-        work(tile.rows, 0, m, rows, &leaf);
+        match is_shared {
+            true => split(tile.rows, leaf_tiles(tile.rows, m), 0, m, rows, &leaf),
+            false => one_after_another(tile.rows, 0, m, rows, &leaf),
+        }
     }
+}
+
+/// Tiles of rows that one leaf takes where there are `n` rows: fewer where there would be fewer leaves than threads.
+fn leaf_tiles(tile_rows: usize, n: usize) -> usize {
+    // Outside of a pool nobody is asked how many threads there would be.
+    let n_threads = if in_pool() { rayon::current_num_threads() } else { 1 };
+    n.div_ceil(tile_rows).div_ceil(n_threads).clamp(1, LEAF_TILES)
 }
 
 /// The product for a single row: each panel of B is packed where it is used once, in the
@@ -372,12 +381,19 @@ pub fn product_by_rows<T: SplitRows>(
         visit(first, block.total(), target);
         LEAF.set((packed_a, block));
     };
-    split(tile.rows, 0, a.rows, target, &leaf);
+    split(tile.rows, LEAF_TILES, 0, a.rows, target, &leaf);
 }
 
-/// Halves rows at tile boundaries until a leaf has a few tiles.
-fn split<T: SplitRows>(tile_rows: usize, first: usize, n: usize, rows: T, leaf: &(impl Fn(usize, usize, T) + Sync)) {
-    if n <= LEAF_TILES * tile_rows {
+/// Halves rows at tile boundaries until a leaf has `most` tiles.
+fn split<T: SplitRows>(
+    tile_rows: usize,
+    most: usize,
+    first: usize,
+    n: usize,
+    rows: T,
+    leaf: &(impl Fn(usize, usize, T) + Sync),
+) {
+    if n <= most * tile_rows {
         if n > 0 {
             leaf(first, n, rows);
         }
@@ -385,7 +401,8 @@ fn split<T: SplitRows>(tile_rows: usize, first: usize, n: usize, rows: T, leaf: 
     }
     let half = n.div_ceil(tile_rows).div_ceil(2) * tile_rows;
     let (a, b) = rows.split_at_row(half);
-    rayon::join(|| split(tile_rows, first, half, a, leaf), || split(tile_rows, first + half, n - half, b, leaf));
+    let low = || split(tile_rows, most, first, half, a, leaf);
+    rayon::join(low, || split(tile_rows, most, first + half, n - half, b, leaf));
 }
 
 /// The leaves of [`split`] on this thread.

@@ -26,6 +26,31 @@ fn in_pool<R: Send>(threads: usize, body: impl FnOnce() -> R + Send) -> R {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(body)
 }
 
+#[test]
+fn few_rows_have_the_same_bits_however_many_threads_share_them() {
+    let (n, k) = (100, 300);
+    let b = matrix(k * n, 2);
+    let b = MatRef::new(&b, k, n);
+    for (m, products) in [1, 2, 5, 6, 7, 12, 13, 24, 25, 47, 48, 49, 70]
+        .into_iter()
+        .flat_map(|m| [MatmulPrecision::F32, MatmulPrecision::Bf16].map(|products| (m, products)))
+    {
+        let a = matrix(m * k, 1);
+        let a = MatRef::new(&a, m, k);
+        let mut alone = vec![f32::NAN; m * n];
+        product_alone(MatMut::new(&mut alone, m, n), a, b, Start::Zero, products, &mut Scratch::default());
+        let packed = Packed::new(b, products);
+        for threads in [1, 2, 3, 8] {
+            let (mut c, mut of_packed) = (vec![f32::NAN; m * n], vec![f32::NAN; m * n]);
+            in_pool(threads, || {
+                product(MatMut::new(&mut c, m, n), a, b, Start::Zero, products, &mut Scratch::default());
+                product_packed(MatMut::new(&mut of_packed, m, n), a, &packed, Start::Zero, false);
+            });
+            assert!(c == alone && of_packed == alone, "{m} rows, {threads} threads, {products:?}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
