@@ -95,6 +95,21 @@ def test_a_network_over_a_transformer_is_trained_saved_and_explained(bert, texts
     assert {row["option"]: row["value"] for row in plan["options"]}["transformer.max-tokens"] == "8"
 
 
+def test_a_wide_term_reads_all_words_where_tokens_are_cut(bert, texts, labels, tmp_path):
+    options = {
+        "encoder": "transformer", "transformer_from": bert, "transformer_max_tokens": 3, "transformer_rate": 0.005,
+        "epochs": 20, "batch": 16, "loss": "bce", "seed": 3,
+    }
+    alone = xc.train("dense", texts, labels, **options).model
+    wide = xc.train("dense", texts, labels, model=tmp_path / "wide", wide="on", text_ngrams=2, **options).model
+    at_3 = [xc.evaluate(labels, model.predict(texts))["P@3"] for model in (alone, wide)]
+    assert at_3[1] > at_3[0] + 0.1, at_3
+    for model in (xc.load(tmp_path / "wide"), pickle.loads(pickle.dumps(wide))):
+        np.testing.assert_array_equal(model.predict(texts).scores, wide.predict(texts).scores)
+    why = wide.explain(texts[5], labels[5][1])
+    assert len(why["effects"]) == 3 and why["wide"]["parts"][0]["term"].endswith(labels[5][1][3:] + "s"), why
+
+
 def test_what_is_wrong_with_a_transformer_names_its_keyword(bert, texts, labels, tmp_path):
     with pytest.raises(xc.OptionError, match="transformer_from"):
         xc.train("dense", texts, labels, encoder="transformer")

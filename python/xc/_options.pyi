@@ -371,7 +371,8 @@ class DenseOptions(TypedDict, total=False):
 
     wide: Union[Literal["on", "off"], None]
     """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
-    instances need (off where features are fewer than two for a value of an embedding)."""
+    instances need (off where features are fewer than two for a value of an embedding, and above a transformer: on
+    reads all words there)."""
 
     wide_weight: Union[float, None]
     """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin.
@@ -601,7 +602,8 @@ class UniformOptions(TypedDict, total=False):
 
     wide: Union[Literal["on", "off"], None]
     """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
-    instances need (off where features are fewer than two for a value of an embedding)."""
+    instances need (off where features are fewer than two for a value of an embedding, and above a transformer: on
+    reads all words there)."""
 
     wide_weight: Union[float, None]
     """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin.
@@ -856,7 +858,8 @@ class LnsOptions(TypedDict, total=False):
 
     wide: Union[Literal["on", "off"], None]
     """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
-    instances need (off where features are fewer than two for a value of an embedding)."""
+    instances need (off where features are fewer than two for a value of an embedding, and above a transformer: on
+    reads all words there)."""
 
     wide_weight: Union[float, None]
     """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin.
@@ -1101,7 +1104,8 @@ class AstraOptions(TypedDict, total=False):
 
     wide: Union[Literal["on", "off"], None]
     """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
-    instances need (off where features are fewer than two for a value of an embedding)."""
+    instances need (off where features are fewer than two for a value of an embedding, and above a transformer: on
+    reads all words there)."""
 
     wide_weight: Union[float, None]
     """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin.

@@ -444,6 +444,10 @@ fn a_wide_term_over_all_words_stands_beside_tokens() {
     folder.ok("train tree --train train.jsonl --validation-fraction 0.2 --model tree");
     folder.ok("blend tree wide --validation train.jsonl --held-out --output both");
     assert!(p3("both") > 0.6);
+    let mut explain = folder.command("explain --model both --input one.jsonl --json --label");
+    let explained = json(&run(explain.arg("of window")).quiet_success());
+    let terms: Vec<_> = explained["effects"].as_array().unwrap().iter().map(|effect| &effect["term"]).collect();
+    assert!(terms.len() == 3 && terms.iter().all(|term| term.is_string()), "{explained}");
     folder.ok("convert --from xc wide --to xc without --wide off");
     assert_eq!(p3("without"), {
         folder.ok(&format!("{train} --validation-fraction 0.2 --model network"));

@@ -320,7 +320,9 @@ fn parts(members: &[Model], made: &[OwnedRows]) -> Vec<Part> {
         };
         let entries: Vec<(u32, f32)> = match made.view().row(0) {
             Row::Sparse(row) => row.iter().collect(),
-            row => (0..).zip(row.values().iter().copied()).collect(),
+            Row::Dense(values) => (0..).zip(values.iter().copied()).collect(),
+            // Tokens of a member of a blend stay, and words beside them.
+            Row::Tokens(_) | Row::Text(_) => Vec::new(),
         };
         for (at, (number, value)) in entries.into_iter().enumerate().filter(|(_, (_, value))| *value != 0.0) {
             let term = pipeline.and_then(|pipeline| pipeline.term(number)).map(str::to_owned);
