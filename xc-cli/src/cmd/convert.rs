@@ -504,8 +504,16 @@ fn export_model(args: &Args, format: &str, context: &Context) -> Result<(), CliE
     check_new_folder(&args.destination)?;
     let source = OpenArgs::default().open_whole(&args.source, context)?;
     source.export(format, &args.destination, args.tree).map_err(|e| convert_error(args, &e))?;
-    if source.pipeline().is_some() && format != "huggingface" {
-        let name = args.source.display();
+    let name = args.source.display();
+    if format == "huggingface" {
+        let config = source.pipeline().map(|made| made.to_parts().config).unwrap_or_default();
+        let tokens = config.get("tokens").unwrap_or(&config);
+        if let Some(prefix) = tokens.get("prefix").and_then(serde_json::Value::as_str) {
+            context.warn(format_args!(
+                "{name}: its texts begin with {prefix:?}, which has to be put before them elsewhere"
+            ));
+        }
+    } else if source.pipeline().is_some() {
         context.warn(format_args!("{name}: what makes its features is not part of a {format} model and is left out"));
     }
     Ok(())

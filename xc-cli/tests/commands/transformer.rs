@@ -477,6 +477,17 @@ fn what_was_trained_goes_out_to_other_libraries() {
     assert!(bytes("before.npy") != bytes("wide.npy"));
     folder
         .ok(&format!("{} --model again", train("dense").replace("transformer.from bert", "transformer.from wide.hf")));
+    let config: Value = serde_json::from_slice(&bytes("wide.hf/tokenizer_config.json")).unwrap();
+    let expected =
+        json!({ "model_max_length": 8, "do_lower_case": true, "strip_accents": null, "tokenize_chinese_chars": true });
+    assert_eq!(config, expected);
+    folder.ok(&format!(
+        "{} --transformer.prefix mail --model prefix",
+        train("dense").replace("--epochs 30", "--epochs 1")
+    ));
+    let said = folder.xc("convert --from xc prefix --to huggingface prefix.hf");
+    let warned = "xc: warning: prefix: its texts begin with \"mail\", which has to be put before them elsewhere\n";
+    assert_eq!((said.code, &*said.stderr), (0, warned));
     // The same bytes each time, and nothing is written over.
     folder.ok("convert --from xc wide --to huggingface twice.hf");
     assert!(files(&folder.path("wide.hf")) == files(&folder.path("twice.hf")));

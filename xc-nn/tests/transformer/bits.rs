@@ -52,6 +52,23 @@ proptest! {
     }
 }
 
+#[test]
+fn few_instances_have_the_same_vectors_however_many_threads_share_them() {
+    let rows = tokens(12, 97, 60);
+    for products in PRECISIONS {
+        let of = transformer(products);
+        let train = Mode::Train(Step { number: 4, epoch: 0, seed: 9 });
+        for (mode, numbers) in [(Mode::Predict, &[7][..]), (Mode::Predict, &[3, 0, 11]), (train, &[5, 2])] {
+            let alone = vectors(&of, &batch(&rows, numbers), mode);
+            for threads in [1, 2, 3, 8] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let shared = pool.install(|| vectors(&of, &batch(&rows, numbers), mode));
+                assert_eq!(shared, alone, "{products:?}, {threads} threads");
+            }
+        }
+    }
+}
+
 /// Every value after some steps, and the vectors.
 fn trained(products: MatmulPrecision, clip_norm: Option<f64>) -> Vec<u32> {
     let optimizer = Optimizer::adam().with_weight_decay(0.01);

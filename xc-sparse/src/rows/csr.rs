@@ -172,20 +172,18 @@ impl CsrMatrix {
         self.0.into_raw_storage()
     }
 
-    /// Adds rows behind those that there are. *Cost*: a pass over all entries, and over those of both where the arrays
-    /// grow.
+    /// Adds rows behind those that there are. *Cost*: a pass over those that are added, and over all where the arrays grow.
     ///
     /// # Panics
     /// If they are of another width.
     pub fn append(&mut self, more: CsrView<'_>) {
         let cols = self.cols();
         assert_eq!(more.cols(), cols, "columns of rows that are added");
-        let (mut indptr, mut indices, mut data) = std::mem::replace(self, Self::zero((0, cols))).into_parts();
-        let (first, end) = (more.indptr()[0], indices.len());
-        indptr.extend(more.indptr()[1..].iter().map(|at| end + at - first));
-        indices.extend_from_slice(more.indices());
-        data.extend_from_slice(more.data());
-        *self = Self::from_checked((indptr.len() - 1, cols), indptr, indices, data);
+        let matrix = std::mem::replace(self, Self::zero((0, cols))).0;
+        let append = |matrix: sprs::CsMatI<f32, u32, usize>, row: SparseRow<'_>| {
+            matrix.append_outer_csvec(sprs::CsVecViewI::new(cols, row.indices(), row.values()))
+        };
+        *self = Self(more.iter().fold(matrix, append));
     }
 
     /// The transposed matrix in the same arrays: each row is a column.

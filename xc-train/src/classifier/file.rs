@@ -269,6 +269,18 @@ pub(crate) fn write_wide(wide: &Wide, writer: &mut ContainerWriter) -> Result<()
     writer.add(&format!("{WIDE_PREFIX}bias"), ArrayRef::new(rankers.bias(), &[rankers.n_labels()]))
 }
 
+/// Features of the words that a wide term over tokens reads beside them.
+fn words_of(container: &Container) -> Result<usize, OpenClassifierError> {
+    /// As of a text pipeline.
+    const MOST: usize = 1 << 31;
+    let got: usize = container.parameter(WIDE_FEATURES)?;
+    let source = || ClassifierParamsError::Number { name: WIDE_FEATURES, got: got as f64, expected: "at most 2^31" };
+    if got > MOST {
+        return Err(OpenClassifierError::Params { path: container.folder().to_owned(), source: source() });
+    }
+    Ok(got)
+}
+
 /// The wide term of a container, where it has one; with `check` all of its arrays are looked at.
 fn open_wide(container: &Container, of: &Classifier, check: bool) -> Result<Option<Wide>, OpenClassifierError> {
     if !container.parameters().contains_key(WIDE) {
@@ -278,7 +290,7 @@ fn open_wide(container: &Container, of: &Classifier, check: bool) -> Result<Opti
     let params: WideParams = container.parameter(WIDE)?;
     params.check().map_err(|source| OpenClassifierError::Params { path: path(), source })?;
     let n_features = match of.params().encoder.input() {
-        InputKind::Tokens => container.parameter(WIDE_FEATURES)?,
+        InputKind::Tokens => words_of(container)?,
         InputKind::Sparse => of.n_features(),
         InputKind::Dense | InputKind::Text => return Err(OpenClassifierError::WideOfVectors { path: path() }),
     };

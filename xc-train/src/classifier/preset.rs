@@ -49,12 +49,12 @@ pub fn named(name: &str) -> Option<Preset> {
 
 impl Preset {
     /// The same above a transformer that was trained before, whose vectors take the place of the embeddings: small
-    /// batches and few epochs, a fifth of the values left out, no wide term. The transformer has a rate of its own.
+    /// batches and few epochs, a fifth of the values left out. The transformer has a rate of its own.
     pub fn above_tokens(mut self) -> Self {
         let widths = self.params.encoder.widths();
         self.params.encoder = EncoderParams::vectors(widths.get(1..).unwrap_or_default());
         let learning = &mut self.params.learning;
-        (learning.input_dropout, learning.wide) = (0.2, None);
+        learning.input_dropout = 0.2;
         // What is below the layers learns at its own rate, of which there is no share.
         (learning.init, learning.embedding_rate) = (EmbeddingInit::Random, EmbeddingInit::Random.usual_rate());
         #[cfg(feature = "train")]
@@ -417,7 +417,6 @@ mod tests {
             assert_eq!(above.params.encoder.widths(), &preset.params.encoder.widths()[1..], "{}", preset.name);
             // What is below the layers learns at all of its own rate.
             assert!(!above.params.uses_lsa() && above.params.learning.embedding_rate == 1.0, "{}", preset.name);
-            assert_eq!(above.params.learning.wide, None);
             #[cfg(feature = "train")]
             above.training.check().unwrap();
         }

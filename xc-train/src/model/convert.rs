@@ -171,8 +171,8 @@ impl Model {
             let frozen = "its transformer is as it came, in the folder that it was trained from";
             return Err(lacking(if is_frozen { frozen } else { "it has no transformer" }));
         };
-        let mut arrays = tokens.to_parts().arrays.into_iter();
-        let file = arrays.find_map(|(name, array)| match array {
+        let parts = tokens.to_parts();
+        let file = parts.arrays.into_iter().find_map(|(name, array)| match array {
             PartArray::U8(file) if name == crate::tokens::TOKENIZER => Some(file),
             _ => None,
         });
@@ -181,10 +181,35 @@ impl Model {
             let folder = OutputFolder::create(destination)?;
             transformer.write_folder(&folder)?;
             folder.file(FILE, |to| std::io::Write::write_all(to, &file))?;
+            let of_tokens = parts.config.get("tokens").unwrap_or(&parts.config);
+            for (name, config) in configurations(&file, &of_tokens["max_tokens"]) {
+                folder.file(name, |to| std::io::Write::write_all(to, format!("{config:#}\n").as_bytes()))?;
+            }
             folder.commit()
         };
         write().map_err(|e| ConvertError::Write(Box::new(e)))
     }
+}
+
+/// What libraries are told of a tokenizer beside its own file: they would change it to what is usual for its kind. Texts
+/// are cut there as they are here.
+#[cfg(feature = "transformer")]
+fn configurations(file: &[u8], max_tokens: &serde_json::Value) -> [(&'static str, serde_json::Value); 2] {
+    use serde_json::{Map, Value, json};
+    let tokenizer: Value = serde_json::from_slice(file).unwrap_or_default();
+    let (normalizer, pre_tokenizer) = (&tokenizer["normalizer"], &tokenizer["pre_tokenizer"]);
+    let mut config = Map::from_iter([("model_max_length".to_owned(), max_tokens.clone())]);
+    let of_bert = [("do_lower_case", "lowercase"), ("strip_accents", "strip_accents")];
+    let of_bert = of_bert.into_iter().chain([("tokenize_chinese_chars", "handle_chinese_chars")]);
+    let mut copy = |from: &Value, theirs: &str, ours: &str| config.insert(theirs.to_owned(), from[ours].clone());
+    if normalizer["type"] == "BertNormalizer" {
+        of_bert.for_each(|(theirs, ours)| drop(copy(normalizer, theirs, ours)));
+    }
+    if pre_tokenizer["type"] == "ByteLevel" {
+        ["add_prefix_space", "trim_offsets"].into_iter().for_each(|name| drop(copy(pre_tokenizer, name, name)));
+    }
+    let of_sentences = json!({ "max_seq_length": max_tokens, "do_lower_case": false });
+    [("tokenizer_config.json", Value::Object(config)), ("sentence_bert_config.json", of_sentences)]
 }
 
 #[cfg(not(feature = "transformer"))]

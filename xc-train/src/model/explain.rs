@@ -3,8 +3,9 @@
 //! The effect of a feature is the score of the label less the score for the same row without the feature. The row is the
 //! one that the model's pipeline made, and is not weighted or scaled again; of a text that a transformer reads it is the
 //! tokens, which are taken out one by one in their order, whether the transformer is trained with the model or makes its
-//! vectors; words that a wide term reads beside them stay, and are told apart by the parts of its logit. The label is scored directly, whether or not
-//! a search would find it. Effects need not add up to the score, as the model need not be linear.
+//! vectors; words that a wide term reads beside them stay, and are told apart by the parts of its logit. The label is
+//! scored directly, whether or not a search would find it. Effects need not add up to the score, as the model need not be
+//! linear.
 //!
 //! For a tree the parts of the margins on the way to the label come in addition, which do add up.
 

@@ -91,17 +91,22 @@ impl WideSettings {
         (wide == Presence::On).then_some(WideLearning { negatives, cost, threshold, weight, labels, precision })
     }
 
-    /// What a preset usually has, with what was chosen, for instances of a kind: vectors have no term, tokens have one
-    /// where it was asked for.
+    /// What a preset usually has for instances of a kind: vectors have no term, and tokens have one only where it is asked
+    /// for.
+    pub fn usual(of_preset: Option<WideLearning>, input: InputKind) -> Self {
+        let mut usual = Self::of(of_preset.filter(|_| input != InputKind::Dense));
+        if input == InputKind::Tokens {
+            usual.wide = Presence::Off;
+        }
+        usual
+    }
+
+    /// What a preset [usually](Self::usual) has, with what was chosen.
     ///
     /// # Errors
     /// A choice that changes nothing, by the name of its setting.
     pub fn new(usual: Option<WideLearning>, input: InputKind, choices: &Choices) -> Result<Self, SettingError> {
-        let mut begins = Self::of(usual.filter(|_| input != InputKind::Dense));
-        if input == InputKind::Tokens {
-            begins.wide = Presence::Off;
-        }
-        let made = TABLE.apply(&begins, choices)?;
+        let made = TABLE.apply(&Self::usual(usual, input), choices)?;
         if made.wide == Presence::On && input == InputKind::Dense {
             let what = "instances are vectors; a term of features is expected to have features";
             return Err(SettingError::of_value("wide", "on", what));

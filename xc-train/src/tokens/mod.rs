@@ -13,7 +13,7 @@ pub use tokenizer::{FILE, Tokenizer, TokenizerError};
 #[cfg(feature = "transformer")]
 pub use vectors::{TextVectors, TextVectorsError};
 #[cfg(feature = "convert")]
-pub(crate) use words::PREFIX as WORDS_PREFIX;
+pub(crate) const WORDS_PREFIX: &str = words::PREFIX;
 pub use words::TokensAndWords;
 #[cfg(feature = "transformer")]
 pub use words::TokensAndWordsError;

@@ -26,7 +26,7 @@ use xc_sparse::rows::Texts;
 pub(super) const KIND: &str = "tokens-and-words";
 const VERSION: u32 = 1;
 /// What the names of the arrays of the words' pipeline begin with.
-pub(crate) const PREFIX: &str = "words.";
+pub(super) const PREFIX: &str = "words.";
 
 /// What makes tokens of texts, and features of all their words.
 #[derive(Debug)]
@@ -99,6 +99,7 @@ impl TokensAndWords {
     }
 
     /// The description of the tokens alone, where one is of both.
+    #[cfg(feature = "convert")]
     pub(crate) fn tokens_alone(config: &Value) -> Option<&Value> {
         Some(config).filter(|config| Self::describes(config))?.get("tokens")
     }

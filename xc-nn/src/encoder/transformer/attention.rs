@@ -4,16 +4,18 @@
 //!   of a head:   S = Q K^T / sqrt(width) + bias by distance     P = softmax of each row, some dropped     out = P V
 //! ```
 //!
-//! An instance is one task, whose weights `P` exist for a head at a time: backward computes them again. So memory grows
+//! An instance is one task (where there are fewer than threads, some of its heads are), whose weights `P` exist for a head at a time: backward computes them again. So memory grows
 //! with the tokens of a batch and with the square of the longest instance alone.
 
 use super::distance::Offsets;
 use super::lanes::{largest, sum};
 use super::ragged::{Pass, by_instance};
 use crate::activations::{Activation, ActivationDropout, Activations, Mode};
+use rayon::prelude::*;
 use std::cell::Cell;
 use xc_hash::stream::mix;
 use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product_alone};
+use xc_sparse::parallel::in_pool;
 use xc_sparse::simd::exp;
 use xc_sparse::{Loop, vectorised_loop};
 
@@ -64,8 +66,12 @@ impl Attention<'_> {
         let (width, batch) = (self.width, pass.batch);
         out.reshape(qkv.len(), width);
         let parts = [(out.values_mut(), width)];
+        let shares_heads = !pass.is_alone && in_pool() && batch.len() < rayon::current_num_threads();
         by_instance(pass.is_alone, batch, 0..batch.len(), parts, [false], &|i, [out]| {
             let heads = self.heads_of(pass, qkv, i);
+            if shares_heads {
+                return heads.forward_together(out);
+            }
             let mut own = OWN.take().unwrap_or_default();
             for head in 0..self.heads {
                 heads.forward(head, &mut own, out);
@@ -171,12 +177,39 @@ impl Heads<'_> {
         if self.len == 0 {
             return;
         }
-        self.weigh(head, own);
-        let Own { weights, kept, part, product, .. } = own;
-        let kept = self.mixing(weights, kept);
+        let mut part = std::mem::take(&mut own.part);
         part.resize(self.len * self.width(), 0.0);
+        self.mix(head, own, &mut part);
+        put(&part, self.width(), out, self.of.width, head * self.width());
+        own.part = part;
+    }
+
+    /// All heads, shared by the threads of the pool.
+    fn forward_together(&self, out: &mut [f32]) {
+        let each = self.len * self.width();
+        if each == 0 {
+            return;
+        }
+        let mut parts = vec![0.0; each * self.of.heads];
+        let some = self.of.heads.div_ceil(rayon::current_num_threads());
+        parts.par_chunks_mut(some * each).enumerate().for_each(|(first, parts)| {
+            let mut own = OWN.take().unwrap_or_default();
+            for (head, part) in (first * some..).zip(parts.chunks_exact_mut(each)) {
+                self.mix(head, &mut own, part);
+            }
+            OWN.set(Some(own));
+        });
+        for (head, part) in parts.chunks_exact(each).enumerate() {
+            put(part, self.width(), out, self.of.width, head * self.width());
+        }
+    }
+
+    /// A head's part of what goes out.
+    fn mix(&self, head: usize, own: &mut Own, part: &mut [f32]) {
+        self.weigh(head, own);
+        let Own { weights, kept, product, .. } = own;
+        let kept = self.mixing(weights, kept);
         times(part, kept, self.part(Part::Values, head), self.pass.products, product);
-        put(part, self.width(), out, self.of.width, head * self.width());
     }
 
     fn backward(&self, head: usize, gradient: &[f32], own: &mut Own, out: &mut [f32], distances: &mut [f32]) {

@@ -35,7 +35,15 @@ impl Transformer {
             "pooling_mode_cls_token": is(Pooling::First),
             "pooling_mode_mean_tokens": is(Pooling::Mean),
         });
-        write_json(folder, POOLING, &pooling)
+        write_json(folder, POOLING, &pooling)?;
+        // How sentence-transformers puts the two together.
+        let part = |number: usize, path: &str, class: &str| {
+            let class = format!("sentence_transformers.models.{class}");
+            json!({ "idx": number, "name": number.to_string(), "path": path, "type": class })
+        };
+        let pooling_folder = POOLING.split('/').next().unwrap_or_default();
+        let parts = json!([part(0, "", "Transformer"), part(1, pooling_folder, "Pooling")]);
+        write_json(folder, "modules.json", &parts)
     }
 }
 

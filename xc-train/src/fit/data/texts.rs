@@ -11,7 +11,7 @@ use std::sync::Arc;
 use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline, Tokenise, Vectorise};
 use xc_sparse::io::{CollectedLabels, LabelCollector, ReadError};
 use xc_sparse::rows::{Texts, TokenRows};
-use xc_sparse::{CsrMatrix, DenseMatrix};
+use xc_sparse::{CsrMatrix, CsrView, DenseMatrix};
 
 /// Text is read once to learn the pipeline and once to apply it, rather than kept.
 ///
@@ -58,8 +58,11 @@ pub fn read_texts(
                 FitStreamError::Fit(e) => FitError::input(path, &e),
             })?;
             if let Making::Fit { tokens: Some(tokens), .. } = making {
+                let n_features = fitted.n_features();
                 let of: Arc<dyn Tokenise> = Arc::new(TokensAndWords::new(Arc::clone(tokens), fitted));
-                return read_tokens(source, with_labels, &of, context);
+                let data = read_tokens(source, with_labels, &of, context)?;
+                warn_of_words(source, &making, data.features().words(), n_features, context);
+                return Ok(data);
             }
             &fitted
         }
@@ -90,16 +93,24 @@ pub fn read_texts(
         values.extend_from_slice(&rows.values);
         Ok(())
     })?;
-    let n_instances = indptr.len() - 1;
-    if let Making::Fit { text, hold_out, .. } = making {
-        let kept = (pipeline.n_features(), n_instances, count_empty(&indptr));
-        if let Some(line) = text_advice::warning(source, text, hold_out, kept) {
-            context.warn(line);
-        }
-    }
-    let features = CsrMatrix::from_checked((n_instances, pipeline.n_features()), indptr, indices, values);
+    let shape = (indptr.len() - 1, pipeline.n_features());
+    let features = CsrMatrix::from_checked(shape, indptr, indices, values);
+    warn_of_words(source, &making, Some(features.view()), pipeline.n_features(), context);
     let maker = matches!(making, Making::Fit { .. }).then(|| Featurizer::Text(pipeline.clone()));
     Ok(dataset(OwnedRows::Sparse(features), maker, found))
+}
+
+/// Says what is odd about features that were learned of texts.
+fn warn_of_words(
+    source: &TextSource<'_>,
+    making: &Making<'_>,
+    rows: Option<CsrView<'_>>,
+    n_features: usize,
+    context: &Context,
+) {
+    let (Making::Fit { text, hold_out, .. }, Some(rows)) = (making, rows) else { return };
+    let kept = (n_features, rows.rows(), count_empty(rows.indptr()));
+    text_advice::warning(source, text, *hold_out, kept).into_iter().for_each(|line| context.warn(line));
 }
 
 /// Labels of texts, and what each text is known by.

@@ -56,7 +56,8 @@ impl Session<'_> {
         let settings = NetworkSettings { monitor: Some(self.training.monitor), ..settings };
         let of_preset = self.of_preset(system, |preset| NetworkSettings::of_preset(preset, shape.input));
         plan.resolved.add(&network::TABLE, &settings, choices, of_preset);
-        let of_preset = self.of_preset(system, |preset| WideSettings::of(preset.params.learning.wide));
+        let of_preset =
+            self.of_preset(system, |preset| WideSettings::usual(preset.params.learning.wide, self.shape.input));
         plan.resolved.add(&wide::TABLE, &WideSettings::of(self.params.learning.wide), choices, of_preset);
         #[cfg(feature = "transformer")]
         if let Some(settings) = TransformerSettings::new(choices)? {
