@@ -371,8 +371,8 @@ class DenseOptions(TypedDict, total=False):
 
     wide: Union[Literal["on", "off"], None]
     """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
-    instances need (off where features are fewer than two for a value of an embedding, and above a transformer: on
-    reads all words there)."""
+    instances need (off where features are fewer than two for a value of an embedding, and over tokens, where on
+    reads all words)."""
 
     wide_weight: Union[float, None]
     """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin.
@@ -602,8 +602,8 @@ class UniformOptions(TypedDict, total=False):
 
     wide: Union[Literal["on", "off"], None]
     """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
-    instances need (off where features are fewer than two for a value of an embedding, and above a transformer: on
-    reads all words there)."""
+    instances need (off where features are fewer than two for a value of an embedding, and over tokens, where on
+    reads all words)."""
 
     wide_weight: Union[float, None]
     """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin.
@@ -858,8 +858,8 @@ class LnsOptions(TypedDict, total=False):
 
     wide: Union[Literal["on", "off"], None]
     """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
-    instances need (off where features are fewer than two for a value of an embedding, and above a transformer: on
-    reads all words there)."""
+    instances need (off where features are fewer than two for a value of an embedding, and over tokens, where on
+    reads all words)."""
 
     wide_weight: Union[float, None]
     """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin.
@@ -1104,8 +1104,8 @@ class AstraOptions(TypedDict, total=False):
 
     wide: Union[Literal["on", "off"], None]
     """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
-    instances need (off where features are fewer than two for a value of an embedding, and above a transformer: on
-    reads all words there)."""
+    instances need (off where features are fewer than two for a value of an embedding, and over tokens, where on
+    reads all words)."""
 
     wide_weight: Union[float, None]
     """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin.

@@ -25,8 +25,8 @@ pub const TABLE: Table = Table {
             .of_data()
             .help(
                 "Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few \
-                 instances need (off where features are fewer than two for a value of an embedding, and above a \
-                 transformer: on reads all words there)",
+                 instances need (off where features are fewer than two for a value of an embedding, and over \
+                 tokens, where on reads all words)",
             )
             .searched(&[super::USUAL, "on", "off"], 0, Scale::Named, "labels of few instances need rare words"),
         of_term("wide.weight", "weight", F32, "X")
