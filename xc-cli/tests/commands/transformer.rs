@@ -485,7 +485,7 @@ fn what_was_trained_goes_out_to_other_libraries() {
         "{} --transformer.prefix mail --model prefix",
         train("dense").replace("--epochs 30", "--epochs 1")
     ));
-    let said = folder.xc("convert --from xc prefix --to huggingface prefix.hf");
+    let said = run(&mut folder.command("convert --from xc prefix --to huggingface prefix.hf"));
     let warned = "xc: warning: prefix: its texts begin with \"mail\", which has to be put before them elsewhere\n";
     assert_eq!((said.code, &*said.stderr), (0, warned));
     // The same bytes each time, and nothing is written over.
