@@ -499,7 +499,7 @@ fn what_was_trained_goes_out_to_other_libraries() {
     let expected = "a network that was trained over a transformer is expected (--encoder transformer)";
     let refused = |typed: &str, what: &str| folder.xc(typed).refused(2, what);
     refused("convert --from xc tree --to huggingface no", &format!("tree: it has no transformer; {expected}"));
-    folder.ok("train dense --train train.jsonl --encoder frozen --transformer.from bert --epochs 1 --model frozen");
+    folder.ok("train dense --train train.jsonl --encoder frozen --transformer.from bert --transformer.max-tokens 8 --epochs 1 --model frozen");
     let frozen = "frozen: its transformer is as it came, in the folder that it was trained from";
     refused("convert --from xc frozen --to huggingface no", &format!("{frozen}; {expected}"));
     let source = "bert: a folder of format huggingface holds a transformer and no labels; xc train --encoder transformer \
