@@ -28,7 +28,7 @@ pub(crate) fn texts() -> (Vec<String>, LabelRows) {
     ((0..160).map(text).collect(), LabelRows::from_lists(labels, 16).unwrap())
 }
 
-fn training(kind: &str, from: &Path, model: &Path, more: &[(&str, &str)]) -> Training {
+pub(crate) fn training(kind: &str, from: &Path, model: &Path, more: &[(&str, &str)]) -> Training {
     let (texts, labels) = texts();
     let mut training = Training::new(kind, Arrays::new(OwnedRows::Texts(texts), labels), model).unwrap();
     let from = from.display().to_string();

@@ -1,7 +1,7 @@
 //! A wide term beside a transformer: it reads all words where tokens are cut.
 
 use crate::made::N_NAMES;
-use crate::trained::{bytes, run, run_with_stops, with_bert, with_pipeline};
+use crate::trained::{self, bytes, run, run_with_stops, with_bert, with_pipeline};
 use serde_json::json;
 use std::path::Path;
 use xc_hash::text::{Featurizer, PipelineParts};
@@ -25,20 +25,8 @@ fn texts() -> (Vec<String>, LabelRows) {
 
 fn training(kind: &str, from: &Path, model: &Path, more: &[(&str, &str)]) -> Training {
     let (texts, labels) = texts();
-    let mut training = Training::new(kind, Arrays::new(OwnedRows::Texts(texts), labels), model).unwrap();
-    let from = from.display().to_string();
-    let usual = [
-        ("encoder", "transformer"),
-        ("transformer.from", &*from),
-        ("transformer.max-tokens", "6"),
-        ("transformer.rate", "0.005"),
-        ("epochs", "20"),
-        ("batch", "16"),
-        ("loss", "bce"),
-    ];
-    for (name, value) in usual.iter().chain(more) {
-        training.set(name, value).unwrap();
-    }
+    let mut training = trained::training(kind, from, model, &[&[("epochs", "20")], more].concat());
+    training.source = Arrays::new(OwnedRows::Texts(texts), labels).into();
     training
 }
 

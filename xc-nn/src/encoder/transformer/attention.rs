@@ -4,8 +4,9 @@
 //!   of a head:   S = Q K^T / sqrt(width) + bias by distance     P = softmax of each row, some dropped     out = P V
 //! ```
 //!
-//! An instance is one task (where there are fewer than threads, some of its heads are), whose weights `P` exist for a head at a time: backward computes them again. So memory grows
-//! with the tokens of a batch and with the square of the longest instance alone.
+//! An instance is one task (where there are fewer instances than threads, some of its heads are), whose weights `P` exist
+//! for a head at a time: backward computes them again. So memory grows with the tokens of a batch and with the square of
+//! the longest instance alone.
 
 use super::distance::Offsets;
 use super::lanes::{largest, sum};
