@@ -121,6 +121,14 @@ pub enum PredictError {
         /// Number of the query, from 0.
         query: usize,
     },
+    /// Features of words that are not those of the wide term.
+    #[error("queries with {got} features of words, expected {expected}")]
+    Words {
+        /// Of the queries.
+        got: usize,
+        /// Of the wide term.
+        expected: usize,
+    },
     /// More tokens than there are positions.
     #[error("query {query}: {got} tokens, expected at most {most}")]
     TooManyTokens {

@@ -129,7 +129,7 @@ impl Classifier {
                 (Some(_), None) if !rows.is_empty() => return Err(PredictError::NoWords { query: 0 }),
                 (Some(wide), Some(words)) if words.cols() != wide.rankers.n_features() => {
                     let (got, expected) = (words.cols(), wide.rankers.n_features());
-                    return Err(PredictError::Width { got, expected, unit: "features of words" });
+                    return Err(PredictError::Words { got, expected });
                 }
                 _ => {}
             }

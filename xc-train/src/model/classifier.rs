@@ -68,9 +68,7 @@ pub(super) fn failed(error: PredictError) -> (usize, QueryError) {
     match error {
         PredictError::NotFinite { query } => (query, QueryError::Scores),
         PredictError::NoWords { query } => (query, QueryError::NoWords),
-        PredictError::Width { got, expected, unit: "features of words" } => {
-            (0, QueryError::Width { got, expected, dense: false })
-        }
+        PredictError::Words { got, expected } => (0, QueryError::Width { got, expected, dense: false }),
         PredictError::TooManyTokens { query, got, most } => (query, QueryError::TooManyTokens { got, most }),
         // Kind, width, features and candidates were checked at the door.
         other => panic!("a query that was checked: {other}"),

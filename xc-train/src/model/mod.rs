@@ -393,11 +393,15 @@ impl Model {
         scratch: &mut Scratch,
     ) -> Result<Answers, BatchError> {
         let (mut answer, mut answers) = (Answer::default(), Answers::default());
-        if let Rows::Sparse(rows) = queries
-            && (options.made || self.takes() == InputKind::Sparse)
-            && rows.cols() != self.shape.n_features
-        {
-            let (got, expected) = (rows.cols(), self.shape.n_features);
+        // A row alone does not say how wide it is.
+        let widths = match queries {
+            Rows::Sparse(rows) if options.made || self.takes() == InputKind::Sparse => {
+                Some((rows.cols(), self.shape.n_features))
+            }
+            Rows::Tokens(rows) => rows.words().map(|words| words.cols()).zip(self.shape.words),
+            _ => None,
+        };
+        if let Some((got, expected)) = widths.filter(|(got, expected)| got != expected) {
             return Err(BatchError { query: 0, source: QueryError::Width { got, expected, dense: false } });
         }
         for query in 0..queries.len() {

@@ -178,6 +178,9 @@ fn what_does_not_go_with_words_beside_tokens_is_said() {
     alone.push(&[2, 4, 3]).unwrap();
     let said = model.predict_batch(Rows::Tokens(alone.view()), &made).unwrap_err();
     assert_eq!(said.source, QueryError::NoWords);
+    let narrow = alone.with_words(xc_sparse::CsrMatrix::zero((1, 3))).unwrap();
+    let said = model.predict_batch(Rows::Tokens(narrow.view()), &made).unwrap_err();
+    assert!(matches!(said.source, QueryError::Width { got: 3, .. }), "{said}");
     let words = model.features(Rows::texts(&["audio"])).unwrap();
     let Row::Tokens(TokenRow { words: Some(words), .. }) = words.view().row(0) else { panic!("words") };
     let far = [9_999];
