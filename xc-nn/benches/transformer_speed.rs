@@ -61,7 +61,6 @@ fn measure(
     let products = if precision == "bf16" { MatmulPrecision::Bf16 } else { MatmulPrecision::F32 };
     let mut transformer = Transformer::new(params, Default::default(), 1)?.with_products(products);
     let optimizer = Optimizer::adam().with_weight_decay(0.01);
-    transformer.prepare(optimizer.moments());
     let mut rows = TokenRows::new(VOCABULARY);
     let mut next = 0u64;
     for i in 0..INSTANCES {
@@ -78,10 +77,13 @@ fn measure(
     batch.fill(&Examples::try_new(Rows::Tokens(rows.view()), &targets)?, &numbers);
     let (mut vectors, mut gradient, mut scratch) = (Activations::default(), Activations::default(), Default::default());
     let (mut forward, mut whole) = (Vec::new(), Vec::new());
-    for number in 0..steps {
+    for _ in 0..steps {
         let start = Instant::now();
         transformer.forward(&batch, Mode::Predict, &mut vectors, &mut scratch)?;
         forward.push(1e3 * start.elapsed().as_secs_f64());
+    }
+    transformer.prepare(optimizer.moments());
+    for number in 0..steps {
         let at = Step { number, epoch: 0, seed: 1 };
         let start = Instant::now();
         transformer.forward(&batch, Mode::Train(at), &mut vectors, &mut scratch)?;

@@ -154,6 +154,12 @@ impl Linear {
         product_packed(sums.matrix_mut(), input.matrix(), packed, Start::Bias(self.bias.values()), is_alone);
     }
 
+    /// Whether an optimiser changes the weights: what is packed of them would not be asked for again.
+    #[cfg(feature = "transformer")]
+    pub(crate) fn is_learning(&self) -> bool {
+        self.weights.has_moments()
+    }
+
     /// What products multiply from now on.
     #[cfg(feature = "transformer")]
     pub(crate) fn set_products(&mut self, products: MatmulPrecision) {

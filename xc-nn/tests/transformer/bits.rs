@@ -53,6 +53,24 @@ proptest! {
 }
 
 #[test]
+fn vectors_of_a_large_batch_are_those_of_its_instances() {
+    let rows = tokens(12, 97, 60);
+    // More tokens than are answered together, with instances without any where groups begin and end.
+    let numbers: Vec<u32> = (0..240).map(|i| i * 7 % 12).collect();
+    assert!(numbers.iter().map(|&i| rows.view().row(i as usize).len()).sum::<usize>() > 3 * 2048);
+    assert!((0..12).any(|i| rows.view().row(i).is_empty()));
+    for products in PRECISIONS {
+        let of = transformer(products);
+        let alone: Vec<_> = (0..12).map(|i| vectors(&of, &batch(&rows, &[i]), Mode::Predict).remove(0)).collect();
+        for n in [0, 1, 239, 240] {
+            let together = vectors(&of, &batch(&rows, &numbers[..n]), Mode::Predict);
+            let expected: Vec<_> = numbers[..n].iter().map(|&i| alone[i as usize].clone()).collect();
+            assert!(together == expected, "{products:?}, {n} instances");
+        }
+    }
+}
+
+#[test]
 fn few_instances_have_the_same_vectors_however_many_threads_share_them() {
     let rows = tokens(12, 97, 60);
     for products in PRECISIONS {
@@ -86,7 +104,7 @@ fn trained(products: MatmulPrecision, clip_norm: Option<f64>) -> Vec<u32> {
 
 #[test]
 fn threads_do_not_change_a_bit() {
-    for (products, clip_norm) in [(MatmulPrecision::F32, Some(0.5)), (MatmulPrecision::Bf16, None)] {
+    for (products, clip_norm) in PRECISIONS.into_iter().flat_map(|products| [(products, Some(0.5)), (products, None)]) {
         let of = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| trained(products, clip_norm))

@@ -5,6 +5,7 @@ use xc_nn::encoder::transformer::{Distances, Pooling, Transformer, TransformerLe
 use xc_nn::head::Dense;
 use xc_nn::state::State;
 use xc_nn::{Activations, Batch, Encoder, Loss, Mode, Network, Optimizer, Rule, Scratch, Step, StepParams, Update};
+use xc_sparse::dense::MatmulPrecision;
 
 const AT: Step = Step { number: 3, epoch: 0, seed: 5 };
 
@@ -101,6 +102,29 @@ fn under_the_masks_of_dropout() {
     let learning =
         TransformerLearning { dropout: 0.2, attention_dropout: 0.3, pooled_dropout: 0.1, ..Default::default() };
     check(small(Some(Distances { buckets: 8, most: 6 }), Pooling::Mean, 1), learning);
+}
+
+/// What a layer keeps is rounded then, too.
+#[test]
+fn with_products_of_bf16_they_are_near_those_of_f32() {
+    let rows = tokens(5, 11, 9);
+    let batch = batch(&rows, &[3, 0, 2, 1, 4]);
+    let learning = TransformerLearning { dropout: 0.2, attention_dropout: 0.3, ..Default::default() };
+    let of_f32 = Transformer::new(small(None, Pooling::Mean, 2), learning, 7).unwrap();
+    let of_bf16 = of_f32.clone().with_products(MatmulPrecision::Bf16);
+    let ((exact, squares), (rounded, rounded_squares)) = (gradient(&of_f32, &batch), gradient(&of_bf16, &batch));
+    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|g| g * g).sum::<f64>().sqrt();
+    let (mut n_different, whole) = (0, squares.sqrt());
+    for ((named, exact), rounded) in of_f32.parameters().iter().zip(&exact).zip(&rounded) {
+        let error = norm(&mut exact.iter().zip(rounded).map(|(a, b)| a - b));
+        let length = norm(&mut exact.iter().copied());
+        // A gradient that is nearly 0 is a difference of larger numbers.
+        assert!(error < 0.02 * length + 1e-3 * whole, "{}: {error} of {length}, {whole} in all", named.name);
+        n_different += usize::from(error > 0.0);
+    }
+    assert!(n_different > 10, "{n_different} parameters");
+    let expected = norm(&mut rounded.iter().flatten().copied()).powi(2);
+    assert!((rounded_squares / expected - 1.0).abs() < 1e-4, "{rounded_squares} {expected}");
 }
 
 #[test]

@@ -19,8 +19,8 @@ mod product;
 mod vectors;
 
 pub use product::{
-    MatMut, MatRef, MatmulPrecision, Packed, Scratch, SplitRows, Start, product, product_alone, product_by_rows,
-    product_in_leaves, product_packed,
+    MatMut, MatRef, MatmulPrecision, Packed, Scratch, SplitRows, Start, bf16_of_products, product, product_alone,
+    product_by_rows, product_in_leaves, product_packed,
 };
 pub use vectors::{
     dot, squared_distance, wide_dot, wide_dot_and_square, wide_dots, wide_dots_and_squares, wide_squared_distance,

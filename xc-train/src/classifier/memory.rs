@@ -188,15 +188,14 @@ impl ClassifierParams {
         if let super::EncoderParams::Tokens(super::TokensParams { transformer, .. }) = &self.encoder {
             let TokenLengths { longest, .. } = work.tokens;
             let n_learning = self.learning.tokens.layers.n_learning(transformer);
-            let of = |batch_size, n_learning| {
-                let n_tokens = work.tokens.of_batch(batch_size, work.n_instances);
-                transformer.step_bytes(n_tokens, longest, n_learning, rayon::current_num_threads())
-            };
-            let judging = if work.keeps_best { of(super::predict::BATCH, 0) } else { 0 };
+            let tokens_of = |batch_size| work.tokens.of_batch(batch_size, work.n_instances);
+            let step = transformer.step_bytes(self.precision, tokens_of(work.batch_size), longest, n_learning);
+            let answers = transformer.answer_bytes(tokens_of(super::predict::BATCH), longest);
+            let judging = if work.keeps_best { answers } else { 0 };
             let cached = if work.tokens.are_cached { product(&[4, work.tokens.sum, transformer.width]) } else { 0 };
-            // What answers have packed of learning layers stays until the step after them.
-            let packed = transformer.packed_bytes(transformer.layers);
-            return of(work.batch_size, n_learning).max(judging).saturating_add(packed).saturating_add(cached);
+            // Layers that do not learn are packed once.
+            let packed = transformer.packed_bytes(self.precision, transformer.layers - n_learning);
+            return step.saturating_add(judging).saturating_add(packed).saturating_add(cached);
         }
         let _ = work;
         0

@@ -10,7 +10,7 @@ use xc_hash::stream::mix;
 use xc_sparse::rows::{Rows, TokenView};
 
 /// Instances that are computed together.
-const TOGETHER: usize = 32;
+const INSTANCES: usize = 32;
 
 /// States of the tokens of instances below the lowest layer that learns.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl Transformer {
         cached.places.resize(rows.len(), None);
         cached.values.reserve_exact(n_tokens * width);
         let (mut batch, mut scratch) = (Batch::default(), TransformerScratch::default());
-        for some in instances.chunks(TOGETHER) {
+        for some in instances.chunks(INSTANCES) {
             if !goes_on(some.len()) {
                 return Ok(());
             }

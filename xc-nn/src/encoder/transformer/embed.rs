@@ -25,7 +25,6 @@ pub(super) struct Embeddings {
 /// What is kept of a forward pass, and buffers.
 #[derive(Default)]
 pub(super) struct EmbeddingsScratch {
-    sums: Activations,
     kept: Normalised,
     gradient: NormGradient,
     by_position: Entries,
@@ -49,10 +48,17 @@ impl Embeddings {
         }
     }
 
-    pub(super) fn forward(&self, pass: &Pass<'_>, out: &mut Activations, scratch: &mut EmbeddingsScratch) {
+    /// States of all tokens into `out`; `sums` is a buffer.
+    pub(super) fn forward(
+        &self,
+        pass: &Pass<'_>,
+        sums: &mut Activations,
+        out: &mut Activations,
+        scratch: &mut EmbeddingsScratch,
+    ) {
         let (n, width) = (pass.batch.ids.len(), self.words.width());
-        scratch.sums.reshape(n, width);
-        let parts = [(scratch.sums.values_mut(), width)];
+        sums.reshape(n, width);
+        let parts = [(sums.values_mut(), width)];
         by_instance(pass.is_alone, pass.batch, 0..pass.batch.len(), parts, [false], &|i, [out]| {
             vectorised_loop(Add {
                 ids: &pass.batch.ids[pass.batch.range(i)],
@@ -63,7 +69,7 @@ impl Embeddings {
                 width,
             });
         });
-        self.norm.forward(pass.is_alone, &scratch.sums, None, &mut scratch.kept, out);
+        self.norm.forward(pass.is_alone, sums, None, &mut scratch.kept, out);
         self.drop(pass, out);
     }
 

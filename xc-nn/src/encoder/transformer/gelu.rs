@@ -37,6 +37,19 @@ impl Loop for Forward<'_> {
     }
 }
 
+struct InPlace<'a> {
+    x: &'a mut [f32],
+}
+
+impl Loop for InPlace<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.x.iter_mut().for_each(|x| *x *= normal(*x).0);
+    }
+}
+
 struct Backward<'a> {
     x: &'a [f32],
     gradient: &'a mut [f32],
@@ -60,6 +73,11 @@ pub(super) fn forward(is_alone: bool, x: &[f32], y: &mut [f32]) {
         return vectorised_loop(Forward { x, y });
     }
     for_each_part(y, VALUES, |part, y| vectorised_loop(Forward { x: &x[part * VALUES..][..y.len()], y }));
+}
+
+/// `x = gelu(x)`.
+pub(super) fn in_place(x: &mut [f32]) {
+    for_each_part(x, VALUES, |_, x| vectorised_loop(InPlace { x }));
 }
 
 /// Turns the gradient of `gelu(x)` into that of `x`.
@@ -99,5 +117,8 @@ mod tests {
         let (x, mut whole) = (x.repeat(20), vec![0.0; 20 * x.len()]);
         forward(false, &x, &mut whole);
         assert!(whole.chunks(y.len()).all(|part| part == y));
+        let mut x = x;
+        in_place(&mut x);
+        assert_eq!(x, whole);
     }
 }

@@ -5,11 +5,13 @@
 //! ```
 //!
 //! Outputs of norms and of GELU are computed again in backward rather than kept: ten widths a token stay of a block
-//! whose units are four widths.
+//! whose units are four widths; with products of bf16 eight of them in half of the memory. The sums before GELU alone are
+//! more than what products read: their gradient is taken at the rounded sum.
 
 use super::attention::{Attention, dropout};
 use super::distance::Offsets;
 use super::gelu;
+use super::kept::KeptState;
 use super::norm::{Norm, NormGradient, Normalised};
 use super::params::{TransformerLearning, TransformerParams};
 use super::ragged::{Pass, in_blocks};
@@ -47,20 +49,24 @@ pub(super) struct Layer {
 /// What a layer keeps of a forward pass for its gradient.
 #[derive(Default)]
 pub(super) struct Kept {
-    qkv: Activations,
-    mixed: Activations,
+    qkv: KeptState,
+    mixed: KeptState,
     norm1: Normalised,
-    up: Activations,
+    up: KeptState,
     norm2: Normalised,
 }
 
 /// Buffers that the layers share.
 #[derive(Default)]
 pub(super) struct Work {
-    /// A state behind a linear layer.
+    /// A state behind a linear layer, or what attention mixed.
     a: Activations,
-    /// Output of the first norm, and of GELU.
+    /// Output of the first norm.
     x1: Activations,
+    /// What is kept of the layer at work.
+    qkv: Activations,
+    up: Activations,
+    /// Output of GELU where the sums before it are still wanted.
     activated: Activations,
     product: Scratch,
     gradients: Gradients,
@@ -70,14 +76,23 @@ pub(super) struct Work {
 #[derive(Default)]
 struct Gradients {
     qkv: Activations,
+    /// Where states are dropped; else it is `middle`.
     attended: Activations,
     norm1: NormGradient,
+    /// Output of GELU in a forward pass.
     up: Activations,
     down: Activations,
     norm2: NormGradient,
     /// What comes into the first norm.
     middle: Activations,
     distances: Vec<f32>,
+}
+
+impl Gradients {
+    /// That of what comes out of the linear layer behind attention, where so many states are dropped.
+    fn of_attended(&self, dropout: f32) -> &Activations {
+        if dropout > 0.0 { &self.attended } else { &self.middle }
+    }
 }
 
 impl Layer {
@@ -127,21 +142,29 @@ impl Layer {
         kept: &mut Kept,
         work: &mut Work,
     ) {
-        let Work { a, x1, activated, product, .. } = work;
-        let is_alone = pass.is_alone;
+        let Work { a, x1, qkv, up, product, gradients, .. } = work;
+        let (is_alone, products, learns) = (pass.is_alone, pass.products, pass.mode != Mode::Predict);
         // What does not learn is asked again with the same weights.
         let mut sums = |of: &Linear, input: &Activations, sums: &mut Activations| match pass.mode {
-            Mode::Predict => of.answer(is_alone, input, sums),
+            Mode::Predict if !of.is_learning() => of.answer(is_alone, input, sums),
             _ => of.forward_by(is_alone, input, sums, product),
         };
-        sums(&self.qkv, x, &mut kept.qkv);
-        self.attention(offsets).forward(pass, &kept.qkv, &mut kept.mixed);
-        sums(&self.attended, &kept.mixed, a);
+        kept.qkv.open(products, qkv);
+        sums(&self.qkv, x, qkv);
+        // What attention mixes is in the place of the output until that is there.
+        kept.mixed.open(products, out);
+        self.attention(offsets).forward(pass, qkv, out);
+        kept.qkv.keep(products, learns, qkv);
+        sums(&self.attended, out, a);
+        kept.mixed.keep(products, learns, out);
         self.drop(pass, 1, a);
         self.norm1.forward(is_alone, a, Some(x), &mut kept.norm1, x1);
-        sums(&self.up, x1, &mut kept.up);
-        activated.reshape(kept.up.len(), kept.up.width());
-        gelu::forward(is_alone, kept.up.values(), activated.values_mut());
+        kept.up.open(products, up);
+        sums(&self.up, x1, up);
+        let activated = &mut gradients.up;
+        activated.reshape(up.len(), up.width());
+        gelu::forward(is_alone, up.values(), activated.values_mut());
+        kept.up.keep(products, learns, up);
         sums(&self.down, activated, a);
         self.drop(pass, 2, a);
         self.norm2.forward(is_alone, a, Some(x1), &mut kept.norm2, out);
@@ -153,29 +176,34 @@ impl Layer {
     }
 
     /// Turns the gradient of the output into that of the input, where it is wanted; those of the parameters are in
-    /// `work` until the next layer's.
+    /// `work` until the next layer's: [`Layer::squared_norm`] or [`Layer::update`] has to follow.
     pub(super) fn backward(
         &self,
         pass: &Pass<'_>,
         offsets: Option<Offsets<'_>>,
         gradient: &mut Activations,
-        kept: &Kept,
+        kept: &mut Kept,
         work: &mut Work,
         needs_input: bool,
     ) {
-        let Work { a, product, gradients: own, .. } = work;
+        let Work { a, qkv, up, product, gradients: own, .. } = work;
+        kept.up.restore(pass.products, up);
         self.norm2.backward(&kept.norm2, gradient, &mut own.norm2);
         own.down.copy_from(gradient);
         self.drop(pass, 2, &mut own.down);
         self.down.backward(&own.down, &mut own.up, product);
-        gelu::backward(kept.up.values(), own.up.values_mut());
+        gelu::backward(up.values(), own.up.values_mut());
         own.middle.copy_from(gradient);
         self.up.backward_onto(&own.up, &mut own.middle, product);
         self.norm1.backward(&kept.norm1, &mut own.middle, &mut own.norm1);
-        own.attended.copy_from(&own.middle);
-        self.drop(pass, 1, &mut own.attended);
-        self.attended.backward(&own.attended, a, product);
-        self.attention(offsets).backward(pass, &kept.qkv, a, &mut own.qkv, &mut own.distances);
+        if self.dropout > 0.0 {
+            own.attended.copy_from(&own.middle);
+            self.drop(pass, 1, &mut own.attended);
+        }
+        self.attended.backward(own.of_attended(self.dropout), a, product);
+        kept.qkv.restore(pass.products, qkv);
+        self.attention(offsets).backward(pass, qkv, a, &mut own.qkv, &mut own.distances);
+        kept.qkv.close(pass.products, qkv);
         if needs_input {
             gradient.copy_from(&own.middle);
             self.qkv.backward_onto(&own.qkv, gradient, product);
@@ -187,34 +215,44 @@ impl Layer {
         &work.gradients.distances
     }
 
-    /// What linear layers learned from beside `x`: computed again.
-    fn inputs(&self, kept: &Kept, work: &mut Work) {
-        self.norm1.again(&kept.norm1, &mut work.x1);
-        work.activated.reshape(kept.up.len(), kept.up.width());
-        gelu::forward(false, kept.up.values(), work.activated.values_mut());
-    }
-
     /// Sum of squares of the gradient of all parameters, after [`Layer::backward`]; `x` is the input.
-    pub(super) fn squared_norm(&self, x: &Activations, kept: &Kept, work: &mut Work) -> f64 {
-        self.inputs(kept, work);
-        let Work { x1, activated, product, gradients: own, .. } = work;
-        self.qkv.squared_norm(x, &own.qkv, product)
-            + self.attended.squared_norm(&kept.mixed, &own.attended, product)
+    pub(super) fn squared_norm(&self, pass: &Pass<'_>, x: &Activations, kept: &mut Kept, work: &mut Work) -> f64 {
+        let Work { a: mixed, x1, up, activated, product, gradients: own, .. } = work;
+        self.norm1.again(&kept.norm1, x1);
+        activated.reshape(up.len(), up.width());
+        gelu::forward(false, up.values(), activated.values_mut());
+        kept.up.close(pass.products, up);
+        kept.mixed.restore(pass.products, mixed);
+        let sum = self.qkv.squared_norm(x, &own.qkv, product)
+            + self.attended.squared_norm(mixed, own.of_attended(self.dropout), product)
             + Norm::squared_norm(&own.norm1)
             + self.up.squared_norm(x1, &own.up, product)
             + self.down.squared_norm(activated, &own.down, product)
-            + Norm::squared_norm(&own.norm2)
+            + Norm::squared_norm(&own.norm2);
+        kept.mixed.close(pass.products, mixed);
+        sum
     }
 
-    /// Changes all parameters, after [`Layer::backward`]; `x` is the input.
-    pub(super) fn update(&mut self, x: &Activations, kept: &Kept, work: &mut Work, update: &Update) {
-        self.inputs(kept, work);
-        let Work { x1, activated, product, gradients: own, .. } = work;
+    /// Changes all parameters, after [`Layer::backward`]; `x` is the input. What was kept is gone then.
+    pub(super) fn update(
+        &mut self,
+        pass: &Pass<'_>,
+        x: &Activations,
+        kept: &mut Kept,
+        work: &mut Work,
+        update: &Update,
+    ) {
+        let Work { a: mixed, x1, up, product, gradients: own, .. } = work;
+        self.norm1.again(&kept.norm1, x1);
+        kept.mixed.restore(pass.products, mixed);
+        gelu::in_place(up.values_mut());
         self.qkv.update(x, &own.qkv, product, update);
-        self.attended.update(&kept.mixed, &own.attended, product, update);
+        self.attended.update(mixed, own.of_attended(self.dropout), product, update);
         self.norm1.update(&own.norm1, update);
         self.up.update(x1, &own.up, product, update);
-        self.down.update(activated, &own.down, product, update);
+        self.down.update(up, &own.down, product, update);
+        kept.mixed.close(pass.products, mixed);
+        kept.up.close(pass.products, up);
         self.norm2.update(&own.norm2, update);
     }
 

@@ -14,7 +14,8 @@
 //! bits alone and in any batch.
 //!
 //! *Cost*: 2 operations a token for each weight of the blocks, three times that in a step; memory of a step is ten
-//! widths a token and block in f32 where units are four widths.
+//! widths a token and block in f32 where units are four widths, six with products of bf16. Answers take the memory of
+//! 2,048 tokens on each thread, or of the longest instance.
 //!
 //! ```
 //! use xc_nn::encoder::transformer::{Family, Transformer, TransformerParams};
@@ -50,6 +51,7 @@ mod embed;
 mod export;
 mod folder;
 mod gelu;
+mod kept;
 mod lanes;
 mod layer;
 mod norm;
@@ -79,6 +81,9 @@ use xc_hash::stream::mix;
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::parallel::in_pool;
 
+/// Tokens that are answered together, where no instance has more.
+const TOGETHER: usize = 2048;
+
 /// A transformer and what pools its states.
 #[derive(Clone, Debug)]
 pub struct Transformer {
@@ -99,12 +104,15 @@ pub struct TransformerScratch {
     /// Of the last forward pass.
     mode: Option<Mode>,
     embeddings: EmbeddingsScratch,
-    /// What the layers that learn keep, the lowest of them first.
+    /// What the layers that learn keep ([`Transformer::place_of`]).
     kept: Vec<Kept>,
     /// What goes into the lowest layer that learns, where that is not the first.
     lowest: Activations,
     offsets: OffsetTable,
     names: Vec<u32>,
+    /// Where instances that are answered together end, and their vectors.
+    ends: Vec<u32>,
+    vectors: Activations,
     /// States between layers.
     x: Activations,
     next: Activations,
@@ -178,6 +186,12 @@ impl Transformer {
         self.learning.frozen_layers
     }
 
+    /// Where a layer that learns keeps its states. Layers that keep nothing share the first place, with the lowest layer
+    /// where all learn.
+    fn place_of(&self, layer: usize) -> usize {
+        layer - self.n_frozen() + usize::from(self.n_frozen() > 0)
+    }
+
     /// Whether embeddings, and the bias by distance with them, learn.
     fn embeddings_learn(&self) -> bool {
         self.n_frozen() == 0
@@ -233,11 +247,28 @@ impl Transformer {
         }
     }
 
-    /// States of all tokens into `scratch.x`; what a step needs of them is kept.
+    /// Vectors of all instances, some [`TOGETHER`] after others: memory does not grow with the batch.
+    fn answer(&self, batch: &Batch, output: &mut Activations, scratch: &mut TransformerScratch) {
+        let (all, width) = (self.tokens(batch), self.params.width);
+        output.reshape(all.len(), width);
+        let pass = self.pass(batch, Mode::Predict, &[]);
+        let (mut ends, mut vectors) = (std::mem::take(&mut scratch.ends), std::mem::take(&mut scratch.vectors));
+        let mut first = 0;
+        while first < all.len() {
+            let n = all.together(first, TOGETHER);
+            let some = all.part(first..first + n, &mut ends);
+            let pass = Pass { batch: some, ..pass };
+            self.run(&pass, 0..self.layers.len(), scratch);
+            pool::forward(self.params.pooling, &pass, &scratch.x, &mut vectors);
+            output.values_mut()[first * width..(first + n) * width].copy_from_slice(vectors.values());
+            first += n;
+        }
+        (scratch.ends, scratch.vectors) = (ends, vectors);
+    }
+
+    /// States of all tokens of a step into `scratch.x`; what it needs of them is kept.
     fn states(&self, pass: &Pass<'_>, instances: &[u32], scratch: &mut TransformerScratch) {
-        let is_known = pass.mode != Mode::Predict
-            && self.n_frozen() > 0
-            && self.copy_states(instances, pass.batch, &mut scratch.x);
+        let is_known = self.n_frozen() > 0 && self.copy_states(instances, pass.batch, &mut scratch.x);
         let first = if is_known { self.n_frozen() } else { 0 };
         self.run(pass, first..self.layers.len(), scratch);
     }
@@ -246,8 +277,7 @@ impl Transformer {
     fn run(&self, pass: &Pass<'_>, layers: std::ops::Range<usize>, scratch: &mut TransformerScratch) {
         let TransformerScratch { embeddings, kept, lowest, offsets, x, next, work, .. } = scratch;
         let learns = pass.mode != Mode::Predict;
-        // Layers that keep nothing share one place.
-        let n_kept = if learns { self.layers.len() - self.n_frozen() + 1 } else { 1 };
+        let n_kept = if learns { self.place_of(self.layers.len()) } else { 1 };
         kept.resize_with(kept.len().max(n_kept), Kept::default);
         let offsets = self.distances.as_ref().zip(self.params.distances).map(|(table, of)| {
             offsets.fill(of, table, pass.batch.longest());
@@ -256,10 +286,10 @@ impl Transformer {
         // What does not learn answers as in prediction.
         let of = |layer: usize| Pass { mode: if layer < self.n_frozen() { Mode::Predict } else { pass.mode }, ..*pass };
         if layers.start == 0 {
-            self.embeddings.forward(&of(0), x, embeddings);
+            self.embeddings.forward(&of(0), next, x, embeddings);
         }
         for (at, layer) in self.layers.iter().enumerate().take(layers.end).skip(layers.start) {
-            let place = if learns && at >= self.n_frozen() { at - self.n_frozen() + 1 } else { 0 };
+            let place = if learns && at >= self.n_frozen() { self.place_of(at) } else { 0 };
             if learns && at == self.n_frozen() && at > 0 {
                 lowest.copy_from(x);
             }
@@ -282,9 +312,9 @@ impl Transformer {
     fn down(&self, pass: &Pass<'_>, at: usize, scratch: &mut TransformerScratch) {
         let TransformerScratch { embeddings, kept, lowest, offsets, x, next, work, distances, .. } = scratch;
         let offsets = self.distances.as_ref().map(|_| offsets.view());
-        let place = at - self.n_frozen() + 1;
+        let place = self.place_of(at);
         let needs_input = at > self.n_frozen() || self.embeddings_learn();
-        self.layers[at].backward(pass, offsets, next, &kept[place], work, needs_input);
+        self.layers[at].backward(pass, offsets, next, &mut kept[place], work, needs_input);
         let of_batch = Layer::distance_gradient(work).chunks_exact(distances.len().max(1));
         of_batch.for_each(|of_one| xc_sparse::sums::add(distances, of_one));
         match at {
@@ -330,6 +360,11 @@ impl Encoder for Transformer {
         scratch: &mut TransformerScratch,
     ) -> Result<(), StepError> {
         self.check_lengths(batch)?;
+        if mode == Mode::Predict {
+            scratch.mode = Some(mode);
+            self.answer(batch, output, scratch);
+            return Ok(());
+        }
         let mut names = std::mem::take(&mut scratch.names);
         self.name_tokens(batch, mode, &mut names);
         let pass = self.pass(batch, mode, &names);
@@ -357,7 +392,7 @@ impl Encoder for Transformer {
         for at in (self.n_frozen()..self.layers.len()).rev() {
             self.down(&pass, at, scratch);
             let TransformerScratch { kept, x, work, .. } = &mut *scratch;
-            sum += self.layers[at].squared_norm(x, &kept[at - self.n_frozen() + 1], work);
+            sum += self.layers[at].squared_norm(&pass, x, &mut kept[self.place_of(at)], work);
         }
         if self.embeddings_learn() {
             self.embeddings.backward(&pass, &mut scratch.next, &mut scratch.embeddings);
@@ -382,12 +417,11 @@ impl Encoder for Transformer {
         let (mode, names) = Self::of_forward(scratch);
         let pass = self.pass(batch, mode, &names);
         self.begin_down(&pass, batch, gradient, scratch);
-        let n_frozen = self.n_frozen();
-        for at in (n_frozen..self.layers.len()).rev() {
+        for at in (self.n_frozen()..self.layers.len()).rev() {
             self.down(&pass, at, scratch);
-            let update = update.times(self.share(at + 1));
+            let (update, place) = (update.times(self.share(at + 1)), self.place_of(at));
             let TransformerScratch { kept, x, work, .. } = &mut *scratch;
-            self.layers[at].update(x, &kept[at - n_frozen + 1], work, &update);
+            self.layers[at].update(&pass, x, &mut kept[place], work, &update);
         }
         if self.embeddings_learn() {
             self.embeddings.backward(&pass, &mut scratch.next, &mut scratch.embeddings);

@@ -24,6 +24,21 @@ impl Ragged<'_> {
         self.ends[i] as usize..self.ends[i + 1] as usize
     }
 
+    /// So many instances from one on as have at most `most` tokens together; at least one.
+    pub(super) fn together(self, first: usize, most: usize) -> usize {
+        let start = self.ends[first] as usize;
+        let ends = self.ends[first + 1..].iter();
+        ends.take_while(|&&end| end as usize - start <= most).count().max(1)
+    }
+
+    /// Some of the instances; `ends` is where theirs are written.
+    pub(super) fn part<'p>(&'p self, instances: Range<usize>, ends: &'p mut Vec<u32>) -> Ragged<'p> {
+        let start = self.ends[instances.start];
+        ends.clear();
+        ends.extend(self.ends[instances.start..=instances.end].iter().map(|end| end - start));
+        Ragged { ids: &self.ids[start as usize..self.ends[instances.end] as usize], ends }
+    }
+
     /// Tokens of the longest instance.
     pub(super) fn longest(self) -> usize {
         (0..self.len()).map(|i| self.range(i).len()).max().unwrap_or(0)

@@ -1,6 +1,8 @@
 //! What the weights of each family are called, and which of ours they become.
 
 use super::params::{Family, TransformerLearning, TransformerParams};
+use rayon::current_num_threads;
+use xc_sparse::dense::MatmulPrecision;
 
 /// Arrays of a file that, one below the other, are one parameter of ours.
 pub(super) struct Source {
@@ -19,6 +21,19 @@ const LAYER: &str = "layer";
 /// What stands before this in the name of the table of words stands before all names.
 pub(super) const WORDS: &str = "embeddings.word_embeddings.weight";
 
+/// A product of sizes; no memory of the world holds what does not fit.
+fn product(factors: &[usize]) -> u64 {
+    factors.iter().fold(1, |product: u64, &factor| product.saturating_mul(factor as u64))
+}
+
+/// Bytes of a value that products read.
+fn bytes(products: MatmulPrecision) -> usize {
+    match products {
+        MatmulPrecision::F32 => 4,
+        MatmulPrecision::Bf16 => 2,
+    }
+}
+
 impl TransformerParams {
     /// Names and shapes of a transformer's parameters, in the order of [`State::parameters`](crate::state::State).
     pub fn arrays(&self) -> Vec<(String, [usize; 2])> {
@@ -30,21 +45,34 @@ impl TransformerParams {
 
     /// Bytes of a step's buffers over `n_tokens` tokens, at most `longest` of them of an instance, beside parameters and
     /// moments: what layers that learn keep, and what they share.
-    pub fn step_bytes(&self, n_tokens: usize, longest: usize, n_learning: usize, n_threads: usize) -> u64 {
-        let product = |factors: &[usize]| factors.iter().fold(1u64, |n, &factor| n.saturating_mul(factor as u64));
+    pub fn step_bytes(&self, products: MatmulPrecision, n_tokens: usize, longest: usize, n_learning: usize) -> u64 {
         let (width, units) = (self.width, self.units);
-        // Queries, keys and values, what attention mixes, two normalised states; units before GELU.
-        let kept = product(&[4, n_tokens, n_learning + 1, 6 * width + units]);
-        // Four states between layers, gradients of all sums of a layer, units behind GELU.
-        let shared = product(&[4, n_tokens, 15 * width + 2 * units]);
-        let attention = product(&[4, n_threads, 3, longest, longest]);
-        kept.saturating_add(shared).saturating_add(attention)
+        // Queries, keys and values, what attention mixes, units before GELU: once more as they are for the layer at work.
+        let read = product(&[bytes(products), n_tokens, n_learning, 4 * width + units]);
+        let at_work = if products == MatmulPrecision::F32 { 0 } else { product(&[4, n_tokens, 3 * width + units]) };
+        // Two normalised states of a layer; those of the embeddings.
+        let normalised = product(&[4, n_tokens, n_learning + 1, 2 * width]);
+        // Five states between layers, gradients of all sums of a layer, units behind GELU where gradients are clipped.
+        let shared = product(&[4, n_tokens, 11 * width + 2 * units]);
+        let parts = [read, at_work, normalised, shared, self.attention_bytes(longest)];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// Bytes of the buffers of answers to batches of `n_tokens` tokens, at most `longest` of them of an instance.
+    pub fn answer_bytes(&self, n_tokens: usize, longest: usize) -> u64 {
+        let together = n_tokens.min(super::TOGETHER.max(longest));
+        let (width, units) = (self.width, self.units);
+        let of_thread = product(&[4, together, 10 * width + 2 * units]);
+        of_thread.saturating_mul(current_num_threads() as u64).saturating_add(self.attention_bytes(longest))
+    }
+
+    fn attention_bytes(&self, longest: usize) -> u64 {
+        product(&[4, current_num_threads(), 3, longest, longest])
     }
 
     /// Bytes of the weights of so many layers as answers keep them packed, beside the parameters.
-    pub fn packed_bytes(&self, n_layers: usize) -> u64 {
-        let (width, units) = (self.width as u64, self.units as u64);
-        (n_layers as u64).saturating_mul(4 * (4 * width * width + 2 * width * units))
+    pub fn packed_bytes(&self, products: MatmulPrecision, n_layers: usize) -> u64 {
+        product(&[bytes(products), n_layers, 4 * self.width * self.width + 2 * self.width * self.units])
     }
 
     /// Products and sums of steps over `n_tokens` tokens, where the squares of the instances' lengths have the sum

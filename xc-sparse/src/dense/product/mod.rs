@@ -36,6 +36,7 @@ pub use leaves::product_in_leaves;
 use pack::{Operand, interleave, pack_columns, pack_rows};
 pub use packed::{Packed, product_packed};
 use rayon::prelude::*;
+pub use scalar::bf16_of_products;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;

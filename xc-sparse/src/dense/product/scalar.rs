@@ -52,11 +52,16 @@ pub(super) fn pair_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: 
     }
 }
 
-/// The nearest bf16, in f32; what is below the smallest value of full precision is 0 of its sign, as
-/// the machine's conversion has it.
+/// The bits of the bf16 that [`MatmulPrecision::Bf16`](super::MatmulPrecision) makes of a value: the nearest; what is below
+/// the smallest value of full precision is 0 of its sign, as the machine's conversion has it.
+#[inline(always)]
+pub fn bf16_of_products(value: f32) -> u16 {
+    let is_full = value.to_bits() & 0x7f80_0000 != 0;
+    if is_full { nearest_bf16(value) } else { (value.to_bits() >> 16) as u16 & 0x8000 }
+}
+
+/// The same in f32.
 #[inline(always)]
 pub(super) fn flushed(value: f32) -> f32 {
-    let bits = u32::from(nearest_bf16(value)) << 16;
-    let is_full = value.to_bits() & 0x7f80_0000 != 0;
-    if is_full { f32::from_bits(bits) } else { 0f32.copysign(value) }
+    f32::from_bits(u32::from(bf16_of_products(value)) << 16)
 }
