@@ -1,10 +1,13 @@
 //! Time of a transformer's forward pass and of a whole step of AdamW, by shape, precision and lengths.
 //!
 //! ```text
-//!   transformer_speed THREADS [SHAPE,... [PRECISION,... [full|ragged [STEPS]]]]      SHAPE: mini (MiniLM-L6, 32 x 32 tokens), distil (DistilBERT, 32 x 64)
+//!   transformer_speed THREADS [SHAPE,... [PRECISION,... [full|ragged|products [STEPS]]]]
+//!
+//!   SHAPE: mini (MiniLM-L6, 32 x 32 tokens), distil (DistilBERT, 32 x 64)
 //! ```
 //!
-//! Weights are random. Ragged lengths go from 8 tokens to the longest. One JSON object a line: milliseconds of the fastest
+//! Weights are random. With `products` the linear layers' products of a step alone are timed, three for each, and their
+//! operations a second. Ragged lengths go from 8 tokens to the longest. One JSON object a line: milliseconds of the fastest
 //! forward pass of prediction, and of the fastest and the median step.
 
 #![allow(clippy::print_stdout, reason = "a program, not a library")]
@@ -14,7 +17,7 @@ use xc_nn::encoder::transformer::{Family, Transformer, TransformerParams};
 use xc_nn::state::State;
 use xc_nn::{Activations, Batch, Encoder, Examples, Mode, Optimizer, Rows, Rule, Step, Update};
 use xc_sparse::LabelRows;
-use xc_sparse::dense::MatmulPrecision;
+use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Start, product};
 use xc_sparse::rows::TokenRows;
 
 const INSTANCES: usize = 32;
@@ -26,14 +29,65 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let shapes = args.get(2).map_or("mini,distil", |list| list);
     let precisions = args.get(3).map_or("f32,bf16", |list| list);
     let is_ragged = args.get(4).is_some_and(|word| word == "ragged");
+    let is_products = args.get(4).is_some_and(|word| word == "products");
     let steps = args.get(5).map_or(Ok(3), |n| n.parse())?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     for shape in shapes.split(',') {
         for precision in precisions.split(',') {
-            pool.install(|| measure(threads, shape, precision, is_ragged, steps))?;
+            match is_products {
+                true => pool.install(|| products(threads, shape, precision, steps)),
+                false => pool.install(|| measure(threads, shape, precision, is_ragged, steps))?,
+            }
         }
     }
     Ok(())
+}
+
+const LAYERS: usize = 6;
+
+/// Width and tokens of an instance.
+fn sizes(shape: &str) -> (usize, usize) {
+    if shape == "mini" { (384, 32) } else { (768, 64) }
+}
+
+fn precision_of(name: &str) -> MatmulPrecision {
+    if name == "bf16" { MatmulPrecision::Bf16 } else { MatmulPrecision::F32 }
+}
+
+/// The products of a step's linear layers: sums, gradient of the input, gradient of the weights.
+fn products(threads: usize, shape: &str, precision: &str, steps: u64) {
+    let (width, longest) = sizes(shape);
+    let (n, precision_name, precision) = (INSTANCES * longest, precision, precision_of(precision));
+    let values = |rows: usize, columns: usize| -> Vec<f32> {
+        (0..rows * columns).map(|i| (i * 7919 % 1013) as f32 / 1013.0 - 0.5).collect()
+    };
+    let (mut best, mut operations) = (f64::INFINITY, 0.0);
+    let mut scratch = xc_sparse::dense::Scratch::default();
+    for _ in 0..steps {
+        let (mut seconds, mut all) = (0.0, 0.0);
+        for (inputs, outputs) in [(width, 3 * width), (width, width), (width, 4 * width), (4 * width, width)] {
+            let (x, weights, sums) = (values(n, inputs), values(outputs, inputs), values(n, outputs));
+            let (x, weights) = (MatRef::new(&x, n, inputs), MatRef::new(&weights, outputs, inputs));
+            let (mut forward, mut input) = (sums.clone(), vec![0.0; n * inputs]);
+            let (sums, mut gradient) = (MatRef::new(&sums, n, outputs), vec![0.0; outputs * inputs]);
+            let start = Instant::now();
+            for _ in 0..LAYERS {
+                let mut one = |c: MatMut<'_>, a, b| product(c, a, b, Start::Zero, precision, &mut scratch);
+                one(MatMut::new(&mut forward, n, outputs), x, weights.t());
+                one(MatMut::new(&mut input, n, inputs), sums, weights);
+                one(MatMut::new(&mut gradient, outputs, inputs), sums.t(), x);
+            }
+            seconds += start.elapsed().as_secs_f64();
+            all += 6.0 * (LAYERS * n * inputs * outputs) as f64;
+        }
+        (best, operations) = (seconds.min(best), all);
+    }
+    println!(
+        "{{\"threads\":{threads},\"shape\":\"{shape}\",\"precision\":\"{precision_name}\",\"products_ms\":{:.1},\"giga_operations\":{:.1},\"a_second\":{:.1}}}",
+        1e3 * best,
+        1e-9 * operations,
+        1e-9 * operations / best,
+    );
 }
 
 fn measure(
@@ -43,7 +97,7 @@ fn measure(
     is_ragged: bool,
     steps: u64,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let (width, longest) = if shape == "mini" { (384, 32) } else { (768, 64) };
+    let (width, longest) = sizes(shape);
     let params = TransformerParams {
         family: Family::Bert,
         vocabulary: VOCABULARY,
@@ -53,13 +107,12 @@ fn measure(
         width,
         heads: 12,
         units: 4 * width,
-        layers: 6,
+        layers: LAYERS,
         epsilon: 1e-12,
         distances: None,
         pooling: Default::default(),
     };
-    let products = if precision == "bf16" { MatmulPrecision::Bf16 } else { MatmulPrecision::F32 };
-    let mut transformer = Transformer::new(params, Default::default(), 1)?.with_products(products);
+    let mut transformer = Transformer::new(params, Default::default(), 1)?.with_products(precision_of(precision));
     let optimizer = Optimizer::adam().with_weight_decay(0.01);
     let mut rows = TokenRows::new(VOCABULARY);
     let mut next = 0u64;

@@ -115,11 +115,19 @@ impl<F: Fn(f32) -> f32> Loop for Singles<'_, F> {
     fn run(self) {
         let Self { out, group, m, lines, inner, map } = self;
         if m.row_stride == 1 {
-            // Lines lie side by side: each step of `inner` is one contiguous piece.
-            let n = lines.len();
-            for (p, out) in inner.zip(out.chunks_exact_mut(group)) {
-                let from = p * m.column_stride + lines.start;
-                out[..n].iter_mut().zip(&m.values[from..from + n]).for_each(|(out, &value)| *out = map(value));
+            // Lines lie side by side: each step of `inner` is one contiguous piece, whose length is known where a panel
+            // is whole.
+            let steps = inner.map(|p| &m.values[p * m.column_stride + lines.start..][..lines.len()]);
+            match (lines.len(), group) {
+                (6, 6) => steps.zip(out.as_chunks_mut().0).for_each(|(from, out)| copy::<6>(out, from, &map)),
+                (12, 12) => steps.zip(out.as_chunks_mut().0).for_each(|(from, out)| copy::<12>(out, from, &map)),
+                (16, 16) => steps.zip(out.as_chunks_mut().0).for_each(|(from, out)| copy::<16>(out, from, &map)),
+                (32, 32) => steps.zip(out.as_chunks_mut().0).for_each(|(from, out)| copy::<32>(out, from, &map)),
+                _ => {
+                    for (from, out) in steps.zip(out.chunks_exact_mut(group)) {
+                        out.iter_mut().zip(from).for_each(|(out, &value)| *out = map(value));
+                    }
+                }
             }
             return;
         }
@@ -136,6 +144,13 @@ impl<F: Fn(f32) -> f32> Loop for Singles<'_, F> {
             }
         }
     }
+}
+
+#[inline(always)]
+fn copy<const N: usize>(out: &mut [f32; N], from: &[f32], map: &impl Fn(f32) -> f32) {
+    let from = from.first_chunk().unwrap_or(&[0.0; N]);
+    // All are read before one is written: in vectors.
+    *out = std::array::from_fn(|i| map(from[i]));
 }
 
 /// How many lines ahead values are asked for: four panels of rows of A.

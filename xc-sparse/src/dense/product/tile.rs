@@ -122,14 +122,27 @@ fn holds<T>(values: &[T], n: usize, stride: usize, k: usize) -> bool {
 pub(super) fn plain_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: &mut [f32], group: usize) -> bool {
     assert!(n <= group && holds(out, k, group, group) && holds(lines, n, stride, k));
     #[cfg(target_arch = "x86_64")]
-    if Isa::current() == Isa::Avx512 {
+    {
+        let (from, to) = (lines.as_ptr(), out.as_mut_ptr());
         // SAFETY: the instructions are there, and the lengths were just compared with what is read
-        // and written.
-        unsafe { avx512::plain_lines(lines.as_ptr(), stride, n, k, out.as_mut_ptr(), group) };
-        return true;
+        // and written: of AVX2's kernels `group` lines.
+        unsafe {
+            match Isa::current() {
+                Isa::Avx512 => avx512::plain_lines(from, stride, n, k, to, group),
+                Isa::Avx2 if n == group && n == avx2::ROWS => avx2::plain_lines::<{ avx2::ROWS }>(from, stride, k, to),
+                Isa::Avx2 if n == group && n == avx2::COLUMNS => {
+                    avx2::plain_lines::<{ avx2::COLUMNS }>(from, stride, k, to);
+                }
+                _ => return false,
+            }
+        }
+        true
     }
-    let _ = stride;
-    false
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = stride;
+        false
+    }
 }
 
 /// `out[p * group + i]`: the values 2 p and 2 p + 1 of line i as [`Words::Pairs`] has them, with 0
@@ -226,16 +239,16 @@ mod tests {
     #[test]
     #[expect(clippy::print_stderr, reason = "a skipped comparison is said")]
     fn lines_are_packed_as_plain_code_packs_them() {
-        for (n, k, group) in
-            [(0, 5, 12), (1, 0, 12), (1, 1, 1), (12, 512, 12), (5, 33, 12), (32, 31, 32), (17, 64, 32), (32, 47, 32)]
-        {
+        let of_avx512 = [(12, 512, 12), (5, 33, 12), (32, 31, 32), (17, 64, 32), (32, 47, 32)];
+        let of_avx2 = [(6, 512, 6), (6, 7, 6), (6, 47, 6), (5, 33, 6), (16, 64, 16), (16, 31, 16), (15, 20, 16)];
+        for (n, k, group) in [(0, 5, 12), (1, 0, 12), (1, 1, 1)].into_iter().chain(of_avx512).chain(of_avx2) {
             let stride = k + 3;
             // Numbers of every kind, as bits.
             let lines: Vec<u32> = (0..n * stride).map(|i| (i as u32).wrapping_mul(0x9e37_79b9)).collect();
             let mut got = vec![7; k * group];
             let values = bytemuck::cast_slice(&lines);
             if !plain_lines(values, stride, n, k, bytemuck::cast_slice_mut(&mut got), group) {
-                eprintln!("SKIPPED: this machine packs lines in plain code");
+                eprintln!("SKIPPED: this machine packs {n} lines of {k} in groups of {group} in plain code");
                 assert!(got.iter().all(|&bits| bits == 7));
                 continue;
             }
