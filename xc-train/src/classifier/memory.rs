@@ -182,7 +182,7 @@ impl ClassifierParams {
         Memory { parameters, moments, best, buffers, wide }
     }
 
-    /// Buffers of the encoder alone: of a step, or of the answers to instances that judge, where that is more.
+    /// Buffers of the encoder alone: of a step, and of the answers to instances that judge.
     fn encoder_step(&self, work: &Workload) -> u64 {
         #[cfg(feature = "transformer")]
         if let super::EncoderParams::Tokens(super::TokensParams { transformer, .. }) = &self.encoder {
@@ -194,7 +194,7 @@ impl ClassifierParams {
             let judging = if work.keeps_best { answers } else { 0 };
             let cached = if work.tokens.are_cached { product(&[4, work.tokens.sum, transformer.width]) } else { 0 };
             // Layers that do not learn are packed once.
-            let packed = transformer.packed_bytes(self.precision, transformer.layers - n_learning);
+            let packed = transformer.packed_bytes(transformer.layers - n_learning);
             return step.saturating_add(judging).saturating_add(packed).saturating_add(cached);
         }
         let _ = work;

@@ -6,7 +6,7 @@ use xc_sparse::simd::exp;
 use xc_sparse::{Loop, vectorised_loop};
 
 /// Values that one task takes.
-const VALUES: usize = 1 << 14;
+pub(super) const VALUES: usize = 1 << 14;
 /// 1 / sqrt(2 pi).
 const DENSITY_AT_0: f32 = 0.398_942_3;
 

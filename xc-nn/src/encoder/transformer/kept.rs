@@ -1,12 +1,10 @@
 //! States that a layer keeps of a forward pass for its gradient.
 
+use super::gelu::VALUES;
 use crate::Activations;
 use xc_sparse::dense::{MatmulPrecision, bf16_of_products};
 use xc_sparse::parallel::for_each_part;
 use xc_sparse::{Loop, vectorised_loop};
-
-/// Values that one task takes.
-const VALUES: usize = 1 << 14;
 
 /// A state that is kept as it is or, where products read bf16, as the bf16 that they read: in half of the memory.
 ///

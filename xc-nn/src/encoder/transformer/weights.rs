@@ -26,14 +26,6 @@ fn product(factors: &[usize]) -> u64 {
     factors.iter().fold(1, |product: u64, &factor| product.saturating_mul(factor as u64))
 }
 
-/// Bytes of a value that products read.
-fn bytes(products: MatmulPrecision) -> usize {
-    match products {
-        MatmulPrecision::F32 => 4,
-        MatmulPrecision::Bf16 => 2,
-    }
-}
-
 impl TransformerParams {
     /// Names and shapes of a transformer's parameters, in the order of [`State::parameters`](crate::state::State).
     pub fn arrays(&self) -> Vec<(String, [usize; 2])> {
@@ -47,9 +39,13 @@ impl TransformerParams {
     /// moments: what layers that learn keep, and what they share.
     pub fn step_bytes(&self, products: MatmulPrecision, n_tokens: usize, longest: usize, n_learning: usize) -> u64 {
         let (width, units) = (self.width, self.units);
-        // Queries, keys and values, what attention mixes, units before GELU: once more as they are for the layer at work.
-        let read = product(&[bytes(products), n_tokens, n_learning, 4 * width + units]);
-        let at_work = if products == MatmulPrecision::F32 { 0 } else { product(&[4, n_tokens, 3 * width + units]) };
+        // Queries, keys and values, what attention mixes, units before GELU: in bf16 those of the layer at work as they
+        // are, too.
+        let (bytes, at_work) = match products {
+            MatmulPrecision::F32 => (4, 0),
+            MatmulPrecision::Bf16 => (2, product(&[4, n_tokens, 3 * width + units])),
+        };
+        let read = product(&[bytes, n_tokens, n_learning, 4 * width + units]);
         // Two normalised states of a layer; those of the embeddings.
         let normalised = product(&[4, n_tokens, n_learning + 1, 2 * width]);
         // Five states between layers, gradients of all sums of a layer, units behind GELU where gradients are clipped.
@@ -62,7 +58,7 @@ impl TransformerParams {
     pub fn answer_bytes(&self, n_tokens: usize, longest: usize) -> u64 {
         let together = n_tokens.min(super::TOGETHER.max(longest));
         let (width, units) = (self.width, self.units);
-        let of_thread = product(&[4, together, 10 * width + 2 * units]);
+        let of_thread = product(&[4, together, 11 * width + 2 * units]);
         of_thread.saturating_mul(current_num_threads() as u64).saturating_add(self.attention_bytes(longest))
     }
 
@@ -70,9 +66,10 @@ impl TransformerParams {
         product(&[4, current_num_threads(), 3, longest, longest])
     }
 
-    /// Bytes of the weights of so many layers as answers keep them packed, beside the parameters.
-    pub fn packed_bytes(&self, products: MatmulPrecision, n_layers: usize) -> u64 {
-        product(&[bytes(products), n_layers, 4 * self.width * self.width + 2 * self.width * self.units])
+    /// Bytes of the weights of so many layers as answers keep them packed, beside the parameters; half of them where the
+    /// machine multiplies bf16.
+    pub fn packed_bytes(&self, n_layers: usize) -> u64 {
+        product(&[4, n_layers, 4 * self.width * self.width + 2 * self.width * self.units])
     }
 
     /// Products and sums of steps over `n_tokens` tokens, where the squares of the instances' lengths have the sum

@@ -146,9 +146,10 @@ impl<F: Fn(f32) -> f32> Loop for Singles<'_, F> {
     }
 }
 
+/// Copies `N` values.
 #[inline(always)]
 fn copy<const N: usize>(out: &mut [f32; N], from: &[f32], map: &impl Fn(f32) -> f32) {
-    let from = from.first_chunk().unwrap_or(&[0.0; N]);
+    assert!(from.len() == N, "{} values, expected {N}", from.len());
     // All are read before one is written: in vectors.
     *out = std::array::from_fn(|i| map(from[i]));
 }
