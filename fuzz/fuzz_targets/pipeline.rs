@@ -4,24 +4,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xc_fuzz::{blocks, check_message, folder, sections, words};
+use xc_fuzz::{check_message, folder, pipeline_parts, sections};
 use xc_hash::text::{Featurizer, PartArray, PipelineParts};
 use xc_sparse::dtype::DType;
 use xc_sparse::store::{Container, OpenMode};
-
-fn from_sections(input: &[u8]) -> Option<(PipelineParts, String)> {
-    let parts: [&[u8]; 9] = sections(input);
-    let config = serde_json::from_slice(parts[0]).ok()?;
-    let arrays = blocks(&parts[2..]).into_iter().map(|block| {
-        let array = match block.dtype {
-            DType::U8 => PartArray::U8(block.bytes.to_vec()),
-            DType::U32 => PartArray::U32(words(block.bytes)),
-            _ => PartArray::F32(words(block.bytes).into_iter().map(f32::from_bits).collect()),
-        };
-        (block.name.to_owned(), array)
-    });
-    Some((PipelineParts { config, arrays: arrays.collect() }, String::from_utf8_lossy(parts[1]).into_owned()))
-}
 
 fn from_folder(input: &[u8]) -> Option<(PipelineParts, String)> {
     let [config, arrays, text] = sections(input);
@@ -50,7 +36,7 @@ fn from_folder(input: &[u8]) -> Option<(PipelineParts, String)> {
 }
 
 fuzz_target!(|input: (u8, &[u8])| {
-    let read = if input.0 % 2 == 0 { from_sections(input.1) } else { from_folder(input.1) };
+    let read = if input.0 % 2 == 0 { pipeline_parts(input.1) } else { from_folder(input.1) };
     let Some((parts, text)) = read else { return };
     let maker = match Featurizer::from_parts(parts) {
         Ok(maker) => maker,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use xc_hash::text::{PartArray, PipelineParts};
 use xc_sparse::dtype::DType;
 use xc_sparse::io::ReadOptions;
 use xc_sparse::store::{ArrayRef, ContainerWriter};
@@ -117,6 +118,22 @@ fn block(section: &[u8]) -> Option<Block<'_>> {
 /// Elements of a block of 32-bit numbers.
 pub fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+}
+
+/// What a model's folder keeps of a feature pipeline, and a text: the configuration, the text, then the arrays. `None` where the
+/// configuration is no JSON.
+pub fn pipeline_parts(input: &[u8]) -> Option<(PipelineParts, String)> {
+    let parts: [&[u8]; 40] = sections(input);
+    let config = serde_json::from_slice(parts[0]).ok()?;
+    let arrays = blocks(&parts[2..]).into_iter().map(|block| {
+        let array = match block.dtype {
+            DType::U8 => PartArray::U8(block.bytes.to_vec()),
+            DType::U32 => PartArray::U32(words(block.bytes)),
+            _ => PartArray::F32(words(block.bytes).into_iter().map(f32::from_bits).collect()),
+        };
+        (block.name.to_owned(), array)
+    });
+    Some((PipelineParts { config, arrays: arrays.collect() }, String::from_utf8_lossy(parts[1]).into_owned()))
 }
 
 /// A model folder of some kind. The first byte says how: configuration and arrays written anew from the input (so that hashes

@@ -1,6 +1,8 @@
 //! Texts as ordered ids of tokens, as vectors of these, and what a model's folder keeps of the way they are made.
 
 #[cfg(feature = "transformer")]
+mod checked;
+#[cfg(feature = "transformer")]
 mod tokenizer;
 #[cfg(feature = "transformer")]
 mod vectors;

@@ -6,6 +6,7 @@
 //!
 //! A model's folder keeps the file as it came, so that it answers texts without the folder that it was trained from.
 
+use super::checked::checked;
 use super::{check_prefix, later_version};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -159,7 +160,8 @@ impl Tokenizer {
     pub fn new(path: &Path, file: Vec<u8>, max_tokens: usize, n_tokens: usize) -> Result<Self, TokenizerError> {
         let path = || path.to_owned();
         let malformed = |why: tokenizers::Error| TokenizerError::Malformed { path: path(), why: one_line(&why) };
-        let mut inner = tokenizers::Tokenizer::from_bytes(&file).map_err(malformed)?;
+        let checked = checked(&file).map_err(|why| TokenizerError::Malformed { path: path(), why })?;
+        let mut inner = tokenizers::Tokenizer::from_bytes(checked).map_err(malformed)?;
         let n_special = inner.get_post_processor().map_or(0, |post| post.added_tokens(false));
         if max_tokens <= n_special {
             return Err(TokenizerError::NoRoom { path: path(), max_tokens, n_special });
@@ -168,7 +170,6 @@ impl Tokenizer {
         if let Some((token, id)) = past.min_by_key(|(_, id)| *id) {
             return Err(TokenizerError::OutOfRange { path: path(), token, id, n_tokens });
         }
-        inner.with_padding(None);
         let cut = TruncationParams { max_length: max_tokens, ..TruncationParams::default() };
         inner.with_truncation(Some(cut)).map_err(malformed)?;
         let stored = Stored { kind: Kind::Tokens, version: VERSION, max_tokens, n_tokens, prefix: String::new() };

@@ -37,6 +37,33 @@ pub(crate) fn of_words(words: &str) -> Value {
     })
 }
 
+/// A tokenizer of pieces that are all as likely, as XLM-R's: <s> 0, </s> 1, <unk> 2, then the pieces. Its map of
+/// characters makes `x` of `X`.
+pub(crate) fn of_pieces() -> Value {
+    let pieces = ["<s>", "</s>", "<unk>", "▁", "▁cat", "x", "at", "c"];
+    let vocab: Vec<Value> = pieces.iter().map(|piece| json!([piece, -1.0])).collect();
+    let mut units = [0u32; 256];
+    units[usize::from(b'X')] = u32::from(b'X') | 1 << 8 | u32::from(b'X' ^ 1) << 10;
+    units[1] = 1 << 31;
+    let units = units.iter().flat_map(|unit| unit.to_le_bytes());
+    let map: Vec<u8> = 1024u32.to_le_bytes().into_iter().chain(units).chain(*b"x\0").collect();
+    let special = |id: u32, token: &str| json!({ "id": token, "ids": [id], "tokens": [token] });
+    let piece = |token: &str| json!({ "SpecialToken": { "id": token, "type_id": 0 } });
+    json!({
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": { "type": "Precompiled", "precompiled_charsmap": base64::encode(map) },
+        "pre_tokenizer": { "type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true },
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [piece("<s>"), { "Sequence": { "id": "A", "type_id": 0 } }, piece("</s>")],
+            "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 0 } }],
+            "special_tokens": { "<s>": special(0, "<s>"), "</s>": special(1, "</s>") }
+        },
+        "model": { "type": "Unigram", "unk_id": 2, "vocab": vocab, "byte_fallback": false }
+    })
+}
+
 /// Words of the texts that networks are trained on, in their tokenizer.
 pub(crate) const NAMES: &str = "audio mail library reader client window server editor ##s of";
 

@@ -1,6 +1,6 @@
 //! Tokenizers of HuggingFace's libraries as a model uses them.
 
-use crate::made::file;
+use crate::made::{file, of_pieces};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -139,6 +139,48 @@ fn a_file_that_is_no_tokenizer_or_of_other_weights_is_said_in_one_line() {
     assert_eq!(ids(&Tokenizer::open(folder.path(), 8, N_TOKENS).unwrap(), "cat"), [2, 6, 3]);
 }
 
+#[test]
+fn parts_of_a_file_that_make_no_ids_do_not_count() {
+    let expected = ids(&made(&file(), 8, N_TOKENS).unwrap(), "the cat sat");
+    for part in ["decoder", "padding", "truncation"] {
+        let mut file = file();
+        file[part] = json!([{ "type": 5 }]);
+        assert_eq!(ids(&made(&file, 8, N_TOKENS).unwrap(), "the cat sat"), expected, "{part}");
+    }
+}
+
+#[test]
+fn what_the_library_would_end_the_program_on_is_said() {
+    assert_eq!(ids(&made(&of_pieces(), 8, 8).unwrap(), "cat X"), [0, 4, 3, 5, 1]);
+    let said = |pointer: &str, value: Value| {
+        let mut file = of_pieces();
+        *file.pointer_mut(pointer).unwrap() = value;
+        made(&file, 8, 8).unwrap_err().to_string()
+    };
+    const POST: &str = "tokenizer.json: no tokenizer: post_processor: ";
+    let other = json!([{ "SpecialToken": { "id": "[CLS]", "type_id": 0 } }]);
+    assert_eq!(
+        said("/post_processor/single", other),
+        format!("{POST}special token \"[CLS]\" is not among special_tokens")
+    );
+    let second = json!([{ "Sequence": { "id": "B", "type_id": 0 } }]);
+    assert_eq!(said("/post_processor/single", second), format!("{POST}the template of one text has a second one"));
+    assert_eq!(
+        said("/post_processor/special_tokens/<s>/ids", json!([0, 0])),
+        format!("{POST}special token \"<s>\": as many ids as tokens are expected")
+    );
+    let one = of_pieces()["post_processor"].clone();
+    let two = json!({ "type": "Sequence", "processors": [one, one] });
+    assert_eq!(said("/post_processor", two), format!("{POST}2 templates, at most one is expected"));
+    const MAP: &str = "tokenizer.json: no tokenizer: normalizer: precompiled_charsmap: ";
+    let nested = json!({ "type": "Sequence", "normalizers": [{ "type": "NFKC" }, { "type": "Precompiled" }] });
+    assert_eq!(said("/normalizer", nested), format!("{MAP}a string is expected"));
+    let map = |text: &str| said("/normalizer/precompiled_charsmap", json!(text));
+    assert_eq!(map("QUJD"), format!("{MAP}shorter than its trie"));
+    assert_eq!(map("AAAAAA=="), format!("{MAP}no trie"));
+    assert!(map("?").starts_with(MAP), "{}", map("?"));
+}
+
 /// Ids of texts as HuggingFace's libraries gave them once (`xc-nn/tests/transformer/reference.py`), of weights in the
 /// folder `models/NAME` of the one that `XC_DATA` names.
 fn check_ids(name: &str) {
@@ -169,8 +211,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_damaged_file_is_an_error_or_a_tokenizer(at in any::<prop::sample::Index>(), bytes in prop::collection::vec(any::<u8>(), 0..4), text in ".{0,40}") {
-        let mut content = file().to_string().into_bytes();
+    fn a_damaged_file_is_an_error_or_a_tokenizer(pieces in any::<bool>(), at in any::<prop::sample::Index>(), bytes in prop::collection::vec(any::<u8>(), 0..4), text in ".{0,40}") {
+        let mut content = if pieces { of_pieces() } else { file() }.to_string().into_bytes();
         let at = at.index(content.len());
         let end = content.len().min(at + bytes.len());
         content[at..end].copy_from_slice(&bytes[..end - at]);
