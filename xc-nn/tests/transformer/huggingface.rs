@@ -162,7 +162,7 @@ fn xlm_roberta() {
     check("xlm-roberta");
 }
 
-/// Weights that were trained: the folder `models/NAME` of the one that `XC_DATA` names.
+/// Weights that were trained: the folder `models/NAME` of the one that `XC_DATA` names (`bench/transformer_weights.py`).
 fn check_weights(name: &str) {
     let data = std::env::var_os("XC_DATA").expect("SKIPPED: XC_DATA is not set");
     let folder = PathBuf::from(data).join("models").join(name);
@@ -190,6 +190,12 @@ fn check_weights(name: &str) {
 #[ignore = "needs weights: XC_DATA=FOLDER with models/all-MiniLM-L6-v2/ in it"]
 fn weights_of_all_minilm_l6_v2() {
     check_weights("all-MiniLM-L6-v2");
+}
+
+#[test]
+#[ignore = "needs weights: XC_DATA=FOLDER with models/paraphrase-MiniLM-L3-v2/ in it"]
+fn weights_of_paraphrase_minilm_l3_v2() {
+    check_weights("paraphrase-MiniLM-L3-v2");
 }
 
 #[test]
