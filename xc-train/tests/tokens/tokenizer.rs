@@ -1,6 +1,6 @@
 //! Tokenizers of HuggingFace's libraries as a model uses them.
 
-use crate::made::{file, of_pieces};
+use crate::made::{file, map, of_pieces};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -175,10 +175,34 @@ fn what_the_library_would_end_the_program_on_is_said() {
     const MAP: &str = "tokenizer.json: no tokenizer: normalizer: precompiled_charsmap: ";
     let nested = json!({ "type": "Sequence", "normalizers": [{ "type": "NFKC" }, { "type": "Precompiled" }] });
     assert_eq!(said("/normalizer", nested), format!("{MAP}a string is expected"));
-    let map = |text: &str| said("/normalizer/precompiled_charsmap", json!(text));
-    assert_eq!(map("QUJD"), format!("{MAP}shorter than its trie"));
-    assert_eq!(map("AAAAAA=="), format!("{MAP}no trie"));
-    assert!(map("?").starts_with(MAP), "{}", map("?"));
+    let of = |text: &str| said("/normalizer/precompiled_charsmap", json!(text));
+    assert!(of("?").starts_with(MAP), "{}", of("?"));
+    assert_eq!(of("AAAAAA=="), format!("{MAP}no trie"));
+    assert_eq!(of(&base64::encode(map(300, 0))), format!("{MAP}a node of its trie is outside of it"));
+    for string in [3, 6] {
+        assert_eq!(of(&base64::encode(map(1, string))), format!("{MAP}a node of its trie has no string"), "{string}");
+    }
+}
+
+#[test]
+fn a_map_of_characters_leads_to_its_own_nodes_and_strings() {
+    let open = |map: &[u8]| {
+        let mut file = of_pieces();
+        file["normalizer"]["precompiled_charsmap"] = json!(base64::encode(map));
+        made(&file, 8, 8)
+    };
+    for (string, expected) in [(0, [0, 4, 3, 5, 1]), (2, [0, 4, 3, 2, 1])] {
+        assert_eq!(ids(&open(&map(1, string)).unwrap(), "cat X"), expected);
+    }
+    for string in [1, 4, 5] {
+        assert!(open(&map(1, string)).is_ok(), "an empty string, at {string}");
+    }
+    // Without its end: what the trie leads to is there, in whole characters.
+    let whole = map(1, 0);
+    for n in 0..whole.len() {
+        let got = open(&whole[..n]);
+        assert_eq!(got.is_ok(), [1028, 1029, 1030, 1032].contains(&n), "{n}: {:?}", got.err());
+    }
 }
 
 /// Ids of texts as HuggingFace's libraries gave them once (`xc-nn/tests/transformer/reference.py`), of weights in the
