@@ -1,6 +1,6 @@
 //! Tokenizers of HuggingFace's libraries as a model uses them.
 
-use crate::made::{file, map, of_pieces};
+use crate::made::file;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -18,6 +18,39 @@ fn ids(of: &dyn Tokenise, text: &str) -> Vec<u32> {
     let mut ids = vec![99];
     of.append(text, &mut ids).unwrap();
     ids.split_off(1)
+}
+
+/// A map of characters, as SentencePiece writes it: of `X` it makes the string at byte `string` of `x`, 0, `é`, 0. What follows
+/// an `X` is in the units of its trie from `node` on.
+fn map(node: u32, string: u32) -> Vec<u8> {
+    let x = u32::from(b'X');
+    let mut units = [0u32; 256];
+    units[x as usize] = x | 1 << 8 | (node ^ x) << 10;
+    units[node as usize % 256] = string | 1 << 31;
+    let units = units.iter().flat_map(|unit| unit.to_le_bytes());
+    1024u32.to_le_bytes().into_iter().chain(units).chain("x\0é\0".bytes()).collect()
+}
+
+/// A tokenizer of pieces that are all as likely, as XLM-R's: <s> 0, </s> 1, <unk> 2, then the pieces. Its map of
+/// characters makes `x` of `X`.
+fn of_pieces() -> Value {
+    let pieces = ["<s>", "</s>", "<unk>", "▁", "▁cat", "x", "at", "c"];
+    let vocab: Vec<Value> = pieces.iter().map(|piece| json!([piece, -1.0])).collect();
+    let special = |id: u32, token: &str| json!({ "id": token, "ids": [id], "tokens": [token] });
+    let piece = |token: &str| json!({ "SpecialToken": { "id": token, "type_id": 0 } });
+    json!({
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": { "type": "Precompiled", "precompiled_charsmap": base64::encode(map(1, 0)) },
+        "pre_tokenizer": { "type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true },
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [piece("<s>"), { "Sequence": { "id": "A", "type_id": 0 } }, piece("</s>")],
+            "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 0 } }],
+            "special_tokens": { "<s>": special(0, "<s>"), "</s>": special(1, "</s>") }
+        },
+        "model": { "type": "Unigram", "unk_id": 2, "vocab": vocab, "byte_fallback": false }
+    })
 }
 
 #[test]
