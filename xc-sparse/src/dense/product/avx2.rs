@@ -1,21 +1,28 @@
 //! The tile in AVX2: 6 rows of two vectors, 12 of the 16 registers hold sums; and lines packed for it.
 
+use super::tile::Blocking;
 use std::arch::x86_64::*;
 
 pub(super) const ROWS: usize = 6;
 pub(super) const COLUMNS: usize = 16;
 
+/// The packed rows of a leaf are 72 * 768 * 4 bytes = 221 KB: with a panel of B (49 KB) they stay in a second-level cache
+/// of 512 KB, from where this tile runs as fast as from the nearest. C is read and written once for 768 places.
+pub(super) const BLOCKING: Blocking = Blocking { depth: 768, chunk_depth: 768, leaf_tiles: 12 };
+
 /// # Safety
 /// The machine has AVX2 and FMA; `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS
 /// rows of COLUMNS values, `stride` apart.
 #[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
+pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize, from_zero: bool) {
     let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
-    for i in 0..ROWS {
-        // SAFETY: row i of `c` has 16 values, by the contract.
-        unsafe {
-            sums[i][0] = _mm256_loadu_ps(c.add(i * stride));
-            sums[i][1] = _mm256_loadu_ps(c.add(i * stride + 8));
+    if !from_zero {
+        for i in 0..ROWS {
+            // SAFETY: row i of `c` has 16 values, by the contract.
+            unsafe {
+                sums[i][0] = _mm256_loadu_ps(c.add(i * stride));
+                sums[i][1] = _mm256_loadu_ps(c.add(i * stride + 8));
+            }
         }
     }
     for p in 0..k {

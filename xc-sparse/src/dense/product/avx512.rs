@@ -1,16 +1,23 @@
 //! The tiles in AVX-512: 12 rows of two vectors, 24 of the 32 registers hold sums.
 
+use super::tile::Blocking;
 use std::arch::x86_64::*;
 
 pub(super) const ROWS: usize = 12;
 pub(super) const COLUMNS: usize = 32;
 
+/// A panel of B is 256 * 32 * 4 bytes = 32 KB, and stays in the first-level cache.
+pub(super) const BLOCKING: Blocking = Blocking { depth: 256, chunk_depth: 2048, leaf_tiles: 4 };
+
 /// # Safety
 /// The machine has AVX-512F; `c` has ROWS rows of COLUMNS values, `stride` apart.
 #[inline]
 #[target_feature(enable = "avx512f")]
-unsafe fn load(c: *const f32, stride: usize) -> [[__m512; 2]; ROWS] {
+unsafe fn load(c: *const f32, stride: usize, from_zero: bool) -> [[__m512; 2]; ROWS] {
     let mut sums = [[_mm512_setzero_ps(); 2]; ROWS];
+    if from_zero {
+        return sums;
+    }
     for i in 0..ROWS {
         // SAFETY: row i of `c` has 32 values, by the contract.
         unsafe {
@@ -39,9 +46,9 @@ unsafe fn store(c: *mut f32, stride: usize, sums: &[[__m512; 2]; ROWS]) {
 /// The machine has AVX-512F; `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS rows of
 /// COLUMNS values, `stride` apart.
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
+pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize, from_zero: bool) {
     // SAFETY: the rows are there, by the contract.
-    let mut sums = unsafe { load(c, stride) };
+    let mut sums = unsafe { load(c, stride, from_zero) };
     for p in 0..k {
         // SAFETY: p < k, so group p of both panels is there, by the contract.
         unsafe {
@@ -63,9 +70,16 @@ pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, s
 /// The machine has AVX-512F and AVX512_BF16; panels and `c` as for [`tile`], each place of a panel
 /// two bf16.
 #[target_feature(enable = "avx512f,avx512bf16")]
-pub(super) unsafe fn tile_of_pairs(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
+pub(super) unsafe fn tile_of_pairs(
+    k: usize,
+    a: *const f32,
+    b: *const f32,
+    c: *mut f32,
+    stride: usize,
+    from_zero: bool,
+) {
     // SAFETY: the rows are there, by the contract.
-    let mut sums = unsafe { load(c, stride) };
+    let mut sums = unsafe { load(c, stride, from_zero) };
     for p in 0..k {
         // SAFETY: p < k, so group p of both panels is there, by the contract; any bits are two
         // bf16.

@@ -12,7 +12,7 @@
 //! Inside of a task some leaves of B are packed together. The leaves' sums for a few rows of C stay
 //! in the second-level cache; what leaves it is one sum of all of them.
 
-use super::{Chunk, DEPTH, LEAF_TILES, MatMut, MatRef, MatmulPrecision, Scratch, Start, Tile, product};
+use super::{Chunk, DEPTH, LEAF_TILES, MatMut, MatRef, MatmulPrecision, Scratch, Start, Target, Tile, product};
 use crate::sums::{Blocks, TreeSum, add};
 use rayon::prelude::*;
 use std::cell::Cell;
@@ -128,7 +128,7 @@ impl Operands<'_> {
             let chunk = Chunk::pack(self.tile, self.b, piece.clone(), 0..n, false, &mut work.packed_b);
             for (c, first) in c.chunks_mut(group * n).zip(rows.clone().step_by(group)) {
                 let rows = first..rows.end.min(first + group);
-                chunk.multiply(self.a, rows, piece.clone(), &mut work.packed_a, c, n);
+                chunk.multiply(self.a, rows, piece.clone(), &mut work.packed_a, Target::add(c, n));
             }
         }
     }
@@ -145,7 +145,7 @@ impl Operands<'_> {
                 let rows = first..rows.end.min(first + group);
                 few.add(|sum| {
                     sum.fill(0.0);
-                    chunk.multiply(self.a, rows, self.inner.leaf(leaf), packed_a, sum, n);
+                    chunk.multiply(self.a, rows, self.inner.leaf(leaf), packed_a, Target::add(sum, n));
                 });
             }
             c.copy_from_slice(few.total());

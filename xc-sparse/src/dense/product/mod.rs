@@ -42,12 +42,11 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use tile::Tile;
 
-/// Places along k that a panel of B holds while it stays in the first-level cache: 256 * 32 * 4
-/// bytes = 32 KB.
+/// Places along k of a panel of B that is used once or a few times, and stays in the first-level cache.
 const DEPTH: usize = 256;
 /// Places of B packed at a time (4 MB).
 const CHUNK: usize = 1 << 20;
-/// Tiles of rows that one leaf takes at most.
+/// Tiles of rows that are taken together where sums along k are cut into leaves.
 const LEAF_TILES: usize = 4;
 
 /// What is multiplied; sums are f32.
@@ -241,7 +240,7 @@ enum Operands<'a> {
 
 /// Pieces of a `k x n` operand in the order in which products take them: columns, and rows of them.
 fn cuts(tile: Tile, (k, n): (usize, usize)) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
-    let places = tile.words.count(k).clamp(1, 8 * DEPTH);
+    let places = tile.words.count(k).clamp(1, tile.blocking.chunk_depth);
     let deep = places * tile.words.values();
     let wide = (CHUNK / places / tile.columns).max(1) * tile.columns;
     let columns = (0..n).step_by(wide).map(move |j| j..n.min(j + wide));
@@ -273,8 +272,10 @@ fn product_with(tile: Tile, c: MatMut<'_>, a: MatRef<'_>, mut b: Operands<'_>, s
             Operands::Packed(b) => b.chunk(at, &columns, inner),
         };
         let rows = MatMut { values: &mut *c, rows: m, columns: n };
+        // The tiles themselves begin with zero where there is a tile at all.
+        let from_zero = is_first && matches!(start, Start::Zero) && !chunk.inner.is_empty();
         let leaf = |first: usize, n_rows: usize, target: MatMut<'_>| {
-            if is_first {
+            if is_first && !from_zero {
                 for row in target.values.chunks_exact_mut(n) {
                     match start {
                         Start::Zero => row[columns.clone()].fill(0.0),
@@ -285,21 +286,22 @@ fn product_with(tile: Tile, c: MatMut<'_>, a: MatRef<'_>, mut b: Operands<'_>, s
             }
             LEAF.with_borrow_mut(|(packed_a, _)| {
                 let inner = chunk.inner.clone();
-                chunk.multiply(a, first..first + n_rows, inner, packed_a, &mut target.values[columns.start..], n);
+                let target = Target { c: &mut target.values[columns.start..], stride: n, from_zero };
+                chunk.multiply(a, first..first + n_rows, inner, packed_a, target);
             });
         };
         match is_shared {
-            true => split(tile.rows, leaf_tiles(tile.rows, m), 0, m, rows, &leaf),
-            false => one_after_another(tile.rows, 0, m, rows, &leaf),
+            true => split(tile.rows, leaf_tiles(tile, m), 0, m, rows, &leaf),
+            false => one_after_another(tile, m, rows, &leaf),
         }
     }
 }
 
 /// Tiles of rows that one leaf takes where there are `n` rows: fewer where there would be fewer leaves than threads.
-fn leaf_tiles(tile_rows: usize, n: usize) -> usize {
+fn leaf_tiles(tile: Tile, n: usize) -> usize {
     // Outside of a pool nobody is asked how many threads there would be.
     let n_threads = if in_pool() { rayon::current_num_threads() } else { 1 };
-    n.div_ceil(tile_rows).div_ceil(n_threads).clamp(1, LEAF_TILES)
+    n.div_ceil(tile.rows).div_ceil(n_threads).clamp(1, tile.blocking.leaf_tiles)
 }
 
 /// The product for a single row: each panel of B is packed where it is used once, in the
@@ -324,7 +326,7 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
                     Start::Kept => edge[..c.len()].copy_from_slice(c),
                 }
                 for p in (0..tile.words.count(k)).step_by(DEPTH) {
-                    let (inner, depth) = values_of(tile, &(0..k), p);
+                    let (inner, depth) = values_of(tile, &(0..k), p, DEPTH);
                     panel.resize(depth * columns, 0.0);
                     if b.row_stride == 1 {
                         // Columns of B are lines in memory: those of the next panel are asked for
@@ -335,7 +337,7 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
                         }
                     }
                     interleave(tile.words, Operand::B, panel, columns, b.t(), j..n.min(j + columns), inner);
-                    tile.run(depth, &packed_a[p * tile.rows..][..depth * tile.rows], panel, &mut edge, columns);
+                    tile.run(depth, &packed_a[p * tile.rows..][..depth * tile.rows], panel, &mut edge, columns, false);
                 }
                 c.copy_from_slice(&edge[..c.len()]);
             }
@@ -376,7 +378,7 @@ pub fn product_by_rows<T: SplitRows>(
             let rows = first..first + n_rows;
             block.add(|sum| {
                 sum.fill(0.0);
-                chunk.multiply(a, rows, inner.leaf(leaf), &mut packed_a, sum, n);
+                chunk.multiply(a, rows, inner.leaf(leaf), &mut packed_a, Target::add(sum, n));
             });
         }
         visit(first, block.total(), target);
@@ -407,34 +409,44 @@ fn split<T: SplitRows>(
 }
 
 /// The leaves of [`split`] on this thread.
-fn one_after_another<T: SplitRows>(
-    tile_rows: usize,
-    mut first: usize,
-    mut n: usize,
-    mut rows: T,
-    leaf: &(impl Fn(usize, usize, T) + Sync),
-) {
-    while n > 0 {
-        let some = n.min(LEAF_TILES * tile_rows);
+fn one_after_another<T: SplitRows>(tile: Tile, n: usize, mut rows: T, leaf: &(impl Fn(usize, usize, T) + Sync)) {
+    let most = tile.blocking.leaf_tiles * tile.rows;
+    for first in (0..n).step_by(most) {
+        let some = most.min(n - first);
         let (now, later) = rows.split_at_row(some);
         leaf(first, some, now);
-        (first, n, rows) = (first + some, n - some, later);
+        rows = later;
     }
 }
 
-/// The values along k that are in the places from `place` on that a panel holds at a time, and
-/// the number of those places.
-fn values_of(tile: Tile, inner: &std::ops::Range<usize>, place: usize) -> (std::ops::Range<usize>, usize) {
+/// The values along k that are in at most `depth` places from `place` on, and the number of those places.
+fn values_of(tile: Tile, inner: &Range<usize>, place: usize, depth: usize) -> (Range<usize>, usize) {
     let begin = inner.start + place * tile.words.values();
-    let end = inner.end.min(begin + DEPTH * tile.words.values());
+    let end = inner.end.min(begin + depth * tile.words.values());
     (begin..end, tile.words.count(end - begin))
+}
+
+/// Where rows of a product go.
+struct Target<'a> {
+    c: &'a mut [f32],
+    /// From row to row of `c`.
+    stride: usize,
+    /// Whether `c` is written and not read.
+    from_zero: bool,
+}
+
+impl<'a> Target<'a> {
+    /// Sums that go on.
+    fn add(c: &'a mut [f32], stride: usize) -> Self {
+        Self { c, stride, from_zero: false }
+    }
 }
 
 /// Some rows and columns of B in panels.
 struct Chunk<'a> {
     tile: Tile,
     /// Rows of B, which are columns of A.
-    inner: std::ops::Range<usize>,
+    inner: Range<usize>,
     n_columns: usize,
     packed: &'a [f32],
 }
@@ -444,8 +456,8 @@ impl<'a> Chunk<'a> {
     fn pack(
         tile: Tile,
         b: MatRef<'_>,
-        inner: std::ops::Range<usize>,
-        columns: std::ops::Range<usize>,
+        inner: Range<usize>,
+        columns: Range<usize>,
         is_shared: bool,
         scratch: &'a mut Scratch,
     ) -> Self {
@@ -464,23 +476,23 @@ impl<'a> Chunk<'a> {
         Self { tile, inner, n_columns: columns.len(), packed }
     }
 
-    /// `c += a[rows, within] * self[within]`; rows of `c` are `stride` apart. `within` begins at a
-    /// place.
+    /// `c += a[rows, within] * self[within]`, or `c = ...`. `within` begins at a place.
     fn multiply(
         &self,
         a: MatRef<'_>,
-        rows: std::ops::Range<usize>,
-        within: std::ops::Range<usize>,
+        rows: Range<usize>,
+        within: Range<usize>,
         packed_a: &mut Vec<f32>,
-        c: &mut [f32],
-        stride: usize,
+        target: Target<'_>,
     ) {
-        let Tile { rows: tile_rows, columns: tile_columns, .. } = self.tile;
+        let Target { c, stride, from_zero } = target;
+        let Tile { rows: tile_rows, columns: tile_columns, blocking, .. } = self.tile;
         let mut edge = [0.0f32; 1024];
         let places = self.tile.words.count(self.inner.len());
         let first = self.tile.words.count(within.start - self.inner.start);
-        for p in (0..self.tile.words.count(within.len())).step_by(DEPTH) {
-            let (inner, depth) = values_of(self.tile, &within, p);
+        for p in (0..self.tile.words.count(within.len())).step_by(blocking.depth) {
+            let from_zero = from_zero && p == 0;
+            let (inner, depth) = values_of(self.tile, &within, p, blocking.depth);
             pack_rows(self.tile.words, tile_rows, a, rows.clone(), inner, packed_a);
             for (panel, j) in (0..self.n_columns).step_by(tile_columns).enumerate() {
                 let b = &self.packed[(panel * places + first + p) * tile_columns..][..depth * tile_columns];
@@ -489,14 +501,14 @@ impl<'a> Chunk<'a> {
                     let height = tile_rows.min(rows.len() - i);
                     let at = i * stride + j;
                     if width == tile_columns && height == tile_rows {
-                        self.tile.run(depth, a, b, &mut c[at..], stride);
+                        self.tile.run(depth, a, b, &mut c[at..], stride, from_zero);
                         continue;
                     }
                     // A tile over the edge works on a copy.
                     for r in 0..height {
                         edge[r * tile_columns..][..width].copy_from_slice(&c[at + r * stride..][..width]);
                     }
-                    self.tile.run(depth, a, b, &mut edge, tile_columns);
+                    self.tile.run(depth, a, b, &mut edge, tile_columns, from_zero);
                     for r in 0..height {
                         c[at + r * stride..][..width].copy_from_slice(&edge[r * tile_columns..][..width]);
                     }

@@ -1,14 +1,16 @@
 //! The tile and the packing of pairs without vector instructions: defines what the others compute.
 
+use super::tile::Blocking;
 use crate::uniform::nearest_bf16;
 
 pub(super) const ROWS: usize = 4;
 pub(super) const COLUMNS: usize = 8;
+pub(super) const BLOCKING: Blocking = Blocking { depth: 256, chunk_depth: 2048, leaf_tiles: 4 };
 
 /// # Safety
 /// `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS rows of COLUMNS values, `stride`
 /// apart.
-pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
+pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize, from_zero: bool) {
     // SAFETY: by the contract above; `c` is not read through another pointer meanwhile.
     let (a, b, c) = unsafe {
         (
@@ -18,8 +20,10 @@ pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, s
         )
     };
     let mut sums = [[0.0f32; COLUMNS]; ROWS];
-    for (i, row) in sums.iter_mut().enumerate() {
-        row.copy_from_slice(&c[i * stride..][..COLUMNS]);
+    if !from_zero {
+        for (i, row) in sums.iter_mut().enumerate() {
+            row.copy_from_slice(&c[i * stride..][..COLUMNS]);
+        }
     }
     for (a, b) in a.as_chunks::<ROWS>().0.iter().zip(b.as_chunks::<COLUMNS>().0) {
         for (row, &a) in sums.iter_mut().zip(a) {

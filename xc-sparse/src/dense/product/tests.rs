@@ -127,12 +127,18 @@ fn operands_of_several_pieces_are_packed_whole() {
 
 #[test]
 fn instruction_sets_agree_to_the_bit_and_with_plain_sums() {
-    let (m, n, k) = (37, 75, 300);
+    // Smaller and larger than what a leaf takes and a panel holds.
+    for (m, n, k) in [(37, 75, 300), (79, 35, 1700), (3, 17, 0)] {
+        instruction_sets_agree(m, n, k);
+    }
+}
+
+fn instruction_sets_agree(m: usize, n: usize, k: usize) {
     let (a, b) = (matrix(m * k, 1), matrix(k * n, 2));
     let wanted = naive(&a, &b, m, n, k);
     let mut first: Option<Vec<u32>> = None;
     for isa in Isa::available() {
-        let mut c = vec![0.0; m * n];
+        let mut c = vec![f32::NAN; m * n];
         let (a, b) = (MatRef::new(&a, m, k), MatRef::new(&b, k, n));
         product_with(
             Tile::of(isa),

@@ -37,7 +37,18 @@ impl Words {
     }
 }
 
-/// The inner tile: `c += a * b` over `k` steps.
+/// How products of many rows are cut for the caches. No cut changes a bit.
+#[derive(Clone, Copy)]
+pub(super) struct Blocking {
+    /// Places along k of the panels that a tile reads.
+    pub(super) depth: usize,
+    /// Places along k of a packed chunk of B.
+    pub(super) chunk_depth: usize,
+    /// Tiles of rows that one leaf takes at most.
+    pub(super) leaf_tiles: usize,
+}
+
+/// The inner tile: `c += a * b` over `k` steps, or `c = a * b`.
 ///
 /// ```text
 ///   a: k groups of `rows` places      b: k groups of `columns` places      c: rows x columns, rows `stride` apart
@@ -50,7 +61,8 @@ pub(super) struct Tile {
     pub(super) rows: usize,
     /// Columns of the tile.
     pub(super) columns: usize,
-    run: unsafe fn(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize),
+    pub(super) blocking: Blocking,
+    run: unsafe fn(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize, from_zero: bool),
 }
 
 impl Tile {
@@ -58,12 +70,28 @@ impl Tile {
     pub(super) fn of(isa: Isa) -> Tile {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => {
-                Tile { words: Words::Plain, rows: avx512::ROWS, columns: avx512::COLUMNS, run: avx512::tile }
-            }
+            Isa::Avx512 => Tile {
+                words: Words::Plain,
+                rows: avx512::ROWS,
+                columns: avx512::COLUMNS,
+                blocking: avx512::BLOCKING,
+                run: avx512::tile,
+            },
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Tile { words: Words::Plain, rows: avx2::ROWS, columns: avx2::COLUMNS, run: avx2::tile },
-            _ => Tile { words: Words::Plain, rows: scalar::ROWS, columns: scalar::COLUMNS, run: scalar::tile },
+            Isa::Avx2 => Tile {
+                words: Words::Plain,
+                rows: avx2::ROWS,
+                columns: avx2::COLUMNS,
+                blocking: avx2::BLOCKING,
+                run: avx2::tile,
+            },
+            _ => Tile {
+                words: Words::Plain,
+                rows: scalar::ROWS,
+                columns: scalar::COLUMNS,
+                blocking: scalar::BLOCKING,
+                run: scalar::tile,
+            },
         }
     }
 
@@ -89,12 +117,12 @@ impl Tile {
         }
     }
 
-    /// Adds the product of two packed panels to `c`.
+    /// Adds the product of two packed panels to `c`, or, if `from_zero`, writes it there.
     ///
     /// # Panics
     /// If a slice is too short for the tile.
     #[inline]
-    pub(super) fn run(&self, k: usize, a: &[f32], b: &[f32], c: &mut [f32], stride: usize) {
+    pub(super) fn run(&self, k: usize, a: &[f32], b: &[f32], c: &mut [f32], stride: usize, from_zero: bool) {
         assert!(
             holds(a, k, self.rows, self.rows)
                 && holds(b, k, self.columns, self.columns)
@@ -103,7 +131,7 @@ impl Tile {
         );
         // SAFETY: the lengths were just compared with what the kernel reads and writes, and `of`
         // chooses a kernel only where `Isa` found its instructions.
-        unsafe { (self.run)(k, a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), stride) }
+        unsafe { (self.run)(k, a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), stride, from_zero) }
     }
 }
 
@@ -263,14 +291,14 @@ mod tests {
     fn every_tile_agrees_with_plain_sums() {
         for isa in Isa::available() {
             let tile = Tile::of(isa);
-            for k in [0, 1, 2, 3, 7, 64, 257] {
+            for (k, from_zero) in [0, 1, 2, 3, 7, 64, 257].into_iter().flat_map(|k| [(k, false), (k, true)]) {
                 let value = |i: usize| ((i * 7919 + 13) % 101) as f32 / 50.0 - 1.0;
                 let a: Vec<f32> = (0..k * tile.rows).map(value).collect();
                 let b: Vec<f32> = (0..k * tile.columns).map(|i| value(i + 5)).collect();
                 let stride = tile.columns + 3;
                 let mut c: Vec<f32> = (0..tile.rows * stride).map(|i| value(i + 9)).collect();
                 let before = c.clone();
-                tile.run(k, &a, &b, &mut c, stride);
+                tile.run(k, &a, &b, &mut c, stride, from_zero);
                 for (at, (&got, &old)) in c.iter().zip(&before).enumerate() {
                     let (i, j) = (at / stride, at % stride);
                     if j >= tile.columns {
@@ -278,7 +306,8 @@ mod tests {
                         continue;
                     }
                     let product = |p: usize| f64::from(a[p * tile.rows + i]) * f64::from(b[p * tile.columns + j]);
-                    let expected = f64::from(old) + (0..k).map(product).sum::<f64>();
+                    let start = if from_zero { 0.0 } else { f64::from(old) };
+                    let expected = start + (0..k).map(product).sum::<f64>();
                     assert!((f64::from(got) - expected).abs() < 1e-4, "{isa}, k {k}, ({i}, {j}): {got} {expected}");
                 }
             }
