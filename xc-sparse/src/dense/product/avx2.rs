@@ -1,31 +1,34 @@
 //! The tile in AVX2: 6 rows of two vectors, 12 of the 16 registers hold sums; and lines packed for it.
 
-use super::tile::Blocking;
+use super::tile::{Blocking, Job, LINE, STEPS};
 use std::arch::x86_64::*;
 
 pub(super) const ROWS: usize = 6;
 pub(super) const COLUMNS: usize = 16;
 
-/// The packed rows of a leaf are 72 * 768 * 4 bytes = 221 KB: with a panel of B (49 KB) they stay in a second-level cache
-/// of 512 KB, from where this tile runs as fast as from the nearest. C is read and written once for 768 places.
+/// The packed rows of a leaf are 72 * 768 * 4 bytes = 221 KB: with two panels of B (49 KB each) they stay in a second-level
+/// cache of 512 KB, from where this tile runs as fast as from the nearest. C is read and written once for 768 places.
 pub(super) const BLOCKING: Blocking = Blocking { depth: 768, chunk_depth: 768, leaf_tiles: 12 };
 
 /// # Safety
-/// The machine has AVX2 and FMA; `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS
-/// rows of COLUMNS values, `stride` apart.
+/// The machine has AVX2 and FMA, and `job` is as [`Job`] says.
 #[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize, from_zero: bool) {
+pub(super) unsafe fn tile(job: Job) {
+    let Job { k, a, b, c, stride, from_zero, next } = job;
     let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
-    if !from_zero {
-        for i in 0..ROWS {
+    for i in 0..ROWS {
+        if !from_zero {
             // SAFETY: row i of `c` has 16 values, by the contract.
             unsafe {
                 sums[i][0] = _mm256_loadu_ps(c.add(i * stride));
                 sums[i][1] = _mm256_loadu_ps(c.add(i * stride + 8));
             }
         }
+        // Both ends: a row may begin within a line.
+        ask::<_MM_HINT_T0>(next.c.wrapping_add(i * stride));
+        ask::<_MM_HINT_T0>(next.c.wrapping_add(i * stride + COLUMNS - 1));
     }
-    for p in 0..k {
+    let mut step = |p: usize| {
         // SAFETY: p < k, so group p of both panels is there, by the contract.
         unsafe {
             let (b0, b1) = (_mm256_loadu_ps(b.add(p * COLUMNS)), _mm256_loadu_ps(b.add(p * COLUMNS + 8)));
@@ -35,6 +38,16 @@ pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, s
                 sums[i][1] = _mm256_fmadd_ps(a, b1, sums[i][1]);
             }
         }
+    };
+    let whole = k / STEPS * STEPS;
+    for p in (0..whole).step_by(STEPS) {
+        ask::<_MM_HINT_T1>(next.b.wrapping_add(p / STEPS * LINE));
+        for q in 0..STEPS {
+            step(p + q);
+        }
+    }
+    for p in whole..k {
+        step(p);
     }
     for i in 0..ROWS {
         // SAFETY: as for the loads.
@@ -43,6 +56,13 @@ pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, s
             _mm256_storeu_ps(c.add(i * stride + 8), sums[i][1]);
         }
     }
+}
+
+/// Asks for the cache line of an address: of the first level (`_MM_HINT_T0`) or the second.
+#[inline(always)]
+fn ask<const LEVEL: i32>(at: *const f32) {
+    // SAFETY: a prefetch is a hint: it neither faults nor reads, whatever the address.
+    unsafe { _mm_prefetch::<LEVEL>(at.cast()) };
 }
 
 /// `out[p * GROUP + i]`: value p of line i, for GROUP lines of `k` values, `stride` apart.

@@ -1,6 +1,6 @@
 //! The tiles in AVX-512: 12 rows of two vectors, 24 of the 32 registers hold sums.
 
-use super::tile::Blocking;
+use super::tile::{Blocking, Job};
 use std::arch::x86_64::*;
 
 pub(super) const ROWS: usize = 12;
@@ -43,10 +43,10 @@ unsafe fn store(c: *mut f32, stride: usize, sums: &[[__m512; 2]; ROWS]) {
 }
 
 /// # Safety
-/// The machine has AVX-512F; `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS rows of
-/// COLUMNS values, `stride` apart.
+/// The machine has AVX-512F, and `job` is as [`Job`] says.
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize, from_zero: bool) {
+pub(super) unsafe fn tile(job: Job) {
+    let Job { k, a, b, c, stride, from_zero, .. } = job;
     // SAFETY: the rows are there, by the contract.
     let mut sums = unsafe { load(c, stride, from_zero) };
     for p in 0..k {
@@ -67,17 +67,10 @@ pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, s
 /// As [`tile`], of pairs of bf16: `vdpbf16ps` adds both products of a place.
 ///
 /// # Safety
-/// The machine has AVX-512F and AVX512_BF16; panels and `c` as for [`tile`], each place of a panel
-/// two bf16.
+/// The machine has AVX-512F and AVX512_BF16, and `job` is as [`Job`] says, each place of a panel two bf16.
 #[target_feature(enable = "avx512f,avx512bf16")]
-pub(super) unsafe fn tile_of_pairs(
-    k: usize,
-    a: *const f32,
-    b: *const f32,
-    c: *mut f32,
-    stride: usize,
-    from_zero: bool,
-) {
+pub(super) unsafe fn tile_of_pairs(job: Job) {
+    let Job { k, a, b, c, stride, from_zero, .. } = job;
     // SAFETY: the rows are there, by the contract.
     let mut sums = unsafe { load(c, stride, from_zero) };
     for p in 0..k {

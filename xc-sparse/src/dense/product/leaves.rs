@@ -12,7 +12,8 @@
 //! Inside of a task some leaves of B are packed together. The leaves' sums for a few rows of C stay
 //! in the second-level cache; what leaves it is one sum of all of them.
 
-use super::{Chunk, DEPTH, LEAF_TILES, MatMut, MatRef, MatmulPrecision, Scratch, Start, Target, Tile, product};
+use super::tile::Target;
+use super::{Chunk, DEPTH, LEAF_TILES, MatMut, MatRef, MatmulPrecision, Scratch, Start, Tile, product};
 use crate::sums::{Blocks, TreeSum, add};
 use rayon::prelude::*;
 use std::cell::Cell;

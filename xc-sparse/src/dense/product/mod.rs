@@ -40,7 +40,7 @@ pub use scalar::bf16_of_products;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
-use tile::Tile;
+use tile::{LINE, Next, STEPS, Target, Tile};
 
 /// Places along k of a panel of B that is used once or a few times, and stays in the first-level cache.
 const DEPTH: usize = 256;
@@ -337,7 +337,9 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
                         }
                     }
                     interleave(tile.words, Operand::B, panel, columns, b.t(), j..n.min(j + columns), inner);
-                    tile.run(depth, &packed_a[p * tile.rows..][..depth * tile.rows], panel, &mut edge, columns, false);
+                    let next = Next { b: panel.as_ptr(), c: edge.as_ptr() };
+                    let a = &packed_a[p * tile.rows..][..depth * tile.rows];
+                    tile.run(depth, a, panel, Target::add(&mut edge, columns), next);
                 }
                 c.copy_from_slice(&edge[..c.len()]);
             }
@@ -426,22 +428,6 @@ fn values_of(tile: Tile, inner: &Range<usize>, place: usize, depth: usize) -> (R
     (begin..end, tile.words.count(end - begin))
 }
 
-/// Where rows of a product go.
-struct Target<'a> {
-    c: &'a mut [f32],
-    /// From row to row of `c`.
-    stride: usize,
-    /// Whether `c` is written and not read.
-    from_zero: bool,
-}
-
-impl<'a> Target<'a> {
-    /// Sums that go on.
-    fn add(c: &'a mut [f32], stride: usize) -> Self {
-        Self { c, stride, from_zero: false }
-    }
-}
-
 /// Some rows and columns of B in panels.
 struct Chunk<'a> {
     tile: Tile,
@@ -494,21 +480,28 @@ impl<'a> Chunk<'a> {
             let from_zero = from_zero && p == 0;
             let (inner, depth) = values_of(self.tile, &within, p, blocking.depth);
             pack_rows(self.tile.words, tile_rows, a, rows.clone(), inner, packed_a);
+            let n_panels = self.n_columns.div_ceil(tile_columns);
             for (panel, j) in (0..self.n_columns).step_by(tile_columns).enumerate() {
-                let b = &self.packed[(panel * places + first + p) * tile_columns..][..depth * tile_columns];
+                let at = |panel: usize| (panel * places + first + p) * tile_columns;
+                let b = &self.packed[at(panel)..][..depth * tile_columns];
+                // After the last panel the next rows begin with the first.
+                let next_b = self.packed[at(if panel + 1 < n_panels { panel + 1 } else { 0 })..].as_ptr();
                 let width = tile_columns.min(self.n_columns - j);
                 for (a, i) in packed_a.chunks_exact(depth * tile_rows).zip((0..rows.len()).step_by(tile_rows)) {
                     let height = tile_rows.min(rows.len() - i);
                     let at = i * stride + j;
+                    let next_c = if i + height < rows.len() { at + tile_rows * stride } else { j + tile_columns };
+                    let next_b = next_b.wrapping_add(i / tile_rows * (depth / STEPS * LINE));
+                    let next = Next { b: next_b, c: c.as_ptr().wrapping_add(next_c) };
                     if width == tile_columns && height == tile_rows {
-                        self.tile.run(depth, a, b, &mut c[at..], stride, from_zero);
+                        self.tile.run(depth, a, b, Target { c: &mut c[at..], stride, from_zero }, next);
                         continue;
                     }
                     // A tile over the edge works on a copy.
                     for r in 0..height {
                         edge[r * tile_columns..][..width].copy_from_slice(&c[at + r * stride..][..width]);
                     }
-                    self.tile.run(depth, a, b, &mut edge, tile_columns, from_zero);
+                    self.tile.run(depth, a, b, Target { c: &mut edge, stride: tile_columns, from_zero }, next);
                     for r in 0..height {
                         c[at + r * stride..][..width].copy_from_slice(&edge[r * tile_columns..][..width]);
                     }

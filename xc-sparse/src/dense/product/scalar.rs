@@ -1,6 +1,6 @@
 //! The tile and the packing of pairs without vector instructions: defines what the others compute.
 
-use super::tile::Blocking;
+use super::tile::{Blocking, Job};
 use crate::uniform::nearest_bf16;
 
 pub(super) const ROWS: usize = 4;
@@ -8,9 +8,9 @@ pub(super) const COLUMNS: usize = 8;
 pub(super) const BLOCKING: Blocking = Blocking { depth: 256, chunk_depth: 2048, leaf_tiles: 4 };
 
 /// # Safety
-/// `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS rows of COLUMNS values, `stride`
-/// apart.
-pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize, from_zero: bool) {
+/// `job` is as [`Job`] says.
+pub(super) unsafe fn tile(job: Job) {
+    let Job { k, a, b, c, stride, from_zero, .. } = job;
     // SAFETY: by the contract above; `c` is not read through another pointer meanwhile.
     let (a, b, c) = unsafe {
         (

@@ -62,7 +62,51 @@ pub(super) struct Tile {
     /// Columns of the tile.
     pub(super) columns: usize,
     pub(super) blocking: Blocking,
-    run: unsafe fn(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize, from_zero: bool),
+    run: unsafe fn(Job),
+}
+
+/// What one run of a tile reads and writes: `a` has `k * rows` places, `b` has `k * columns`, `c` has `rows` rows of
+/// `columns` values, `stride` apart.
+#[derive(Clone, Copy)]
+pub(super) struct Job {
+    pub(super) k: usize,
+    pub(super) a: *const f32,
+    pub(super) b: *const f32,
+    pub(super) c: *mut f32,
+    pub(super) stride: usize,
+    pub(super) from_zero: bool,
+    pub(super) next: Next,
+}
+
+/// Values of a cache line.
+pub(super) const LINE: usize = 16;
+/// Steps of a run in which one line of the next panel of B is asked for: more often, and the lines of this one would wait.
+/// Eight runs ask for all of a panel of 16 columns.
+pub(super) const STEPS: usize = 8;
+
+/// What is read later, which a tile may ask for: hints, not always of memory that is there.
+#[derive(Clone, Copy)]
+pub(super) struct Next {
+    /// A part of the next panel of B: `k / STEPS` lines.
+    pub(super) b: *const f32,
+    /// The rows of C of the next run, as far apart as those of this one.
+    pub(super) c: *const f32,
+}
+
+/// Where a product goes.
+pub(super) struct Target<'a> {
+    pub(super) c: &'a mut [f32],
+    /// From row to row of `c`.
+    pub(super) stride: usize,
+    /// Whether `c` is written and not read.
+    pub(super) from_zero: bool,
+}
+
+impl<'a> Target<'a> {
+    /// Sums that go on.
+    pub(super) fn add(c: &'a mut [f32], stride: usize) -> Self {
+        Self { c, stride, from_zero: false }
+    }
 }
 
 impl Tile {
@@ -117,21 +161,23 @@ impl Tile {
         }
     }
 
-    /// Adds the product of two packed panels to `c`, or, if `from_zero`, writes it there.
+    /// Adds the product of two packed panels to the target, or writes it there.
     ///
     /// # Panics
     /// If a slice is too short for the tile.
     #[inline]
-    pub(super) fn run(&self, k: usize, a: &[f32], b: &[f32], c: &mut [f32], stride: usize, from_zero: bool) {
+    pub(super) fn run(&self, k: usize, a: &[f32], b: &[f32], target: Target<'_>, next: Next) {
+        let Target { c, stride, from_zero } = target;
         assert!(
             holds(a, k, self.rows, self.rows)
                 && holds(b, k, self.columns, self.columns)
                 && holds(c, self.rows, stride, self.columns)
                 && stride >= self.columns
         );
+        let job = Job { k, a: a.as_ptr(), b: b.as_ptr(), c: c.as_mut_ptr(), stride, from_zero, next };
         // SAFETY: the lengths were just compared with what the kernel reads and writes, and `of`
         // chooses a kernel only where `Isa` found its instructions.
-        unsafe { (self.run)(k, a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), stride, from_zero) }
+        unsafe { (self.run)(job) }
     }
 }
 
@@ -298,7 +344,8 @@ mod tests {
                 let stride = tile.columns + 3;
                 let mut c: Vec<f32> = (0..tile.rows * stride).map(|i| value(i + 9)).collect();
                 let before = c.clone();
-                tile.run(k, &a, &b, &mut c, stride, from_zero);
+                let next = Next { b: std::ptr::null(), c: std::ptr::null() };
+                tile.run(k, &a, &b, Target { c: &mut c, stride, from_zero }, next);
                 for (at, (&got, &old)) in c.iter().zip(&before).enumerate() {
                     let (i, j) = (at / stride, at % stride);
                     if j >= tile.columns {
