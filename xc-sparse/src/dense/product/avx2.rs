@@ -14,15 +14,13 @@ pub(super) const BLOCKING: Blocking = Blocking { depth: 768, chunk_depth: 768, l
 /// The machine has AVX2 and FMA, and `job` is as [`Job`] says.
 #[target_feature(enable = "avx2,fma")]
 pub(super) unsafe fn tile(job: Job) {
-    let Job { k, a, b, c, stride, from_zero, next } = job;
+    let Job { k, a, b, c, stride, start, next } = job;
     let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
     for i in 0..ROWS {
-        if !from_zero {
-            // SAFETY: row i of `c` has 16 values, by the contract.
-            unsafe {
-                sums[i][0] = _mm256_loadu_ps(c.add(i * stride));
-                sums[i][1] = _mm256_loadu_ps(c.add(i * stride + 8));
-            }
+        // SAFETY: row i of `c` has 16 values, and so has `start`, by the contract.
+        unsafe {
+            let row = if start.is_null() { c.add(i * stride) } else { start };
+            sums[i] = [_mm256_loadu_ps(row), _mm256_loadu_ps(row.add(8))];
         }
         // Both ends: a row may begin within a line.
         ask::<_MM_HINT_T0>(next.c.wrapping_add(i * stride));

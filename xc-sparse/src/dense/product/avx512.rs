@@ -10,19 +10,16 @@ pub(super) const COLUMNS: usize = 32;
 pub(super) const BLOCKING: Blocking = Blocking { depth: 256, chunk_depth: 2048, leaf_tiles: 4 };
 
 /// # Safety
-/// The machine has AVX-512F; `c` has ROWS rows of COLUMNS values, `stride` apart.
+/// The machine has AVX-512F; `c` has ROWS rows of COLUMNS values, `stride` apart, and `start` is null or has COLUMNS values.
 #[inline]
 #[target_feature(enable = "avx512f")]
-unsafe fn load(c: *const f32, stride: usize, from_zero: bool) -> [[__m512; 2]; ROWS] {
+unsafe fn load(c: *const f32, stride: usize, start: *const f32) -> [[__m512; 2]; ROWS] {
     let mut sums = [[_mm512_setzero_ps(); 2]; ROWS];
-    if from_zero {
-        return sums;
-    }
     for i in 0..ROWS {
-        // SAFETY: row i of `c` has 32 values, by the contract.
+        // SAFETY: row i of `c` has 32 values, and so has `start`, by the contract.
         unsafe {
-            sums[i][0] = _mm512_loadu_ps(c.add(i * stride));
-            sums[i][1] = _mm512_loadu_ps(c.add(i * stride + 16));
+            let row = if start.is_null() { c.add(i * stride) } else { start };
+            sums[i] = [_mm512_loadu_ps(row), _mm512_loadu_ps(row.add(16))];
         }
     }
     sums
@@ -46,9 +43,9 @@ unsafe fn store(c: *mut f32, stride: usize, sums: &[[__m512; 2]; ROWS]) {
 /// The machine has AVX-512F, and `job` is as [`Job`] says.
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn tile(job: Job) {
-    let Job { k, a, b, c, stride, from_zero, .. } = job;
+    let Job { k, a, b, c, stride, start, .. } = job;
     // SAFETY: the rows are there, by the contract.
-    let mut sums = unsafe { load(c, stride, from_zero) };
+    let mut sums = unsafe { load(c, stride, start) };
     for p in 0..k {
         // SAFETY: p < k, so group p of both panels is there, by the contract.
         unsafe {
@@ -70,9 +67,9 @@ pub(super) unsafe fn tile(job: Job) {
 /// The machine has AVX-512F and AVX512_BF16, and `job` is as [`Job`] says, each place of a panel two bf16.
 #[target_feature(enable = "avx512f,avx512bf16")]
 pub(super) unsafe fn tile_of_pairs(job: Job) {
-    let Job { k, a, b, c, stride, from_zero, .. } = job;
+    let Job { k, a, b, c, stride, start, .. } = job;
     // SAFETY: the rows are there, by the contract.
-    let mut sums = unsafe { load(c, stride, from_zero) };
+    let mut sums = unsafe { load(c, stride, start) };
     for p in 0..k {
         // SAFETY: p < k, so group p of both panels is there, by the contract; any bits are two
         // bf16.

@@ -197,6 +197,25 @@ pub enum Start<'a> {
     Kept,
 }
 
+impl Start<'_> {
+    /// That of some columns.
+    fn of(self, columns: Range<usize>) -> Self {
+        match self {
+            Start::Bias(bias) => Start::Bias(&bias[columns]),
+            Start::Zero | Start::Kept => self,
+        }
+    }
+
+    /// Writes it to a row.
+    fn write(self, row: &mut [f32]) {
+        match self {
+            Start::Zero => row.fill(0.0),
+            Start::Bias(bias) => row.copy_from_slice(bias),
+            Start::Kept => {}
+        }
+    }
+}
+
 /// `c = start + a * b`.
 ///
 /// *Cost*: 2 m n k operations; the scratch grows to at most about 4 MB + k * 128 bytes.
@@ -272,21 +291,11 @@ fn product_with(tile: Tile, c: MatMut<'_>, a: MatRef<'_>, mut b: Operands<'_>, s
             Operands::Packed(b) => b.chunk(at, &columns, inner),
         };
         let rows = MatMut { values: &mut *c, rows: m, columns: n };
-        // The tiles themselves begin with zero where there is a tile at all.
-        let from_zero = is_first && matches!(start, Start::Zero) && !chunk.inner.is_empty();
+        let start = if is_first { start.of(columns.clone()) } else { Start::Kept };
         let leaf = |first: usize, n_rows: usize, target: MatMut<'_>| {
-            if is_first && !from_zero {
-                for row in target.values.chunks_exact_mut(n) {
-                    match start {
-                        Start::Zero => row[columns.clone()].fill(0.0),
-                        Start::Bias(bias) => row[columns.clone()].copy_from_slice(&bias[columns.clone()]),
-                        Start::Kept => {}
-                    }
-                }
-            }
             LEAF.with_borrow_mut(|(packed_a, _)| {
                 let inner = chunk.inner.clone();
-                let target = Target { c: &mut target.values[columns.start..], stride: n, from_zero };
+                let target = Target { c: &mut target.values[columns.start..], stride: n, start };
                 chunk.multiply(a, first..first + n_rows, inner, packed_a, target);
             });
         };
@@ -320,11 +329,8 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
             for (at, c) in c.chunks_mut(columns).enumerate() {
                 let j = (task * PANELS + at) * columns;
                 let mut edge = [0.0f32; 1024];
-                match start {
-                    Start::Zero => {}
-                    Start::Bias(bias) => edge[..c.len()].copy_from_slice(&bias[j..j + c.len()]),
-                    Start::Kept => edge[..c.len()].copy_from_slice(c),
-                }
+                start.of(j..j + c.len()).write(c);
+                edge[..c.len()].copy_from_slice(c);
                 for p in (0..tile.words.count(k)).step_by(DEPTH) {
                     let (inner, depth) = values_of(tile, &(0..k), p, DEPTH);
                     panel.resize(depth * columns, 0.0);
@@ -462,7 +468,7 @@ impl<'a> Chunk<'a> {
         Self { tile, inner, n_columns: columns.len(), packed }
     }
 
-    /// `c += a[rows, within] * self[within]`, or `c = ...`. `within` begins at a place.
+    /// `c = start + a[rows, within] * self[within]`. `within` begins at a place.
     fn multiply(
         &self,
         a: MatRef<'_>,
@@ -471,13 +477,17 @@ impl<'a> Chunk<'a> {
         packed_a: &mut Vec<f32>,
         target: Target<'_>,
     ) {
-        let Target { c, stride, from_zero } = target;
+        let Target { c, stride, start } = target;
         let Tile { rows: tile_rows, columns: tile_columns, blocking, .. } = self.tile;
         let mut edge = [0.0f32; 1024];
         let places = self.tile.words.count(self.inner.len());
         let first = self.tile.words.count(within.start - self.inner.start);
+        if within.is_empty() {
+            // No tile runs.
+            c.chunks_mut(stride).take(rows.len()).for_each(|row| start.write(&mut row[..self.n_columns]));
+        }
         for p in (0..self.tile.words.count(within.len())).step_by(blocking.depth) {
-            let from_zero = from_zero && p == 0;
+            let start = if p == 0 { start } else { Start::Kept };
             let (inner, depth) = values_of(self.tile, &within, p, blocking.depth);
             pack_rows(self.tile.words, tile_rows, a, rows.clone(), inner, packed_a);
             let n_panels = self.n_columns.div_ceil(tile_columns);
@@ -487,6 +497,7 @@ impl<'a> Chunk<'a> {
                 // After the last panel the next rows begin with the first.
                 let next_b = self.packed[at(if panel + 1 < n_panels { panel + 1 } else { 0 })..].as_ptr();
                 let width = tile_columns.min(self.n_columns - j);
+                let start = start.of(j..j + width);
                 for (a, i) in packed_a.chunks_exact(depth * tile_rows).zip((0..rows.len()).step_by(tile_rows)) {
                     let height = tile_rows.min(rows.len() - i);
                     let at = i * stride + j;
@@ -494,14 +505,16 @@ impl<'a> Chunk<'a> {
                     let next_b = next_b.wrapping_add(i / tile_rows * (depth / STEPS * LINE));
                     let next = Next { b: next_b, c: c.as_ptr().wrapping_add(next_c) };
                     if width == tile_columns && height == tile_rows {
-                        self.tile.run(depth, a, b, Target { c: &mut c[at..], stride, from_zero }, next);
+                        self.tile.run(depth, a, b, Target { c: &mut c[at..], stride, start }, next);
                         continue;
                     }
                     // A tile over the edge works on a copy.
                     for r in 0..height {
-                        edge[r * tile_columns..][..width].copy_from_slice(&c[at + r * stride..][..width]);
+                        let row = &mut c[at + r * stride..][..width];
+                        start.write(row);
+                        edge[r * tile_columns..][..width].copy_from_slice(row);
                     }
-                    self.tile.run(depth, a, b, Target { c: &mut edge, stride: tile_columns, from_zero }, next);
+                    self.tile.run(depth, a, b, Target::add(&mut edge, tile_columns), next);
                     for r in 0..height {
                         c[at + r * stride..][..width].copy_from_slice(&edge[r * tile_columns..][..width]);
                     }

@@ -157,7 +157,7 @@ fn copy<const N: usize>(out: &mut [f32; N], from: &[f32], map: &impl Fn(f32) -> 
 /// How many lines ahead values are asked for: four panels of rows of A.
 const AHEAD: usize = 48;
 /// Lines of the widest panel.
-const WIDEST: usize = 32;
+pub(super) const WIDEST: usize = 32;
 
 fn pairs(out: &mut [u32], group: usize, m: MatRef<'_>, lines: Range<usize>, inner: Range<usize>) {
     if m.row_stride != 1 {

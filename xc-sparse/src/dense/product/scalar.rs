@@ -10,7 +10,7 @@ pub(super) const BLOCKING: Blocking = Blocking { depth: 256, chunk_depth: 2048, 
 /// # Safety
 /// `job` is as [`Job`] says.
 pub(super) unsafe fn tile(job: Job) {
-    let Job { k, a, b, c, stride, from_zero, .. } = job;
+    let Job { k, a, b, c, stride, start, .. } = job;
     // SAFETY: by the contract above; `c` is not read through another pointer meanwhile.
     let (a, b, c) = unsafe {
         (
@@ -19,11 +19,11 @@ pub(super) unsafe fn tile(job: Job) {
             std::slice::from_raw_parts_mut(c, (ROWS - 1) * stride + COLUMNS),
         )
     };
+    // SAFETY: null or COLUMNS values, by the contract above.
+    let start = (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, COLUMNS) });
     let mut sums = [[0.0f32; COLUMNS]; ROWS];
-    if !from_zero {
-        for (i, row) in sums.iter_mut().enumerate() {
-            row.copy_from_slice(&c[i * stride..][..COLUMNS]);
-        }
+    for (i, row) in sums.iter_mut().enumerate() {
+        row.copy_from_slice(start.unwrap_or(&c[i * stride..][..COLUMNS]));
     }
     for (a, b) in a.as_chunks::<ROWS>().0.iter().zip(b.as_chunks::<COLUMNS>().0) {
         for (row, &a) in sums.iter_mut().zip(a) {

@@ -3,7 +3,8 @@
 //! Every tile adds in ascending k and fuses each product with its sum, in plain code too: all of
 //! them give the same bits.
 
-use super::{MatmulPrecision, scalar};
+use super::pack::WIDEST;
+use super::{MatmulPrecision, Start, scalar};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 use crate::simd::Isa;
@@ -48,7 +49,7 @@ pub(super) struct Blocking {
     pub(super) leaf_tiles: usize,
 }
 
-/// The inner tile: `c += a * b` over `k` steps, or `c = a * b`.
+/// The inner tile: `c = start + a * b` over `k` steps.
 ///
 /// ```text
 ///   a: k groups of `rows` places      b: k groups of `columns` places      c: rows x columns, rows `stride` apart
@@ -74,7 +75,8 @@ pub(super) struct Job {
     pub(super) b: *const f32,
     pub(super) c: *mut f32,
     pub(super) stride: usize,
-    pub(super) from_zero: bool,
+    /// `columns` values that each row of sums begins with; null for those of `c`, which is then read.
+    pub(super) start: *const f32,
     pub(super) next: Next,
 }
 
@@ -98,14 +100,13 @@ pub(super) struct Target<'a> {
     pub(super) c: &'a mut [f32],
     /// From row to row of `c`.
     pub(super) stride: usize,
-    /// Whether `c` is written and not read.
-    pub(super) from_zero: bool,
+    pub(super) start: Start<'a>,
 }
 
 impl<'a> Target<'a> {
     /// Sums that go on.
     pub(super) fn add(c: &'a mut [f32], stride: usize) -> Self {
-        Self { c, stride, from_zero: false }
+        Self { c, stride, start: Start::Kept }
     }
 }
 
@@ -161,20 +162,26 @@ impl Tile {
         }
     }
 
-    /// Adds the product of two packed panels to the target, or writes it there.
+    /// The product of two packed panels, from the target's start on.
     ///
     /// # Panics
     /// If a slice is too short for the tile.
     #[inline]
     pub(super) fn run(&self, k: usize, a: &[f32], b: &[f32], target: Target<'_>, next: Next) {
-        let Target { c, stride, from_zero } = target;
+        let Target { c, stride, start } = target;
+        let start = match start {
+            Start::Kept => &[],
+            Start::Zero => &[0.0; WIDEST][..self.columns],
+            Start::Bias(bias) => &bias[..self.columns],
+        };
         assert!(
             holds(a, k, self.rows, self.rows)
                 && holds(b, k, self.columns, self.columns)
                 && holds(c, self.rows, stride, self.columns)
                 && stride >= self.columns
         );
-        let job = Job { k, a: a.as_ptr(), b: b.as_ptr(), c: c.as_mut_ptr(), stride, from_zero, next };
+        let start = if start.is_empty() { std::ptr::null() } else { start.as_ptr() };
+        let job = Job { k, a: a.as_ptr(), b: b.as_ptr(), c: c.as_mut_ptr(), stride, start, next };
         // SAFETY: the lengths were just compared with what the kernel reads and writes, and `of`
         // chooses a kernel only where `Isa` found its instructions.
         unsafe { (self.run)(job) }
@@ -337,7 +344,11 @@ mod tests {
     fn every_tile_agrees_with_plain_sums() {
         for isa in Isa::available() {
             let tile = Tile::of(isa);
-            for (k, from_zero) in [0, 1, 2, 3, 7, 64, 257].into_iter().flat_map(|k| [(k, false), (k, true)]) {
+            let bias: Vec<f32> = (0..tile.columns).map(|j| j as f32 / 8.0 - 1.0).collect();
+            for (k, start) in [0, 1, 2, 3, 7, 8, 64, 257]
+                .into_iter()
+                .flat_map(|k| [Start::Kept, Start::Zero, Start::Bias(&bias)].map(|start| (k, start)))
+            {
                 let value = |i: usize| ((i * 7919 + 13) % 101) as f32 / 50.0 - 1.0;
                 let a: Vec<f32> = (0..k * tile.rows).map(value).collect();
                 let b: Vec<f32> = (0..k * tile.columns).map(|i| value(i + 5)).collect();
@@ -345,7 +356,7 @@ mod tests {
                 let mut c: Vec<f32> = (0..tile.rows * stride).map(|i| value(i + 9)).collect();
                 let before = c.clone();
                 let next = Next { b: std::ptr::null(), c: std::ptr::null() };
-                tile.run(k, &a, &b, Target { c: &mut c, stride, from_zero }, next);
+                tile.run(k, &a, &b, Target { c: &mut c, stride, start }, next);
                 for (at, (&got, &old)) in c.iter().zip(&before).enumerate() {
                     let (i, j) = (at / stride, at % stride);
                     if j >= tile.columns {
@@ -353,7 +364,11 @@ mod tests {
                         continue;
                     }
                     let product = |p: usize| f64::from(a[p * tile.rows + i]) * f64::from(b[p * tile.columns + j]);
-                    let start = if from_zero { 0.0 } else { f64::from(old) };
+                    let start = match start {
+                        Start::Kept => f64::from(old),
+                        Start::Zero => 0.0,
+                        Start::Bias(bias) => f64::from(bias[j]),
+                    };
                     let expected = start + (0..k).map(product).sum::<f64>();
                     assert!((f64::from(got) - expected).abs() < 1e-4, "{isa}, k {k}, ({i}, {j}): {got} {expected}");
                 }
