@@ -77,6 +77,7 @@ pub(super) struct Job {
     pub(super) stride: usize,
     /// `columns` values that each row of sums begins with; null for those of `c`, which is then read.
     pub(super) start: *const f32,
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "plain code asks for nothing ahead"))]
     pub(super) next: Next,
 }
 
@@ -87,6 +88,7 @@ pub(super) const LINE: usize = 16;
 pub(super) const STEPS: usize = 8;
 
 /// What is read later, which a tile may ask for: hints, not always of memory that is there.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "plain code asks for nothing ahead"))]
 #[derive(Clone, Copy)]
 pub(super) struct Next {
     /// A part of the next panel of B: `k / STEPS` lines.
