@@ -24,4 +24,4 @@ mod prefetch;
 pub use dispatch::{Loop, vectorised, vectorised_loop, vectorised_loop_on};
 pub use exponential::exp;
 pub use isa::{Isa, IsaError};
-pub use prefetch::{prefetch, prefetch_all, prefetch_start};
+pub use prefetch::{prefetch, prefetch_all, prefetch_start, values_of_a_line};

@@ -20,19 +20,19 @@ pub fn prefetch<T>(slice: &[T], at: usize) {
 /// 7.0 ms without, 10.2 ms with all lines).
 #[inline(always)]
 pub fn prefetch_start<T>(values: &[T]) {
-    prefetch_all(&values[..values.len().min(8 * in_a_line::<T>())]);
+    prefetch_all(&values[..values.len().min(8 * values_of_a_line::<T>())]);
 }
 
 /// Asks for all cache lines of values.
 #[inline(always)]
 pub fn prefetch_all<T>(values: &[T]) {
-    for line in values.chunks(in_a_line::<T>()) {
+    for line in values.chunks(values_of_a_line::<T>()) {
         prefetch(line, 0);
     }
 }
 
 /// Values of a cache line.
-const fn in_a_line<T>() -> usize {
+pub const fn values_of_a_line<T>() -> usize {
     let size = size_of::<T>();
     if size == 0 || size > A_LINE { 1 } else { A_LINE / size }
 }

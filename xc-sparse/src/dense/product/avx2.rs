@@ -1,13 +1,14 @@
 //! The tile in AVX2: 6 rows of two vectors, 12 of the 16 registers hold sums; and lines packed for it.
 
-use super::tile::{Blocking, Job, LINE, STEPS};
+use super::job::{Blocking, Job, STEPS};
+use crate::simd::values_of_a_line;
 use std::arch::x86_64::*;
 
 pub(super) const ROWS: usize = 6;
 pub(super) const COLUMNS: usize = 16;
 
 /// The packed rows of a leaf are 72 * 768 * 4 bytes = 221 KB: with two panels of B (49 KB each) they stay in a second-level
-/// cache of 512 KB, from where this tile runs as fast as from the nearest. C is read and written once for 768 places.
+/// cache of 512 KB. C is read and written once for 768 places.
 pub(super) const BLOCKING: Blocking = Blocking { depth: 768, chunk_depth: 768, leaf_tiles: 12 };
 
 /// # Safety
@@ -23,8 +24,8 @@ pub(super) unsafe fn tile(job: Job) {
             sums[i] = [_mm256_loadu_ps(row), _mm256_loadu_ps(row.add(8))];
         }
         // Both ends: a row may begin within a line.
-        ask::<_MM_HINT_T0>(next.c.wrapping_add(i * stride));
-        ask::<_MM_HINT_T0>(next.c.wrapping_add(i * stride + COLUMNS - 1));
+        _mm_prefetch::<_MM_HINT_T0>(next.c.wrapping_add(i * stride).cast());
+        _mm_prefetch::<_MM_HINT_T0>(next.c.wrapping_add(i * stride + COLUMNS - 1).cast());
     }
     let mut step = |p: usize| {
         // SAFETY: p < k, so group p of both panels is there, by the contract.
@@ -39,7 +40,7 @@ pub(super) unsafe fn tile(job: Job) {
     };
     let whole = k / STEPS * STEPS;
     for p in (0..whole).step_by(STEPS) {
-        ask::<_MM_HINT_T1>(next.b.wrapping_add(p / STEPS * LINE));
+        _mm_prefetch::<_MM_HINT_T1>(next.b.wrapping_add(p / STEPS * values_of_a_line::<f32>()).cast());
         for q in 0..STEPS {
             step(p + q);
         }
@@ -54,13 +55,6 @@ pub(super) unsafe fn tile(job: Job) {
             _mm256_storeu_ps(c.add(i * stride + 8), sums[i][1]);
         }
     }
-}
-
-/// Asks for the cache line of an address: of the first level (`_MM_HINT_T0`) or the second.
-#[inline(always)]
-fn ask<const LEVEL: i32>(at: *const f32) {
-    // SAFETY: a prefetch is a hint: it neither faults nor reads, whatever the address.
-    unsafe { _mm_prefetch::<LEVEL>(at.cast()) };
 }
 
 /// `out[p * GROUP + i]`: value p of line i, for GROUP lines of `k` values, `stride` apart.

@@ -1,6 +1,6 @@
 //! The tiles in AVX-512: 12 rows of two vectors, 24 of the 32 registers hold sums.
 
-use super::tile::{Blocking, Job};
+use super::job::{Blocking, Job};
 use std::arch::x86_64::*;
 
 pub(super) const ROWS: usize = 12;

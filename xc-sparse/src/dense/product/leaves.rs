@@ -12,7 +12,7 @@
 //! Inside of a task some leaves of B are packed together. The leaves' sums for a few rows of C stay
 //! in the second-level cache; what leaves it is one sum of all of them.
 
-use super::tile::Target;
+use super::job::Target;
 use super::{Chunk, DEPTH, LEAF_TILES, MatMut, MatRef, MatmulPrecision, Scratch, Start, Tile, product};
 use crate::sums::{Blocks, TreeSum, add};
 use rayon::prelude::*;
@@ -144,10 +144,7 @@ impl Operands<'_> {
             few.begin(c.len());
             for leaf in leaves.clone() {
                 let rows = first..rows.end.min(first + group);
-                few.add(|sum| {
-                    sum.fill(0.0);
-                    chunk.multiply(self.a, rows, self.inner.leaf(leaf), packed_a, Target::add(sum, n));
-                });
+                few.add(|sum| chunk.multiply(self.a, rows, self.inner.leaf(leaf), packed_a, Target::from_zero(sum, n)));
             }
             c.copy_from_slice(few.total());
         }

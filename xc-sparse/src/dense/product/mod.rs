@@ -23,6 +23,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod job;
 mod leaves;
 mod pack;
 mod packed;
@@ -32,6 +33,7 @@ mod tile;
 use crate::parallel::{for_each_part_in_pool, in_pool};
 use crate::simd::prefetch_all;
 use crate::sums::{Blocks, TreeSum};
+use job::{Next, Target};
 pub use leaves::product_in_leaves;
 use pack::{Operand, interleave, pack_columns, pack_rows};
 pub use packed::{Packed, product_packed};
@@ -40,7 +42,7 @@ pub use scalar::bf16_of_products;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
-use tile::{LINE, Next, STEPS, Target, Tile};
+use tile::Tile;
 
 /// Places along k of a panel of B that is used once or a few times, and stays in the first-level cache.
 const DEPTH: usize = 256;
@@ -384,10 +386,7 @@ pub fn product_by_rows<T: SplitRows>(
         block.begin(n_rows * n);
         for leaf in 0..inner.n_leaves() {
             let rows = first..first + n_rows;
-            block.add(|sum| {
-                sum.fill(0.0);
-                chunk.multiply(a, rows, inner.leaf(leaf), &mut packed_a, Target::add(sum, n));
-            });
+            block.add(|sum| chunk.multiply(a, rows, inner.leaf(leaf), &mut packed_a, Target::from_zero(sum, n)));
         }
         visit(first, block.total(), target);
         LEAF.set((packed_a, block));
@@ -502,7 +501,7 @@ impl<'a> Chunk<'a> {
                     let height = tile_rows.min(rows.len() - i);
                     let at = i * stride + j;
                     let next_c = if i + height < rows.len() { at + tile_rows * stride } else { j + tile_columns };
-                    let next_b = next_b.wrapping_add(i / tile_rows * (depth / STEPS * LINE));
+                    let next_b = next_b.wrapping_add(i / tile_rows * Next::values_of_b(depth));
                     let next = Next { b: next_b, c: c.as_ptr().wrapping_add(next_c) };
                     if width == tile_columns && height == tile_rows {
                         self.tile.run(depth, a, b, Target { c: &mut c[at..], stride, start }, next);

@@ -1,6 +1,7 @@
 //! Copies of operands in the order in which the tiles read them.
 
 use super::MatRef;
+use super::job::WIDEST;
 use super::scalar::flushed;
 use super::tile::{Words, pair_lines, pair_rows, plain_lines};
 use crate::simd::{Loop, prefetch_all, vectorised_loop};
@@ -156,8 +157,6 @@ fn copy<const N: usize>(out: &mut [f32; N], from: &[f32], map: &impl Fn(f32) -> 
 
 /// How many lines ahead values are asked for: four panels of rows of A.
 const AHEAD: usize = 48;
-/// Lines of the widest panel.
-pub(super) const WIDEST: usize = 32;
 
 fn pairs(out: &mut [u32], group: usize, m: MatRef<'_>, lines: Range<usize>, inner: Range<usize>) {
     if m.row_stride != 1 {

@@ -1,6 +1,6 @@
 //! The tile and the packing of pairs without vector instructions: defines what the others compute.
 
-use super::tile::{Blocking, Job};
+use super::job::{Blocking, Job};
 use crate::uniform::nearest_bf16;
 
 pub(super) const ROWS: usize = 4;

@@ -3,7 +3,7 @@
 //! Every tile adds in ascending k and fuses each product with its sum, in plain code too: all of
 //! them give the same bits.
 
-use super::pack::WIDEST;
+use super::job::{Blocking, Job, Next, Target, WIDEST};
 use super::{MatmulPrecision, Start, scalar};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
@@ -38,17 +38,6 @@ impl Words {
     }
 }
 
-/// How products of many rows are cut for the caches. No cut changes a bit.
-#[derive(Clone, Copy)]
-pub(super) struct Blocking {
-    /// Places along k of the panels that a tile reads.
-    pub(super) depth: usize,
-    /// Places along k of a packed chunk of B.
-    pub(super) chunk_depth: usize,
-    /// Tiles of rows that one leaf takes at most.
-    pub(super) leaf_tiles: usize,
-}
-
 /// The inner tile: `c = start + a * b` over `k` steps.
 ///
 /// ```text
@@ -66,51 +55,8 @@ pub(super) struct Tile {
     run: unsafe fn(Job),
 }
 
-/// What one run of a tile reads and writes: `a` has `k * rows` places, `b` has `k * columns`, `c` has `rows` rows of
-/// `columns` values, `stride` apart.
-#[derive(Clone, Copy)]
-pub(super) struct Job {
-    pub(super) k: usize,
-    pub(super) a: *const f32,
-    pub(super) b: *const f32,
-    pub(super) c: *mut f32,
-    pub(super) stride: usize,
-    /// `columns` values that each row of sums begins with; null for those of `c`, which is then read.
-    pub(super) start: *const f32,
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "plain code asks for nothing ahead"))]
-    pub(super) next: Next,
-}
-
-/// Values of a cache line.
-pub(super) const LINE: usize = 16;
-/// Steps of a run in which one line of the next panel of B is asked for: more often, and the lines of this one would wait.
-/// Eight runs ask for all of a panel of 16 columns.
-pub(super) const STEPS: usize = 8;
-
-/// What is read later, which a tile may ask for: hints, not always of memory that is there.
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "plain code asks for nothing ahead"))]
-#[derive(Clone, Copy)]
-pub(super) struct Next {
-    /// A part of the next panel of B: `k / STEPS` lines.
-    pub(super) b: *const f32,
-    /// The rows of C of the next run, as far apart as those of this one.
-    pub(super) c: *const f32,
-}
-
-/// Where a product goes.
-pub(super) struct Target<'a> {
-    pub(super) c: &'a mut [f32],
-    /// From row to row of `c`.
-    pub(super) stride: usize,
-    pub(super) start: Start<'a>,
-}
-
-impl<'a> Target<'a> {
-    /// Sums that go on.
-    pub(super) fn add(c: &'a mut [f32], stride: usize) -> Self {
-        Self { c, stride, start: Start::Kept }
-    }
-}
+/// What sums begin with where nothing is added to.
+static ZEROS: [f32; WIDEST] = [0.0; WIDEST];
 
 impl Tile {
     /// The tile of one instruction set.
@@ -172,9 +118,9 @@ impl Tile {
     pub(super) fn run(&self, k: usize, a: &[f32], b: &[f32], target: Target<'_>, next: Next) {
         let Target { c, stride, start } = target;
         let start = match start {
-            Start::Kept => &[],
-            Start::Zero => &[0.0; WIDEST][..self.columns],
-            Start::Bias(bias) => &bias[..self.columns],
+            Start::Kept => std::ptr::null(),
+            Start::Zero => ZEROS[..self.columns].as_ptr(),
+            Start::Bias(bias) => bias[..self.columns].as_ptr(),
         };
         assert!(
             holds(a, k, self.rows, self.rows)
@@ -182,7 +128,6 @@ impl Tile {
                 && holds(c, self.rows, stride, self.columns)
                 && stride >= self.columns
         );
-        let start = if start.is_empty() { std::ptr::null() } else { start.as_ptr() };
         let job = Job { k, a: a.as_ptr(), b: b.as_ptr(), c: c.as_mut_ptr(), stride, start, next };
         // SAFETY: the lengths were just compared with what the kernel reads and writes, and `of`
         // chooses a kernel only where `Isa` found its instructions.
