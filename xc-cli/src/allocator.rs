@@ -72,7 +72,7 @@ fn no_memory(n_bytes: usize) -> ! {
 ///
 /// By default glibc raises the size from which arrays have pages of their own with every large one
 /// that is freed, up to 32 MiB, and keeps what is smaller: half as much again as a tree's training
-/// uses. Figures: `docs/decisions/resident-memory.md`.
+/// uses. Figures: `bench/decisions/resident-memory.md`.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn give_back_large_arrays() {
     // SAFETY: mallopt only sets a number, and no other thread allocates yet.

@@ -16,6 +16,7 @@ mod cmd;
 mod config;
 mod context;
 mod data;
+mod described;
 mod device;
 mod error;
 mod help;
@@ -92,11 +93,12 @@ fn run() -> Result<(), CliError> {
     interrupt::install();
     mapped::end_with_a_line();
     let typed: Vec<_> = std::env::args_os().collect();
-    let mut root = help::arrange(Cli::command());
+    let mut root = help::arrange(described::for_typed(&typed, Cli::command));
     let arguments = config::insert_config_file(&root, typed)?;
     let matches = match root.try_get_matches_from_mut(&arguments.all) {
         Ok(matches) => matches,
-        Err(error) => return usage::report(&error, &root, &arguments),
+        // Help, and what is wrong, may be about commands that were not typed.
+        Err(_) => return report_usage(&arguments),
     };
     let cli = Cli::from_arg_matches(&matches).map_err(|e| CliError::usage(e.to_string()))?;
     xc_sparse::Isa::from_env().map_err(|e| CliError::usage(e.to_string()))?;
@@ -105,6 +107,15 @@ fn run() -> Result<(), CliError> {
     let command = command.strip_prefix("xc ").unwrap_or_default();
     let context = Context::new(&cli.common, command, options).map_err(|e| arguments.located(e))?;
     cli.command.run(&context).map_err(|e| arguments.located(e))
+}
+
+/// Says what clap has to say of arguments that it does not take: with all commands described.
+fn report_usage(arguments: &config::Arguments) -> Result<(), CliError> {
+    let mut root = help::arrange(Cli::command());
+    match root.try_get_matches_from_mut(&arguments.all) {
+        Ok(_) => Err(CliError::usage("arguments that are taken only while all commands are described")),
+        Err(error) => usage::report(&error, &root, arguments),
+    }
 }
 
 /// A panic is a defect of the program: it is said in one line, once, without a backtrace unless one was asked for, and

@@ -18,27 +18,28 @@ mod train;
 mod tune;
 
 use crate::context::Context;
+use crate::described::Described;
 use crate::error::CliError;
 
 /// What `xc` can do.
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
-    Quickstart(quickstart::Args),
-    Generate(Box<generate::Args>),
-    Train(train::Args),
-    Tune(tune::Args),
-    Predict(Box<predict::Args>),
-    Evaluate(Box<evaluate::Args>),
-    Explain(Box<explain::Args>),
-    Embed(Box<embed::Args>),
-    Index(Box<index::Args>),
-    Inspect(inspect::Args),
-    Merge(merge::Args),
-    Blend(Box<blend::Args>),
-    Calibrate(Box<calibrate::Args>),
-    Convert(Box<convert::Args>),
-    Bench(Box<bench::Args>),
-    Completions(completions::Args),
+    Quickstart(Described<quickstart::Args>),
+    Generate(Described<generate::Args>),
+    Train(Described<train::Args>),
+    Tune(Described<tune::Args>),
+    Predict(Described<predict::Args>),
+    Evaluate(Described<evaluate::Args>),
+    Explain(Described<explain::Args>),
+    Embed(Described<embed::Args>),
+    Index(Described<index::Args>),
+    Inspect(Described<inspect::Args>),
+    Merge(Described<merge::Args>),
+    Blend(Described<blend::Args>),
+    Calibrate(Described<calibrate::Args>),
+    Convert(Described<convert::Args>),
+    Bench(Described<bench::Args>),
+    Completions(Described<completions::Args>),
 }
 
 impl Command {

@@ -6,6 +6,7 @@ use crate::answer::{SearchArgs, query_error};
 use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::data::{InputArgs, Queries};
+use crate::described::Described;
 use crate::device::DeviceArgs;
 use crate::error::CliError;
 use crate::measure::Meter;
@@ -31,8 +32,8 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum What {
-    Predict(Box<PredictArgs>),
-    Curves(curves::Args),
+    Predict(Described<PredictArgs>),
+    Curves(Described<curves::Args>),
 }
 
 /// Measure how fast a model answers

@@ -10,6 +10,7 @@ mod sparse;
 use crate::answer::scope_of;
 use crate::context::Context;
 use crate::data::{InputArgs, Queries, RowArgs, read_rows, strings_for};
+use crate::described::Described;
 use crate::error::{CliError, chain};
 use crate::interrupt::interrupted;
 use crate::progress::Task;
@@ -46,10 +47,10 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    Build(build::Args),
-    Search(search::Args),
-    Refresh(refresh::Args),
-    Evaluate(evaluate::Args),
+    Build(Described<build::Args>),
+    Search(Described<search::Args>),
+    Refresh(Described<refresh::Args>),
+    Evaluate(Described<evaluate::Args>),
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {

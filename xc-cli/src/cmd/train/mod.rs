@@ -19,6 +19,7 @@ pub(super) mod uniform;
 mod wide_args;
 
 use crate::context::Context;
+use crate::described::Described;
 use crate::error::CliError;
 use crate::measure::Meter;
 use inputs::DataArgs;
@@ -36,13 +37,13 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum KindArgs {
-    Tree(Box<tree::Args>),
-    Mach(Box<mach::Args>),
-    Dense(Box<dense::Args>),
-    Uniform(Box<uniform::Args>),
-    Lns(Box<lns::Args>),
-    Astra(Box<astra::Args>),
-    Skipgram(Box<skipgram::Args>),
+    Tree(Described<tree::Args>),
+    Mach(Described<mach::Args>),
+    Dense(Described<dense::Args>),
+    Uniform(Described<uniform::Args>),
+    Lns(Described<lns::Args>),
+    Astra(Described<astra::Args>),
+    Skipgram(Described<skipgram::Args>),
 }
 
 /// A kind of model that learns from instances with labels.

@@ -5,6 +5,7 @@ mod typed;
 
 use crate::cmd::train::{self, astra, dense, lns, mach, tree, uniform};
 use crate::context::Context;
+use crate::described::Described;
 use crate::error::CliError;
 use crate::output;
 use clap::{Arg, value_parser};
@@ -24,12 +25,12 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Kind {
-    Tree(Box<Typed<tree::Args>>),
-    Mach(Box<Typed<mach::Args>>),
-    Dense(Box<Typed<dense::Args>>),
-    Uniform(Box<Typed<uniform::Args>>),
-    Lns(Box<Typed<lns::Args>>),
-    Astra(Box<Typed<astra::Args>>),
+    Tree(Described<Typed<tree::Args>>),
+    Mach(Described<Typed<mach::Args>>),
+    Dense(Described<Typed<dense::Args>>),
+    Uniform(Described<Typed<uniform::Args>>),
+    Lns(Described<Typed<lns::Args>>),
+    Astra(Described<Typed<astra::Args>>),
 }
 
 const HEADING: &str = "Options of the search";
