@@ -7,7 +7,7 @@
 //! An inverted file (`[jegou2011product]`): k-means makes the cells, of the rows under L2, of rows
 //! scaled to length 1 under the cosine, and of (row - mean) scaled to length 1 under inner products. A
 //! code that lies next to the last one is compared several times as fast as one that an edge leads to
-//! (docs/decisions/graph-search.md has the figures). So cells are faster than the graph if a query has
+//! (bench/decisions/graph-search.md has the figures). So cells are faster than the graph if a query has
 //! many answers, or answers that are near to it but not to each other.
 
 use crate::best::{Best, nearer};

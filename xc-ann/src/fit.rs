@@ -95,7 +95,7 @@ struct Wish<'a> {
 }
 
 /// Of other vectors up to so many times as many rows are missed as of vectors made of rows, whose neighbours are
-/// linked to each other (docs/decisions/graph-search.md).
+/// linked to each other (bench/decisions/graph-search.md).
 const MISSED_OF_OTHERS: f64 = 2.0;
 
 /// The `k` best rows of queries, and what is found of them.

@@ -131,7 +131,7 @@ pub fn repetitions_needed(n_labels: usize, n_buckets: usize, delta: f64) -> Resu
 ///
 /// All repetitions together have half as many buckets as there are labels: eight repetitions as long as
 /// B stays at 10,000 or below, then more, up to 32. The measurements are in
-/// `docs/decisions/uniform-mach-defaults.md`.
+/// `bench/decisions/uniform-mach-defaults.md`.
 ///
 /// ```
 /// use xc_mach::UsualSize;

@@ -48,6 +48,8 @@
 //! References: `[jain2016propensity]` (propensities, PSP, PSnDCG), `[jarvelin2002ndcg]` (nDCG),
 //! `[efron1993bootstrap]` (percentile intervals).
 
+#![forbid(unsafe_code)]
+
 mod bootstrap;
 mod contributions;
 mod evaluator;

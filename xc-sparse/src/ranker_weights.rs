@@ -500,6 +500,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn logits_are_those_of_the_definition_in_every_type(
             rows in prop::collection::vec(prop_oneof![row(12), row(250)], 1..20),

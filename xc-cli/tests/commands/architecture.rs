@@ -110,6 +110,40 @@ fn a_default_build_has_nothing_of_cuda_or_tokenizers() {
     }
 }
 
+/// The extension of Python is a workspace of its own, built into the same folder: what it shares with this one is compiled once
+/// where versions and profile are the same.
+#[test]
+fn the_extension_of_python_has_the_versions_and_the_test_profile_of_the_workspace() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let table = |path: &str| toml::from_str::<toml::Table>(&read(path)).unwrap();
+    let versions = |path: &str| -> BTreeSet<(String, String)> {
+        let packages = table(path)["package"].as_array().unwrap().clone();
+        let text = |package: &toml::Value, field: &str| package[field].as_str().unwrap().to_owned();
+        packages.iter().map(|package| (text(package, "name"), text(package, "version"))).collect()
+    };
+    let (ours, theirs) = (versions("Cargo.lock"), versions("python/Cargo.lock"));
+    let names: BTreeSet<&String> = ours.iter().map(|(name, _)| name).collect();
+    let others: Vec<_> = theirs.iter().filter(|of| names.contains(&of.0) && !ours.contains(of)).collect();
+    assert!(others.is_empty() && theirs.len() > 100, "other versions in python/Cargo.lock: {others:?}");
+
+    let profile = |path: &str| table(path)["profile"]["dev"].as_table().unwrap().clone();
+    let (mut ours, mut theirs) = (profile("Cargo.toml"), profile("python/Cargo.toml"));
+    let packages = |profile: &mut toml::Table| match profile.remove("package") {
+        Some(toml::Value::Table(packages)) => packages,
+        other => panic!("profile.dev.package: {other:?}"),
+    };
+    let (of_ours, of_theirs) = (packages(&mut ours), packages(&mut theirs));
+    assert_eq!(theirs, ours);
+    for (name, settings) in of_theirs.iter().filter(|(name, _)| *name != "xc-python" && !name.starts_with("pyo3")) {
+        assert_eq!(Some(settings), of_ours.get(name), "python/Cargo.toml: profile.dev.package.{name}");
+    }
+    let used = versions("python/Cargo.lock");
+    for name in of_ours.keys().filter(|name| used.iter().any(|(used, _)| used == *name)) {
+        assert!(of_theirs.contains_key(name), "python/Cargo.toml lacks profile.dev.package.{name}");
+    }
+}
+
 #[test]
 fn an_arrow_that_points_up_or_sideways_would_be_caught() {
     let planted = |from: &str, to: &str| BTreeMap::from([(from.to_owned(), BTreeSet::from([to.to_owned()]))]);

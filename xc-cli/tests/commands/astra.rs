@@ -91,7 +91,7 @@ fn killed_within_an_epoch_it_resumes_to_the_same_bytes_index_included() {
     {
         // Thirteen steps an epoch.
         let train = format!(
-            "train astra --train data/train.txt --network.widths 24 --batch-size 64 --epochs 40 --checkpoint-every 3 {more}"
+            "train astra --train data/train.txt --network.widths 24 --batch-size 64 --epochs 16 --checkpoint-every 3 {more}"
         );
         folder.ok(&format!("{train} --model straight{at}"));
         folder.resumed_after_kills(&format!("{train} --model m{at}"), 4, |attempt| 60 + 97 * attempt % 400);

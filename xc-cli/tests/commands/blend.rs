@@ -1,6 +1,6 @@
 //! Models blended into one: fitted on rows that no member saw, asked as any other model.
 
-use crate::program::{Folder, files, json};
+use crate::program::{Folder, Shared, files, json};
 use std::io::Write;
 use std::process::Stdio;
 
@@ -9,11 +9,15 @@ const SMALL: &str =
 const HELD_OUT: &str = "--validation-fraction 0.2";
 const DENSE: &str = "--network.widths 32 --epochs 3 --optimizer.rate 0.02";
 
-/// Members of two kinds that hold out the same rows.
-fn members(folder: &Folder) {
-    folder.ok(SMALL);
-    folder.ok(&format!("train tree --train data/train.txt {HELD_OUT} --model tree"));
-    folder.ok(&format!("train dense --train data/train.txt {HELD_OUT} {DENSE} --model dense"));
+/// Members of two kinds that hold out the same rows, and a tree of all rows.
+fn members() -> Folder {
+    static MEMBERS: Shared<Folder> = Shared::new();
+    MEMBERS.copy(|folder| {
+        folder.ok(SMALL);
+        folder.ok(&format!("train tree --train data/train.txt {HELD_OUT} --model tree"));
+        folder.ok(&format!("train dense --train data/train.txt {HELD_OUT} {DENSE} --model dense"));
+        folder.ok("train tree --train data/train.txt --model tree.all");
+    })
 }
 
 const BLEND: &str = "blend tree dense --validation data/train.txt --held-out --output blend";
@@ -44,8 +48,7 @@ fn runs_of_several_seeds_hold_out_the_rows_of_one_split_seed() {
 
 #[test]
 fn a_blend_is_a_model_that_is_no_worse_than_its_members() {
-    let folder = Folder::new();
-    members(&folder);
+    let folder = members();
     let report = json(&folder.ok(&format!("{BLEND} --folds 3 --networks 2 --json")));
     let left_out = report["left_out"].as_u64().unwrap();
     assert_eq!(report["instances"].as_u64().unwrap() + left_out, 800);
@@ -77,10 +80,9 @@ fn a_blend_is_a_model_that_is_no_worse_than_its_members() {
 
 #[test]
 fn the_same_bytes_at_any_number_of_threads_and_answers_line_by_line_as_from_a_file() {
-    let folder = Folder::new();
-    members(&folder);
+    let folder = members();
     for threads in [1, 3] {
-        folder.ok(&format!("{BLEND}{threads} --folds 2 --networks 2 --threads {threads}"));
+        folder.ok(&format!("{BLEND}{threads} --folds 2 --networks 2 --rule net --threads {threads}"));
         folder.ok(&format!("predict --model blend1 --input data/test.txt --output {threads}.txt --threads {threads}"));
     }
     assert!(files(&folder.path("blend1")) == files(&folder.path("blend3")), "threads show in the model");
@@ -133,9 +135,7 @@ fn members_of_every_kind_hold_out_the_same_rows_and_say_which() {
 
 #[test]
 fn members_that_learned_from_all_rows_take_the_places_of_the_others() {
-    let folder = Folder::new();
-    members(&folder);
-    folder.ok("train tree --train data/train.txt --model tree.all");
+    let folder = members();
     folder.ok(&format!("train dense --train data/train.txt {DENSE} --model dense.all"));
     folder.ok(&format!("{BLEND} {QUICK} --refit-members tree.all dense.all"));
     let config = json(&folder.read("blend/config.json"));
@@ -177,9 +177,7 @@ fn a_refit_is_the_model_that_all_rows_give() {
 
 #[test]
 fn rows_that_a_member_learned_from_are_refused() {
-    let folder = Folder::new();
-    members(&folder);
-    folder.ok("train tree --train data/train.txt --model all");
+    let folder = members();
     let report = json(&folder.ok("inspect tree --json"));
     let arrays = report["arrays"].as_array().unwrap();
     let seen = arrays.iter().find(|a| a["name"] == "training.rows").unwrap()["shape"][0].as_u64().unwrap();
@@ -191,7 +189,7 @@ fn rows_that_a_member_learned_from_are_refused() {
         ),
     );
     folder
-        .xc("blend all tree --validation data/train.txt --held-out --output b")
+        .xc("blend tree.all tree --validation data/train.txt --held-out --output b")
         .refused(2, "data/train.txt: every instance is a training instance of a member; others are expected");
     // Other rows need no option.
     folder.ok(&format!("blend tree dense --validation data/test.txt --output b {QUICK}"));
@@ -199,8 +197,7 @@ fn rows_that_a_member_learned_from_are_refused() {
 
 #[test]
 fn what_makes_no_blend_is_said_in_one_line_and_leaves_nothing() {
-    let folder = Folder::new();
-    members(&folder);
+    let folder = members();
     folder.ok("generate --instances 300 --features 3000 --labels 80 --words 60 --output other");
     folder.ok("train tree --train other/train.txt --model fewer");
     folder.ok("train tree --train data/train.jsonl --model text");

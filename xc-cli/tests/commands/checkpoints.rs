@@ -169,7 +169,7 @@ fn a_refit_that_is_killed_in_either_training_goes_on_to_the_same_bytes() {
     folder.ok(DATA);
     for (i, kind) in [
         "tree --trees 8",
-        "lns --network.widths 24 --epochs 20 --batch-size 64 --checkpoint-every 2 --negatives.sampled 5 --negatives.uniform 40",
+        "lns --network.widths 24 --epochs 12 --batch-size 64 --checkpoint-every 2 --negatives.sampled 5 --negatives.uniform 40",
     ]
     .iter()
     .enumerate()

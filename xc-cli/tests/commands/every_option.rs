@@ -5,9 +5,8 @@
 //! stdout, exit code), or the option must be refused by its name. So an option that belongs to a choice that is not
 //! made cannot be given in silence, and every option must change something in at least one scenario.
 //!
-//! So many options and scenarios make thousands of runs. Of the pairs of training, search and blend, whose refusals the
-//! table of settings is tested for in the library too, every fifth is run, and more where an option has not shown its effect yet;
-//! `cargo test -p xc-cli --test commands every_pair -- --ignored` runs all.
+//! So many options and scenarios make thousands of runs, so every fifth pair is run, and more where an option has not shown
+//! its effect yet. XC_FIFTH=0..4 says which fifth; `cargo test -p xc-cli --test commands every_pair -- --ignored` runs all.
 //!
 //! Some options are let off, each list with its reason (`every_option/values.rs`): of those that ask for what may hold
 //! already the help says so (`TAKEN`), and those that only decide whether a command is refused do that (`GATES`).
@@ -16,12 +15,12 @@ mod inputs;
 mod scenarios;
 mod values;
 
-use crate::program::{Folder, Outcome, files, run};
+use crate::program::{Folder, Outcome, Shared, files, run};
 use scenarios::{SCENARIOS, Scenario};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use xc_hash::stream::mix;
 
 /// What a run leaves.
@@ -135,61 +134,109 @@ fn typed(arguments: &str) -> Vec<&str> {
     arguments.split_whitespace().map(|word| word.trim_matches('\'')).collect()
 }
 
-/// The options that the help of a command lists, but for its own switches.
+/// The options that the help of a command lists, but for its own switches and those of optional parts: where the program has
+/// some, tests of their own ask what these change.
 fn options(folder: &Folder, command: &str) -> Vec<String> {
     let help = folder.ok(&format!("{command} --help"));
     let listed =
         help.lines().filter_map(|line| line.trim_start().strip_prefix("--").filter(|_| line.starts_with("      --")));
     let mut names: Vec<String> = listed.map(|line| line.split([' ', '[', ',']).next().unwrap().to_owned()).collect();
-    names.retain(|name| !["help", "version"].contains(&&**name));
+    names.retain(|name| !["help", "version"].contains(&&**name) && !values::is_of_an_optional_part(name));
     names.sort();
     names.dedup();
     names
 }
 
+/// What the runs have shown so far.
+#[derive(Default)]
 struct Found {
     /// Options that changed something, by command.
     effective: BTreeSet<(String, String)>,
     wrong: Vec<String>,
+    /// What a scenario leaves without a further option, by its place; nothing where it fails.
+    bases: BTreeMap<usize, Option<Arc<Left>>>,
 }
 
-/// Tries the options that `is_tried` accepts.
-fn look(folder: &Folder, scenario: &Scenario, found: &Mutex<Found>, is_tried: impl Fn(&str) -> bool) {
-    let Scenario { command, arguments, unseen } = scenario;
-    let (words, base) = (typed(arguments), format!("{command} {arguments}"));
-    let (given, others): (Vec<_>, Vec<_>) =
-        options(folder, command).into_iter().partition(|option| words.contains(&&*format!("--{option}")));
-    let tried: Vec<_> =
-        others.into_iter().filter(|option| !values::is_of_the_run(option) && is_tried(option)).collect();
-    if tried.is_empty() {
-        return;
+/// Scenarios of some commands, and the options of these.
+struct Asked<'a> {
+    folder: &'a Folder,
+    scenarios: Vec<&'static Scenario>,
+    options: BTreeMap<&'a str, Vec<String>>,
+    found: Mutex<Found>,
+}
+
+impl Asked<'_> {
+    /// What the scenario leaves, the same when it is run again.
+    fn base(&self, place: usize) -> Option<Arc<Left>> {
+        if let Some(known) = self.found.lock().unwrap().bases.get(&place) {
+            return known.clone();
+        }
+        let Scenario { command, arguments, .. } = self.scenarios[place];
+        let base = format!("{command} {arguments}");
+        let (before, outcome) = left(self.folder, &base);
+        let is_good = before.code == 0 && before == left(self.folder, &base).0;
+        let mut found = self.found.lock().unwrap();
+        if !is_good {
+            found.wrong.push(format!("fails, or differs when it is run again: xc {base}: {outcome:?}"));
+        }
+        let kept = is_good.then(|| Arc::new(before));
+        found.bases.insert(place, kept.clone());
+        kept
     }
-    let (before, outcome) = left(folder, &base);
-    if before.code != 0 || before != left(folder, &base).0 {
-        found.lock().unwrap().wrong.push(format!("fails, or differs when it is run again: xc {base}: {outcome:?}"));
-        return;
-    }
-    found.lock().unwrap().effective.extend(given.into_iter().map(|option| (command.to_string(), option)));
-    for option in tried {
-        let Some(value) = values::value(command, &option) else {
-            let what = format!("no value is known of xc {command} --{option}: add one that is not the default");
-            found.lock().unwrap().wrong.push(what);
-            continue;
-        };
-        let with = format!("{base} --{option} {value}");
-        let (after, outcome) = left(folder, &with);
-        let mut found = found.lock().unwrap();
-        if outcome.code == 2 {
-            if !outcome.stderr.starts_with("xc: error: ") || outcome.stderr.contains("internal error") {
-                found.wrong.push(format!("{with}: {outcome:?}"));
+
+    /// Tries the options of a scenario that `is_tried` accepts.
+    fn look(&self, place: usize, is_tried: impl Fn(&str) -> bool) {
+        let Scenario { command, arguments, unseen } = self.scenarios[place];
+        let words = typed(arguments);
+        let (given, others): (Vec<&String>, Vec<_>) =
+            self.options[command].iter().partition(|option| words.contains(&&*format!("--{option}")));
+        let tried: Vec<_> =
+            others.into_iter().filter(|option| !values::is_of_the_run(option) && is_tried(option)).collect();
+        if tried.is_empty() {
+            return;
+        }
+        let Some(before) = self.base(place) else { return };
+        let given = given.into_iter().map(|option| (command.to_string(), option.clone()));
+        self.found.lock().unwrap().effective.extend(given);
+        for option in tried {
+            let Some(value) = values::value(command, option) else {
+                let what = format!("no value is known of xc {command} --{option}: add one that is not the default");
+                self.found.lock().unwrap().wrong.push(what);
+                continue;
+            };
+            let with = format!("{command} {arguments} --{option} {value}");
+            let (after, outcome) = left(self.folder, &with);
+            let mut found = self.found.lock().unwrap();
+            if outcome.code == 2 {
+                if !outcome.stderr.starts_with("xc: error: ") || outcome.stderr.contains("internal error") {
+                    found.wrong.push(format!("{with}: {outcome:?}"));
+                }
+                continue;
             }
-            continue;
+            if after != *before {
+                found.effective.insert((command.to_string(), option.clone()));
+            } else if !values::is_exempt(command, option) && !values::is_weak(option) && !unseen.contains(&&**option) {
+                found.wrong.push(format!("changes nothing: xc {with}"));
+            }
         }
-        if after != before {
-            found.effective.insert((command.to_string(), option.clone()));
-        } else if !values::is_exempt(command, &option) && !values::is_weak(&option) && !unseen.contains(&&*option) {
-            found.wrong.push(format!("changes nothing: xc {with}"));
-        }
+    }
+
+    /// Looks at all scenarios, two at a time.
+    fn look_at_all(&self, is_tried: &(dyn Fn(usize, &str) -> bool + Sync)) {
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    loop {
+                        let place = next.fetch_add(1, Ordering::Relaxed);
+                        if place >= self.scenarios.len() {
+                            break;
+                        }
+                        self.look(place, |option| is_tried(place, option));
+                    }
+                });
+            }
+        });
     }
 }
 
@@ -201,53 +248,72 @@ enum Pairs {
     Fifth,
 }
 
-/// The same fifth in every run.
-fn is_of_the_fifth(place: usize, option: &str) -> bool {
-    option.bytes().fold(place as u64, |hash, byte| mix(hash, byte.into())).is_multiple_of(5)
+/// The fifth that a pair belongs to.
+fn fifth_of(place: usize, option: &str) -> u64 {
+    option.bytes().fold(place as u64, |hash, byte| mix(hash, byte.into())) % 5
 }
 
-/// Looks at scenarios, two at a time.
-fn look_at_all(
-    folder: &Folder,
-    scenarios: &[&Scenario],
-    found: &Mutex<Found>,
-    is_tried: &(dyn Fn(usize, &str) -> bool + Sync),
-) {
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let place = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(scenario) = scenarios.get(place) else { break };
-                    look(folder, scenario, found, |option| is_tried(place, option));
-                }
-            });
-        }
+/// The fifth that is run.
+fn chosen_fifth() -> u64 {
+    let fifth = std::env::var("XC_FIFTH").map_or(0, |text| text.parse().expect("XC_FIFTH: 0 to 4 is expected"));
+    assert!(fifth < 5, "XC_FIFTH={fifth}: 0 to 4 is expected");
+    fifth
+}
+
+/// What the commands are asked with, and its files as they were made.
+struct Inputs {
+    folder: Folder,
+    made: BTreeMap<String, Vec<u8>>,
+}
+
+static INPUTS: Shared<Inputs> = Shared::new();
+
+/// Runs a test in the folder that all tests of this module share; afterwards its inputs are what they were.
+fn with_inputs(test: impl FnOnce(&Folder)) {
+    let inputs = INPUTS.get(|| {
+        let folder = inputs::make();
+        let made = files(&folder.path("in"));
+        Inputs { folder, made }
     });
+    let Inputs { folder, made } = &*inputs;
+    test(folder);
+    let changed: Vec<_> =
+        files(&folder.path("in")).into_iter().filter(|(name, bytes)| made.get(name) != Some(bytes)).collect();
+    assert!(changed.is_empty(), "a command wrote to {:?}", changed.iter().map(|(name, _)| name).collect::<Vec<_>>());
 }
 
 /// `is_pooled`: the commands share their options, so one of them has to show what an option changes.
 fn every_option_of(commands: &[&str], is_pooled: bool, pairs: Pairs) {
-    let folder = inputs::make();
-    let found = Mutex::new(Found { effective: BTreeSet::new(), wrong: Vec::new() });
-    let scenarios: Vec<&Scenario> = SCENARIOS.iter().filter(|scenario| commands.contains(&scenario.command)).collect();
-    let is_first = |place: usize, option: &str| pairs == Pairs::All || is_of_the_fifth(place, option);
-    look_at_all(&folder, &scenarios, &found, &is_first);
+    with_inputs(|folder| every_option_in(folder, commands, is_pooled, pairs));
+}
+
+fn every_option_in(folder: &Folder, commands: &[&str], is_pooled: bool, pairs: Pairs) {
+    let scenarios = SCENARIOS.iter().filter(|scenario| commands.contains(&scenario.command)).collect();
+    let options = commands.iter().map(|command| (*command, options(folder, command))).collect();
+    let asked = Asked { folder, scenarios, options, found: Mutex::default() };
+    let chosen = chosen_fifth();
+    let is_first = |place: usize, option: &str| pairs == Pairs::All || fifth_of(place, option) == chosen;
+    asked.look_at_all(&is_first);
+    // The options of a search that training shows need not change a search.
+    let need_not = |command: &str, option: &str| {
+        values::is_exempt(command, option) || (command.starts_with("tune") && !values::OF_SEARCH.contains(&option))
+    };
+    let is_shown = |effective: &BTreeSet<(String, String)>, command: &str, option: &str| {
+        effective.iter().any(|(of, shown)| shown == option && (is_pooled || of == command))
+    };
     if pairs == Pairs::Fifth {
-        let shown = found.lock().unwrap().effective.clone();
-        let is_shown = |option: &str| shown.iter().any(|(_, of)| of == option);
-        look_at_all(&folder, &scenarios, &found, &|place, option| !is_first(place, option) && !is_shown(option));
+        let shown = asked.found.lock().unwrap().effective.clone();
+        asked.look_at_all(&|place, option| {
+            let command = asked.scenarios[place].command;
+            !is_first(place, option) && !need_not(command, option) && !is_shown(&shown, command, option)
+        });
     }
-    let Found { effective, mut wrong } = found.into_inner().unwrap();
+    let Asked { scenarios, options, found, .. } = asked;
+    let Found { effective, mut wrong, .. } = found.into_inner().unwrap();
     for command in commands {
         assert!(scenarios.iter().any(|scenario| scenario.command == *command), "no scenario of {command}");
-        for option in options(&folder, command) {
-            let shows = |command: &&str| effective.contains(&(command.to_string(), option.clone()));
-            let is_shown = if is_pooled { commands.iter().any(shows) } else { shows(command) };
-            let need_not = values::is_exempt(command, &option)
-                || (command.starts_with("tune") && !values::OF_SEARCH.contains(&&*option));
-            if !is_shown && !need_not {
+        for option in &options[command] {
+            if !is_shown(&effective, command, option) && !need_not(command, option) {
                 wrong.push(format!("never changes anything: xc {command} --{option}"));
             }
         }
@@ -262,68 +328,78 @@ fn words_of_help(folder: &Folder, command: &str) -> String {
 
 #[test]
 fn options_that_decide_what_is_refused_do_so_and_the_help_names_those_that_may_change_nothing() {
-    let folder = inputs::make();
-    for (command, arguments, with, refuses) in values::GATES {
-        let base = format!("{command} {arguments}");
-        let option = with.split(' ').next().unwrap();
-        let codes = [base.clone(), format!("{base} --{with}")].map(|line| left(&folder, &line).1);
-        let [without, with] = &codes;
-        assert_eq!((without.code, with.code), if refuses { (0, 2) } else { (2, 0) }, "xc {base}: {codes:?}");
-        let refusal = if refuses { with } else { without };
-        assert!(refusal.stderr.contains(&format!("--{option}")) || option == "max-age", "{refusal:?}");
-    }
-    for (command, option, words) in values::TAKEN {
-        let help = words_of_help(&folder, command);
-        assert!(help.contains(&format!("--{option}")) && help.contains(words), "xc {command} --{option}: {words}");
-    }
+    with_inputs(|folder| {
+        for (command, arguments, with, refuses) in values::GATES {
+            let base = format!("{command} {arguments}");
+            let option = with.split(' ').next().unwrap();
+            let codes = [base.clone(), format!("{base} --{with}")].map(|line| left(folder, &line).1);
+            let [without, with] = &codes;
+            assert_eq!((without.code, with.code), if refuses { (0, 2) } else { (2, 0) }, "xc {base}: {codes:?}");
+            let refusal = if refuses { with } else { without };
+            assert!(refusal.stderr.contains(&format!("--{option}")) || option == "max-age", "{refusal:?}");
+        }
+        for (command, option, words) in values::TAKEN {
+            let help = words_of_help(folder, command);
+            assert!(help.contains(&format!("--{option}")) && help.contains(words), "xc {command} --{option}: {words}");
+        }
+    });
 }
 
-const TREES: [&str; 1] = ["train tree"];
-const NETWORKS: [&str; 6] =
-    ["train mach", "train dense", "train uniform", "train lns", "train astra", "train skipgram"];
-const SEARCHES: [&str; 3] = ["tune tree", "tune mach", "tune lns"];
+const TREES: &[&str] = &["train tree"];
+const NETWORKS: &[&str] = &["train mach", "train dense", "train uniform", "train lns", "train astra", "train skipgram"];
+const SEARCHES: &[&str] = &["tune tree", "tune mach", "tune lns"];
+const BLENDS: &[&str] = &["blend"];
+const ANSWERS: &[&str] = &["predict", "bench predict", "evaluate", "inspect", "explain"];
+const INDEXES: &[&str] = &["index build", "index search", "index evaluate", "index refresh"];
+const OTHERS: &[&str] = &["quickstart", "generate", "merge", "calibrate", "convert", "bench curves", "completions"];
 
 #[test]
 fn every_option_of_training_a_tree_changes_something_or_is_refused() {
-    every_option_of(&TREES, false, Pairs::Fifth);
+    every_option_of(TREES, false, Pairs::Fifth);
 }
 
 #[test]
 fn every_option_of_training_a_network_changes_something_or_is_refused() {
-    every_option_of(&NETWORKS, true, Pairs::Fifth);
+    every_option_of(NETWORKS, true, Pairs::Fifth);
 }
 
 #[test]
 fn every_option_of_a_search_changes_something_or_is_refused() {
-    every_option_of(&SEARCHES, true, Pairs::Fifth);
-}
-
-#[test]
-#[ignore = "thousands of runs, of which every fifth is run without being asked for"]
-fn every_pair_of_scenario_and_option_of_training_changes_something_or_is_refused() {
-    every_option_of(&TREES, false, Pairs::All);
-    every_option_of(&NETWORKS, true, Pairs::All);
-    every_option_of(&SEARCHES, true, Pairs::All);
-    every_option_of(&["blend"], false, Pairs::All);
+    every_option_of(SEARCHES, true, Pairs::Fifth);
 }
 
 #[test]
 fn every_option_of_a_blend_changes_something_or_is_refused() {
-    every_option_of(&["blend"], false, Pairs::Fifth);
+    every_option_of(BLENDS, false, Pairs::Fifth);
 }
 
 #[test]
 fn every_option_of_answering_changes_something_or_is_refused() {
-    every_option_of(&["predict", "bench predict", "evaluate", "inspect", "explain"], false, Pairs::All);
+    every_option_of(ANSWERS, false, Pairs::Fifth);
 }
 
 #[test]
 fn every_option_of_an_index_changes_something_or_is_refused() {
-    every_option_of(&["index build", "index search", "index evaluate", "index refresh"], false, Pairs::All);
+    every_option_of(INDEXES, false, Pairs::Fifth);
 }
 
 #[test]
 fn every_option_of_other_commands_changes_something_or_is_refused() {
-    let commands = ["quickstart", "generate", "merge", "calibrate", "convert", "bench curves", "completions"];
-    every_option_of(&commands, false, Pairs::All);
+    every_option_of(OTHERS, false, Pairs::Fifth);
+}
+
+#[test]
+#[ignore = "thousands of runs, of which every fifth is run without being asked for"]
+fn every_pair_of_scenario_and_option_changes_something_or_is_refused() {
+    for (commands, is_pooled) in [
+        (TREES, false),
+        (NETWORKS, true),
+        (SEARCHES, true),
+        (BLENDS, false),
+        (ANSWERS, false),
+        (INDEXES, false),
+        (OTHERS, false),
+    ] {
+        every_option_of(commands, is_pooled, Pairs::All);
+    }
 }

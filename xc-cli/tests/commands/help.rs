@@ -1,4 +1,5 @@
-//! Help screens: which options stand in which section, and which are left out of the short help.
+//! Help screens of a program without optional parts: which options stand in which section, and which are left out of the
+//! short help.
 
 use crate::program::Folder;
 use std::collections::BTreeMap;
@@ -62,7 +63,7 @@ fn screen(folder: &Folder, command: &str, switch: &str) -> Vec<(String, Vec<Stri
 
 #[test]
 fn each_section_is_there_once_and_holds_what_it_says() {
-    let folder = Folder::new();
+    let Some(folder) = Folder::of_default_program() else { return };
     let shared: BTreeMap<&str, &[&str]> = BTreeMap::from([
         (
             "Input options",
@@ -135,7 +136,7 @@ fn each_section_is_there_once_and_holds_what_it_says() {
 /// The short help of each command is the one that is kept in tests/commands/help/. XC_WRITE_SCREENS=1 writes them anew.
 #[test]
 fn the_short_help_is_the_one_that_is_kept_and_fits_a_screen() {
-    let folder = Folder::new();
+    let Some(folder) = Folder::of_default_program() else { return };
     let kept = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands/help");
     for command in COMMANDS.iter().filter(|command| !command.is_empty()) {
         let screen = folder.ok(&format!("{command} -h"));
@@ -177,7 +178,7 @@ fn count(sections: &[(String, Vec<String>)]) -> usize {
 
 #[test]
 fn what_is_required_comes_first_then_what_is_a_commands_own() {
-    let folder = Folder::new();
+    let Some(folder) = Folder::of_default_program() else { return };
     for (command, first) in [
         ("train tree", &["train", "model", "preset", "trees"][..]),
         ("train mach", &["train", "model"]),
@@ -204,7 +205,7 @@ fn what_is_required_comes_first_then_what_is_a_commands_own() {
 
 #[test]
 fn common_options_are_listed_where_they_are_used_and_some_are_taken_everywhere() {
-    let folder = Folder::new();
+    let Some(folder) = Folder::of_default_program() else { return };
     for command in COMMANDS {
         let sections = screen(&folder, command, "--help");
         let listed = sections.into_iter().find(|(name, _)| name == "Common options").map(|(_, options)| options);
@@ -256,10 +257,9 @@ fn common_options_are_listed_where_they_are_used_and_some_are_taken_everywhere()
     assert!(outcome.code == 2 && outcome.stderr.contains("expected cpu, cuda, cuda:N or auto"), "{outcome:?}");
 }
 
-#[cfg(not(feature = "cuda"))]
 #[test]
 fn a_program_without_kernels_says_so_where_a_card_is_asked_for() {
-    let folder = Folder::new();
+    let Some(folder) = Folder::of_default_program() else { return };
     folder.ok("generate --instances 60 --features 50 --labels 8 --no-text --no-names --output d");
     folder.ok("train tree --train d/train.txt --model m");
     let predict = "predict --model m --input d/test.txt";

@@ -166,7 +166,7 @@ fn killed_within_an_epoch_it_resumes_to_the_same_bytes_tables_included() {
     {
         // Thirteen steps an epoch.
         let train = format!(
-            "train lns --train data/train.txt --network.widths 24 --batch-size 64 --epochs 40 --checkpoint-every 3 {more}"
+            "train lns --train data/train.txt --network.widths 24 --batch-size 64 --epochs 16 --checkpoint-every 3 {more}"
         );
         for threads in [1, 3] {
             folder.ok(&format!("{train} --model straight{at}-{threads} --threads {threads}"));

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 /// What a run ended with.
@@ -33,15 +34,39 @@ impl Outcome {
     }
 }
 
-pub(crate) struct Folder(tempfile::TempDir);
+pub(crate) struct Folder {
+    place: tempfile::TempDir,
+    program: PathBuf,
+    /// What it is a copy of stays as long as it does, for the copies that others take.
+    _of: Option<Arc<Folder>>,
+}
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self { place: tempfile::tempdir().unwrap(), program: env!("CARGO_BIN_EXE_xc").into(), _of: None }
+    }
+
+    /// A folder whose commands are those of a program without optional parts: of this one where it is built so, else of
+    /// XC_DEFAULT_PROGRAM. Where there is none it is said, and the test has nothing to ask.
+    pub(crate) fn of_default_program() -> Option<Self> {
+        static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+            if cfg!(not(any(feature = "cuda", feature = "transformer"))) {
+                return Some(env!("CARGO_BIN_EXE_xc").into());
+            }
+            let named = std::env::var_os("XC_DEFAULT_PROGRAM").map(PathBuf::from);
+            if named.is_none() {
+                // Past the tests' own capture of what is printed.
+                let what = "SKIPPED: tests of a program without optional parts; XC_DEFAULT_PROGRAM=FILE names one";
+                let mut stderr = std::io::stderr();
+                stderr.write_all(format!("{what} (cargo build -p xc-cli)\n").as_bytes()).unwrap();
+            }
+            named
+        });
+        PROGRAM.clone().map(|program| Self { program, ..Self::new() })
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.place.path().join(name)
     }
 
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
@@ -65,8 +90,8 @@ impl Folder {
     }
 
     pub(crate) fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_xc"));
-        command.current_dir(self.0.path()).args(arguments.split_whitespace()).stdin(Stdio::null());
+        let mut command = Command::new(&self.program);
+        command.current_dir(self.place.path()).args(arguments.split_whitespace()).stdin(Stdio::null());
         command
     }
 
@@ -89,10 +114,45 @@ impl Folder {
 
     /// Names of what is in the folder, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.0.path()).unwrap();
+        let entries = std::fs::read_dir(self.place.path()).unwrap();
         let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+}
+
+/// What several tests ask for and none changes: made by the first of them, gone with the last.
+pub(crate) struct Shared<T>(Mutex<Weak<T>>);
+
+impl<T> Shared<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Weak::new()))
+    }
+
+    pub(crate) fn get(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut kept = self.0.lock().unwrap();
+        kept.upgrade().unwrap_or_else(|| {
+            let made = Arc::new(make());
+            *kept = Arc::downgrade(&made);
+            made
+        })
+    }
+}
+
+impl Shared<Folder> {
+    /// A folder of one's own with what `make` leaves in a new one.
+    pub(crate) fn copy(&self, make: impl FnOnce(&Folder)) -> Folder {
+        let of = self.get(|| {
+            let folder = Folder::new();
+            make(&folder);
+            folder
+        });
+        let folder = Folder { _of: Some(of.clone()), ..Folder::new() };
+        for (name, bytes) in files(of.place.path()) {
+            std::fs::create_dir_all(folder.path(&name).parent().unwrap()).unwrap();
+            folder.write(&name, bytes);
+        }
+        folder
     }
 }
 

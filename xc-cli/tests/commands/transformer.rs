@@ -10,14 +10,14 @@ use crate::program::Folder;
 use crate::program::{contents, files, json, run};
 #[cfg(feature = "transformer")]
 use serde_json::{Value, json};
+use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 
 /// Kinds that stand above a transformer.
 const KINDS: [&str; 4] = ["dense", "lns", "uniform", "astra"];
 
-#[cfg(not(feature = "transformer"))]
 #[test]
 fn a_program_without_transformers_says_so_in_a_line() {
-    let folder = Folder::new();
+    let Some(folder) = Folder::of_default_program() else { return };
     folder.ok("generate --instances 40 --features 50 --labels 8 --no-names --output d");
     let lacks = "this program was built without transformers (feature transformer of xc-cli or xc-train: cargo build \
                  --features transformer)";
@@ -48,6 +48,22 @@ fn a_program_without_transformers_says_so_in_a_line() {
     folder.ok(&format!("train dense {little} --model usual"));
     folder.ok(&format!("train dense {little} --encoder features --model features"));
     assert!(crate::program::contents(&folder.path("usual")) == crate::program::contents(&folder.path("features")));
+}
+
+#[test]
+fn a_pipeline_that_another_build_made_is_named() {
+    let Some(folder) = Folder::of_default_program() else { return };
+    folder.ok("generate --instances 40 --features 50 --labels 8 --no-names --output d");
+    folder.ok("train tree --train d/train.jsonl --text.min-df 1 --model m");
+    for kind in ["tokens", "vectors"] {
+        let source = Container::open(folder.path("m"), OpenMode::Read).unwrap();
+        let mut writer = ContainerWriter::copy_of(&source, folder.path(kind)).unwrap();
+        writer.set_pipeline(serde_json::json!({ "kind": kind, "version": 1 }));
+        writer.finish().unwrap();
+        let said = "its texts are read by a transformer, which this build has not (feature transformer)";
+        let outcome = folder.xc(&format!("predict --model {kind} --input d/test.jsonl"));
+        assert!(outcome.code != 0 && outcome.stderr.trim_end().ends_with(said), "{outcome:?}");
+    }
 }
 
 /// Texts of two words that name their labels, a text of each label, a small BERT for them.

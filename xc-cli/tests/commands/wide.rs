@@ -41,17 +41,18 @@ fn a_model_is_the_same_at_any_number_of_threads_and_killed_and_resumed_at_random
     let folder = data();
     for (at, (kind, more)) in KINDS.into_iter().enumerate() {
         let train = format!(
-            "train {kind} {TRAIN} --validation-fraction 0.2 {more} --network.widths 16 --batch 64 --epochs 30 \
+            "train {kind} {TRAIN} --validation-fraction 0.2 {more} --network.widths 16 --batch 64 --epochs 12 \
              --checkpoint-every 1"
         );
-        for threads in [1, 2, 3] {
+        // Two have the runs that are resumed.
+        for threads in [1, 3] {
             folder.ok(&format!("{train} --model {kind}-{threads} --threads {threads}"));
         }
-        let drawn = |attempt: u64| 30 + mix(at as u64, attempt) % 300;
-        folder.resumed_after_kills(&format!("{train} --model {kind}"), 20, drawn);
+        let drawn = |attempt: u64| 30 + mix(at as u64, attempt) % 200;
+        folder.resumed_after_kills(&format!("{train} --model {kind}"), 6, drawn);
         let straight = contents(&folder.path(&format!("{kind}-1")));
         assert!(parameters(&folder, kind)["wide"].is_object(), "{kind}");
-        for other in [format!("{kind}-2"), format!("{kind}-3"), kind.to_owned()] {
+        for other in [format!("{kind}-3"), kind.to_owned()] {
             assert!(straight == contents(&folder.path(&other)), "{other}");
         }
     }
@@ -355,12 +356,15 @@ fn members_of_blends_calibrated_models_searches_and_evaluations_may_have_a_term(
     assert!(folder.path("search/best.toml").exists());
 }
 
+/// Some thousand labels, whose term weighs more than the program and the data.
+const MANY: &str =
+    "generate --instances 8000 --test-instances 50 --features 8000 --labels 3000 --no-text --no-names --output data";
+
 #[test]
+#[ignore = "trains to the peak, with .ci/run --all"]
 fn a_term_fits_into_the_memory_that_was_foreseen_for_it() {
     let folder = Folder::new();
-    folder.ok(
-        "generate --instances 8000 --test-instances 50 --features 8000 --labels 3000 --no-text --no-names --output data",
-    );
+    folder.ok(MANY);
     for (kind, more) in [
         ("lns", "--network.widths 32 --epochs 6 --batch 512 --wide.negatives 60"),
         ("lns", "--network.widths 32 --epochs 2 --batch 2048 --negatives.sampled 50 --negatives.shared false"),
@@ -373,6 +377,11 @@ fn a_term_fits_into_the_memory_that_was_foreseen_for_it() {
         assert!(number(&report["memory"]["wide_bytes"]) > 0.0, "{kind} {more}: {}", report["memory"]);
         assert!(peak < 1.05 * estimate, "{kind} {more}: peak {peak}, estimate {estimate}");
     }
+}
+
+#[test]
+fn a_term_of_any_number_of_labels_is_refused_or_served() {
+    let folder = data();
     let huge = format!("train lns {TRAIN} --model n --epochs 1 --wide.negatives 18446744073709551615");
     let outcome = folder.xc(&huge);
     assert!(outcome.code == 3 && outcome.stderr.contains("--wide"), "{outcome:?}");

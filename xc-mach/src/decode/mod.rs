@@ -39,7 +39,7 @@ pub enum Decoder {
     /// The least number: count-min's estimate, never too low for exact bucket probabilities.
     Min,
     /// The median; with an even R the mean of the two middle numbers. It ranked labels best on every
-    /// data set measured (`docs/decisions/mach-decoder.md`).
+    /// data set measured (`bench/decisions/mach-decoder.md`).
     #[default]
     Median,
 }

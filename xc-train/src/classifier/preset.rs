@@ -208,7 +208,7 @@ const HIDDEN: std::ops::RangeInclusive<usize> = 512..=32_768;
 
 /// [`uniform`] with values that suit sets of such a shape: [`uniform_with_layer_for`], and for many labels of short
 /// instances no intermediate layer, embeddings that begin at random, the softmax, four times the connections, and steps
-/// that score a tenth of the labels. How they were found: `docs/decisions/uniform-mach-defaults.md`.
+/// that score a tenth of the labels. How they were found: `bench/decisions/uniform-mach-defaults.md`.
 pub fn uniform_for(data: DataShape) -> Preset {
     let mut preset = uniform_with_layer_for(data);
     if !data.is_of_many_labels() {
@@ -299,7 +299,7 @@ const FOR_EACH_LABEL: usize = 3;
 /// rate and twice the epochs; long ones embeddings that begin with LSA, and the squared hinge; many
 /// labels, or fewer that are all rare, sums of embeddings as they are, without a ReLU and without dropout, the softmax
 /// and few epochs. How they were found:
-/// `docs/decisions/lns-defaults.md`.
+/// `bench/decisions/lns-defaults.md`.
 pub fn lns_for(data: DataShape) -> Preset {
     let mut preset = lns();
     let params = &mut preset.params;

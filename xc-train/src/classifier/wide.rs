@@ -8,7 +8,7 @@
 //!
 //! A network brings labels together by a few hundred directions, which cannot keep the word or two that tell a label of
 //! a few rows from others; a ranker over the features can. It has seen no other labels than those that the network takes
-//! for true, so it only orders the network's best ones (`docs/decisions/wide-term.md`).
+//! for true, so it only orders the network's best ones (`bench/decisions/wide-term.md`).
 
 use super::error::{ClassifierParamsError, number};
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ pub(super) fn strength(loss: Loss, logits: &mut [f32], total: Total) {
 }
 
 impl Default for WideLearning {
-    /// The values of `docs/decisions/wide-term.md`.
+    /// The values of `bench/decisions/wide-term.md`.
     fn default() -> Self {
         Self { negatives: 20, cost: 2.0, threshold: 0.1, weight: None, labels: 100, precision: DType::F32 }
     }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Coordinates, ticks and their labels are chosen here; `plotters` lays out and draws. The same
-//! picture gives the same bytes. Why so: `docs/decisions/crates-or-own-code.md`.
+//! picture gives the same bytes. Why so: `bench/decisions/crates-or-own-code.md`.
 
 mod span;
 #[cfg(test)]

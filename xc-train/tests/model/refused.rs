@@ -123,26 +123,6 @@ fn folders_that_are_no_model_are_named() {
     assert!(matches!(Model::open_with(&tree, &options), Err(OpenModelError::NoRepetitions { kind: "tree", .. })));
 }
 
-#[cfg(not(feature = "transformer"))]
-#[test]
-fn a_pipeline_that_another_build_made_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("m");
-    folders::tree(&path, Front::Plain, 1);
-    for kind in ["tokens", "vectors"] {
-        let other = folder.path().join(kind);
-        let source = Container::open(&path, OpenMode::Read).unwrap();
-        let mut writer = ContainerWriter::copy_of(&source, &other).unwrap();
-        writer.set_pipeline(json!({ "kind": kind, "version": 1 }));
-        writer.finish().unwrap();
-        let said = Model::open(&other).err().unwrap().to_string();
-        assert!(
-            said.ends_with(": its texts are read by a transformer, which this build has not (feature transformer)"),
-            "{said}"
-        );
-    }
-}
-
 #[test]
 fn repetitions_that_are_lost_are_left_out_and_said() {
     let folder = tempfile::tempdir().unwrap();

@@ -30,7 +30,7 @@ pub struct WeightCounts {
 
 impl WeightCounts {
     /// Share of the nodes that have no weight, in a sound model at most. With the default parameters it
-    /// is below 0.001 on nine data sets (`docs/decisions/tree-row-length.md`).
+    /// is below 0.001 on nine data sets (`bench/decisions/tree-row-length.md`).
     pub const MOST_BARE: f64 = 0.05;
 
     /// Whether so many nodes have no weight that pruning has probably taken what the rankers learned.

@@ -1,4 +1,4 @@
-//! Estimate of the memory that a training run needs; `docs/decisions/tree-memory.md` has the arithmetic.
+//! Estimate of the memory that a training run needs; `bench/decisions/tree-memory.md` has the arithmetic.
 
 use super::cluster::ClusterMethod;
 use super::input::{TrainInput, row_length};

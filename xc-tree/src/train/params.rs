@@ -130,7 +130,7 @@ pub struct CheckTreeParamsError {
 
 impl Default for TreeParams {
     /// Three balanced trees of branching 16, at most 100 labels a leaf cluster: compared with
-    /// others on held-out training rows (2026-11), see `docs/decisions/tree-defaults.md`.
+    /// others on held-out training rows (2026-11), see `bench/decisions/tree-defaults.md`.
     fn default() -> Self {
         Self {
             n_trees: 3,
@@ -185,7 +185,7 @@ impl TreeParams {
     ///
     /// Its clustering is more thorough than that of the ensembles, which compensate for a poor cut by
     /// averaging: cuts have slack and use more labels, and rows with many labels count less (measured:
-    /// `docs/decisions/tree-training.md`).
+    /// `bench/decisions/tree-training.md`).
     pub fn xr_linear() -> Self {
         Self {
             n_trees: 1,

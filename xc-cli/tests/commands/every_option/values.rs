@@ -132,6 +132,11 @@ const LATE: [&str; 12] = [
     "upkeep.share",
 ];
 
+/// Whether an option is of kernels or transformers.
+pub(crate) fn is_of_an_optional_part(option: &str) -> bool {
+    ["device", "encoder"].contains(&option) || option.starts_with("transformer.")
+}
+
 /// Whether an option changes no answer of any command.
 pub(crate) fn is_of_the_run(option: &str) -> bool {
     OF_THE_RUN.contains(&option)

@@ -36,7 +36,7 @@ fn truth(n: u32, seed: u32) -> LabelRows {
 }
 
 fn quick(rule: Option<RuleKind>) -> FitParams {
-    FitParams { rule, networks: 2, epochs: 8, ..FitParams::default() }
+    FitParams { rule, folds: 2, networks: 2, epochs: 8, ..FitParams::default() }
 }
 
 /// Ranked lists of some rows.
@@ -110,7 +110,7 @@ fn loss_of(weights: &[f64], rows: &[f32], targets: &LabelRows) -> (f64, Vec<f64>
 
 #[test]
 fn the_logistic_rule_comes_near_the_least_loss_of_any() {
-    let rows = truth(300, 4);
+    let rows = truth(120, 4);
     let answers = [member(&rows, 2.0, 1), member(&rows, 3.0, 2)];
     let sample = Sample::new(&answers, &rows, &[9; 50]);
     let (values, n) = (&sample.values[..], sample.features.n());
@@ -140,7 +140,7 @@ fn the_logistic_rule_comes_near_the_least_loss_of_any() {
 
 #[test]
 fn logits_of_a_net_are_those_of_the_definition() {
-    let rows = truth(60, 4);
+    let rows = truth(20, 4);
     let answers = [member(&rows, 2.0, 1)];
     let sample = Sample::new(&answers, &rows, &[9; 50]);
     let all = (0..sample.targets.len() as u32).collect();

@@ -66,7 +66,7 @@ impl Default for ClusterParams {
             max_leaf: 100,
             slack: 0.0,
             // Measured: with 20 and 32,768 the same quality for twice the time
-            // (docs/decisions/tree-training.md).
+            // (bench/decisions/tree-training.md).
             max_iterations: 8,
             tolerance: 1e-4,
             max_sample: 1 << 12,

@@ -78,7 +78,7 @@ impl Default for LinearParams {
 
 impl LinearParams {
     /// The default parameters of rankers of a loss, which its cost and pruning suit
-    /// (`docs/decisions/tree-defaults.md`).
+    /// (`bench/decisions/tree-defaults.md`).
     pub fn of(loss: Loss) -> Self {
         Self {
             loss,
