@@ -33,16 +33,23 @@ scripts() {
   python3 - << 'END' || return 1
 import pathlib, sys
 files = sorted(path for folder in ("bench", "fuzz", "python") for path in pathlib.Path(folder).rglob("*.py") if "target" not in path.parts)
+files.append(pathlib.Path(".ci/due"))
 for path in files:
     compile(path.read_text(), str(path), "exec", dont_inherit=True)
 print(len(files), "Python files compile")
 sys.exit(not files)
 END
-  for file in .ci/run .ci/steps/*.sh bench/*.sh bench/gpu/run bench/gpu/pack bench/gpu/compare; do
+  for file in .ci/run .ci/steps/*.sh bench/*.sh bench/faults/run bench/gpu/run bench/gpu/pack bench/gpu/compare; do
     bash -n "$file" || return 1
   done
 }
 
-step_fuzz() { check fuzz fuzz_targets; }
-step_drivers() { check drivers drivers; }
+step_fuzz() {
+  is_due fuzz || return 0
+  check fuzz fuzz_targets
+}
+step_drivers() {
+  is_due drivers || return 0
+  check drivers drivers
+}
 step_scripts() { check scripts scripts; }

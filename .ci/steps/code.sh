@@ -1,19 +1,51 @@
 # Steps about the code: tests, form, and every crate on its own.
 
-# Tests write thousands of small files and wait for the disk each time: where memory can hold them, they are there.
-suite() {
+# One build of the tests has all optional parts: kernels, whose tests need a device or `emulated`, and transformers. What is
+# true of builds without them is asked of the program that step `program` builds.
+optional=xc-nn/transformer,xc-train/transformer,xc-cli/transformer,xc-kernels/emulated,xc-tree/emulated,xc-mach/emulated
+optional+=,xc-ann/emulated,xc-lsh/emulated,xc-nn/emulated,xc-train/emulated,xc-cli/emulated
+
+# in_memory COMMAND...: tests write thousands of small files and wait for the disk each time: where memory can hold them,
+# they are there.
+in_memory() {
   local free
-  free=$(df --output=avail -k /dev/shm 2> /dev/null | tail -n 1) || free=0
+  free=$(df -Pk /dev/shm 2> /dev/null | awk 'END { print $4 }')
   if [ -z "${TMPDIR:-}" ] && [ -w /dev/shm ] && [ "${free:-0}" -ge $((4 << 20)) ]; then
-    TMPDIR=/dev/shm cargo test --workspace --locked --no-fail-fast
+    TMPDIR=/dev/shm "$@"
   else
-    cargo test --workspace --locked --no-fail-fast
+    "$@"
   fi
+}
+
+# README's command, with optional parts; TESTS is a part of it.
+suite() {
+  local -a part=(--workspace)
+  [ -z "${TESTS:-}" ] || read -ra part <<< "$TESTS"
+  XC_DEFAULT_PROGRAM=$(realpath "$xc") in_memory cargo test --locked --no-fail-fast --features "$(features_of "${part[@]}")" "${part[@]}"
+}
+
+# features_of ARGUMENTS: the optional features of the packages that are named, of all where none is.
+features_of() {
+  local name names=()
+  while [ $# -gt 0 ]; do
+    [ "$1" != -p ] || names+=("$2")
+    shift
+  done
+  [ ${#names[@]} -gt 0 ] || { printf '%s' "$optional" && return; }
+  for name in "${names[@]}"; do tr ',' '\n' <<< "$optional" | grep "^$name/" || true; done | paste -sd ,
+}
+
+# README's command as it stands there: no optional parts.
+suite_of_defaults() { in_memory cargo test --workspace --locked --no-fail-fast; }
+
+# What takes minutes: every pair of scenario and option, trainings up to the memory that was foreseen.
+slow_tests() {
+  XC_DEFAULT_PROGRAM=$(realpath "$xc") in_memory cargo test --locked --workspace --features "$optional" --test commands -- --ignored
 }
 
 documentation() { pages && RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked; }
 
-# Links of the pages lead to files, and docs/ stays short.
+# Links of the pages lead to files, and docs/ stays short: options.md, which a test writes, does not count.
 pages() {
   python3 - << 'END'
 import pathlib, re, sys
@@ -22,11 +54,11 @@ for page in pathlib.Path(".").rglob("*.md"):
     if "target" in page.parts:
         continue
     text = page.read_text()
-    words += len(text.split()) if page.parts[0] == "docs" else 0
+    words += len(text.split()) if page.parts[0] == "docs" and page.name != "options.md" else 0
     to = re.findall(r"\]\(([^)#:\s]+)(?:#[^)\s]*)?\)", text)
     lost += [f"{page}: {link}" for link in to if not (page.parent / link).exists()]
-print("\n".join(lost) or "all links lead to files", f"docs: {words} words, at most 30000 expected", sep="\n")
-sys.exit(bool(lost) or words > 30000)
+print("\n".join(lost) or "all links lead to files", f"docs: {words} words, at most 25000 expected", sep="\n")
+sys.exit(bool(lost) or words > 25000)
 END
 }
 
@@ -39,7 +71,7 @@ checked() {
 }
 
 # crates: each crate of the workspace with its own features, a line each. A feature that only turns on features of other
-# crates of ours is checked in the crate that owns them; `emulated` is of tests alone, which step `gpu` builds.
+# crates of ours is checked in the crate that owns them; `emulated` is of tests alone, which step `tests` builds.
 crates() {
   cargo metadata --no-deps --locked --format-version 1 | python3 -c '
 import json, sys
@@ -55,10 +87,12 @@ for package in packages:
 '
 }
 
-# Every crate with and without its default features, and with each feature alone: what only builds beside others does not.
+# alone [CRATE...]: each of them, or of all, with and without its default features, and with each feature alone: what only
+# builds beside others does not.
 alone() {
-  local crate own feature
+  local crate own feature of=" $* "
   while read -r crate own; do
+    [ $# = 0 ] || [[ $of == *" $crate "* ]] || continue
     checked -p "$crate" && checked -p "$crate" --no-default-features || return 1
     for feature in $own; do
       checked -p "$crate" --no-default-features --features "$feature" || return 1
@@ -105,28 +139,32 @@ END
   chmod +x "$1"
 }
 
-step_tests() { check tests suite; }
-
-# Tests of optional parts are all built with the same features and beside the whole workspace, so that each crate is compiled
-# for them once: kernels, whose tests need a device or `emulated`, and transformers. Tests of the other parts run without
-# them, in step `tests`. Where inner tests are run, crates are named beside those that have some: with the features of these
-# alone, of clap's for one, all of it would be compiled again.
-optional=xc-nn/transformer,xc-train/transformer,xc-cli/transformer,xc-kernels/emulated,xc-tree/emulated,xc-mach/emulated
-optional+=,xc-ann/emulated,xc-lsh/emulated,xc-nn/emulated,xc-train/emulated,xc-cli/emulated
-with_inner_tests=(-p xc-ann -p xc-lsh -p xc-nn -p xc-sparse -p xc-hash -p xc-cli)
-
-transformers() {
-  cargo test --locked --workspace --features "$optional" --test transformer --test tokens &&
-    cargo test --locked "${with_inner_tests[@]}" --features "$optional" --lib transformer &&
-    cargo test --locked "${with_inner_tests[@]}" --features "$optional" --doc transformer &&
-    cargo test --locked "${with_inner_tests[@]}" --features "$optional" --test commands transformer::
+step_tests() {
+  has_program
+  check tests suite
 }
-step_transformer() { check transformer transformers; }
+step_defaults() { check defaults suite_of_defaults; }
+step_slow() {
+  has_program
+  check slow slow_tests
+}
 step_format() { check format cargo fmt --all --check; }
 # With kernels and transformers: what is there without them alone is checked in step `alone`, which takes no warning either.
-step_lints() { check lints cargo clippy --workspace --all-targets --features "$optional" --locked -- -D warnings; }
+step_lints() { check lints lints; }
+lints() {
+  cargo clippy --workspace --all-targets --features "$optional" --locked -- -D warnings &&
+    cargo fmt --manifest-path python/Cargo.toml --check &&
+    cargo clippy --quiet --locked --manifest-path python/Cargo.toml --target-dir "$target" -- -D warnings
+}
 step_docs() { check docs documentation; }
-step_alone() { check alone alone; }
+
+# Crates that changed, and those above them.
+step_alone() {
+  local of=()
+  is_due alone || return 0
+  [ ! -f "$scratch/due" ] || read -ra of <<< "$(sed -n 's/^alone due: only //p' "$scratch/due")"
+  check alone alone "${of[@]}"
+}
 
 # Every crate makes a package of which cargo has nothing to say: description, licence, readme, files.
 packaged() {
@@ -139,6 +177,7 @@ packaged() {
 }
 
 step_packages() {
+  is_due packages || return 0
   check packaged packaged
   check packages-xc-metrics bounded xc-metrics 45
   check packages-xc-tree bounded xc-tree 45
@@ -147,6 +186,7 @@ step_packages() {
 }
 
 step_machines() {
+  is_due machines || return 0
   # Another processor and two other systems: nothing is written for a pair of these alone.
   local others=(aarch64-apple-darwin x86_64-pc-windows-msvc)
   if ! command -v rustup > /dev/null; then
@@ -164,4 +204,18 @@ has_targets() {
   for target in "$@"; do
     case $installed in *" $target "*) ;; *) return 1 ;; esac
   done
+}
+
+# The oldest compiler that the manifests promise compiles all crates and their tests.
+oldest_compiler() { sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml; }
+
+step_msrv() {
+  local version
+  version=$(oldest_compiler)
+  if command -v rustup > /dev/null && { rustup run "$version" cargo --version > /dev/null 2>&1 ||
+    { may_install && timeout 300 rustup --quiet toolchain install "$version" --profile minimal; }; }; then
+    CARGO_TARGET_DIR=$target/msrv check msrv rustup run "$version" cargo check --locked --workspace --all-targets --features "$optional"
+  else
+    skip msrv "Rust $version is not installed (rustup toolchain install $version)"
+  fi
 }

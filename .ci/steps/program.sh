@@ -1,17 +1,29 @@
-# Steps about the release program: its size, the first command of the README, and accuracy on real data.
+# Steps about the program: as it is built without optional parts, the first command of the README on it; as it is released,
+# with its size and its accuracy on real data.
 
-xc=${CARGO_TARGET_DIR:-target}/release/xc
+# The program without optional parts, where the build of the tests does not put its own. It is asked what it refuses and shows,
+# and for little work: our crates are compiled without optimising, which takes a third of the time.
+exe=
+[ "${OS:-}" != Windows_NT ] || exe=.exe
+xc=$target/default-program/xc$exe
+released=$target/release/xc$exe
+
+default_program() {
+  local crate plain=()
+  for crate in sparse hash tree mach lsh ann metrics nn; do plain+=(--config "profile.dev.package.xc-$crate.opt-level=0"); done
+  cargo build --locked -p xc-cli "${plain[@]}" && mkdir -p "$(dirname "$xc")" && cp "$target/debug/xc$exe" "$xc"
+}
+
+# has_program: a step that was asked for alone builds the program first.
+has_program() { [ -x "$xc" ] || default_program; }
 
 release() {
   local n
   cargo build --release --locked -p xc-cli || return 1
-  n=$(wc -c < "$xc")
-  printf '%s: %s bytes, at most %s expected\n' "$xc" "$n" "$1"
+  n=$(wc -c < "$released")
+  printf '%s: %s bytes, at most %s expected\n' "$released" "$n" "$1"
   [ "$n" -le "$1" ]
 }
-
-# has_program: a step that was asked for alone builds the program first.
-has_program() { [ -x "$xc" ] || cargo build --release --locked -p xc-cli; }
 
 quickstart() { "$xc" quickstart --output "$scratch/quickstart" --quiet; }
 
@@ -26,15 +38,15 @@ at_least() {
 
 # judged NAME MODEL TEST MINIMUM: P@1 of a model's answers, a fraction of 1.
 judged() {
-  "$xc" predict --quiet --model "$2" --input "$3" --top-k 5 --output "$scratch/$1.predictions" || return 1
-  at_least "$1: P@1" "$("$xc" evaluate --quiet --truth "$3" --predictions "$scratch/$1.predictions" --model "$2" --json | figure P@1)" "$4"
+  "$released" predict --quiet --model "$2" --input "$3" --top-k 5 --output "$scratch/$1.predictions" || return 1
+  at_least "$1: P@1" "$("$released" evaluate --quiet --truth "$3" --predictions "$scratch/$1.predictions" --model "$2" --json | figure P@1)" "$4"
 }
 
 # accept NAME MINIMUM TRAIN TEST KIND FLAGS...: trains, predicts, evaluates.
 accept() {
   local name=$1 minimum=$2 train=$3 test=$4 kind=$5
   shift 5
-  "$xc" train "$kind" --quiet --train "$train" --model "$scratch/$name.model" "$@" || return 1
+  "$released" train "$kind" --quiet --train "$train" --model "$scratch/$name.model" "$@" || return 1
   judged "$name" "$scratch/$name.model" "$test" "$minimum"
 }
 
@@ -42,9 +54,9 @@ accept() {
 merged() {
   local train=$1 model=$2
   shift 2
-  "$xc" train mach --quiet --train "$train" --model "$scratch/low.model" --repetitions-range 0..2 "$@" || return 1
-  "$xc" train mach --quiet --train "$train" --model "$scratch/high.model" --repetitions-range 2..4 --threads 1 "$@" || return 1
-  "$xc" merge --quiet "$scratch/high.model" "$scratch/low.model" --output "$scratch/merged.model" || return 1
+  "$released" train mach --quiet --train "$train" --model "$scratch/low.model" --repetitions-range 0..2 "$@" || return 1
+  "$released" train mach --quiet --train "$train" --model "$scratch/high.model" --repetitions-range 2..4 --threads 1 "$@" || return 1
+  "$released" merge --quiet "$scratch/high.model" "$scratch/low.model" --output "$scratch/merged.model" || return 1
   diff -r "$model" "$scratch/merged.model"
 }
 
@@ -53,27 +65,29 @@ blended() {
   local name=$1 minimum=$2 train=$3 test=$4 kind members=()
   for kind in tree dense; do
     members+=("$scratch/$name-$kind.model")
-    "$xc" train "$kind" --quiet --train "$train" --validation-fraction 0.1 --model "$scratch/$name-$kind.model" > "$scratch/$name.log" || return 1
+    "$released" train "$kind" --quiet --train "$train" --validation-fraction 0.1 --model "$scratch/$name-$kind.model" > "$scratch/$name.log" || return 1
   done
-  "$xc" blend --quiet "${members[@]}" --validation "$train" --held-out --output "$scratch/$name.model" > "$scratch/$name.log" || return 1
+  "$released" blend --quiet "${members[@]}" --validation "$train" --held-out --output "$scratch/$name.model" > "$scratch/$name.log" || return 1
   judged "$name" "$scratch/$name.model" "$test" "$minimum"
 }
 
 # calibrated NAME MINIMUM MODEL TRAIN TEST: micro F1 of the labels above the threshold that was found on held-out ones.
 calibrated() {
   local name=$1 minimum=$2 model=$3 train=$4 test=$5
-  "$xc" calibrate --quiet --model "$model" --validation "$train" --held-out --output "$scratch/$name.model" > "$scratch/$name.log" || return 1
-  "$xc" predict --quiet --model "$scratch/$name.model" --input "$test" --threshold micro --output "$scratch/$name.predictions" || return 1
-  at_least "$name: micro F1" "$("$xc" evaluate --quiet --model "$scratch/$name.model" --truth "$test" --predictions "$scratch/$name.predictions" --threshold 0 --json | figure micro-F1)" "$minimum"
+  "$released" calibrate --quiet --model "$model" --validation "$train" --held-out --output "$scratch/$name.model" > "$scratch/$name.log" || return 1
+  "$released" predict --quiet --model "$scratch/$name.model" --input "$test" --threshold micro --output "$scratch/$name.predictions" || return 1
+  at_least "$name: micro F1" "$("$released" evaluate --quiet --model "$scratch/$name.model" --truth "$test" --predictions "$scratch/$name.predictions" --threshold 0 --json | figure micro-F1)" "$minimum"
 }
 
 # indexed NAME MINIMUM MODEL TRAIN TEST: P@1 of a model that searches an index of its labels.
 indexed() {
   local name=$1 minimum=$2 model=$3 train=$4 test=$5
   cp -r "$model" "$scratch/$name.model" || return 1
-  "$xc" index build --quiet --model "$scratch/$name.model" --fit-queries "$train" || return 1
+  "$released" index build --quiet --model "$scratch/$name.model" --fit-queries "$train" || return 1
   judged "$name" "$scratch/$name.model" "$test" "$minimum"
 }
+
+step_program() { check program default_program; }
 
 step_release() { check release release 18000000; }
 
@@ -82,19 +96,27 @@ step_quickstart() {
   check quickstart quickstart
 }
 
+# Models that PECOS wrote give its answers.
+pecos_fixture() {
+  XC_DATA=$scratch/data cargo test --locked --workspace --features "$optional" --lib -- --ignored libpecos
+}
+
 # Runs on real data, or why there are none.
 step_data() {
   local data=${XC_DATA:-../shared/data}
-  if [ ! -x "$data/unpack" ]; then
+  if [ "$without" = data ]; then
+    printf '\n... data: --without data\n'
+  elif [ ! -x "$data/unpack" ]; then
     skip data "there is no $data/unpack"
   elif ! { command -v zstd > /dev/null || python3 -c 'import zstandard' 2> /dev/null ||
     { may_install && timeout 120 apt-get install -y -q zstd > "$scratch/apt.log" 2>&1; }; }; then
     skip data "unpacking needs zstd, and it is not installed"
-  elif ! "$data/unpack" eurlex57k-4k cve-libs -d "$scratch/data"; then
+  elif ! "$data/unpack" eurlex57k-4k cve-libs pecos-fixture -d "$scratch/data"; then
     failed+=(unpack)
   else
-    has_program
+    [ -x "$released" ] || cargo build --release --locked -p xc-cli
     real_data
+    check pecos-fixture pecos_fixture
   fi
 }
 

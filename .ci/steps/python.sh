@@ -1,7 +1,13 @@
-# Steps about the Python package: the wheel, and its tests as it is installed.
+# Steps about the Python package: its tests as it is installed, with a wheel in the profile of tests; as it is released, the
+# wheel's size, and the tests on every Python that is found.
 
 # Versions of what the tests use; wheels alone are installed.
 python_needs=python/requirements-test.txt
+
+# programs_of ROOM: the folder of its programs, as the system names it.
+programs_of() {
+  if [ -d "$1/Scripts" ]; then printf '%s/Scripts' "$1"; else printf '%s/bin' "$1"; fi
+}
 
 # python_room VERSION: a virtual environment of that interpreter with what the tests need, made once for each list of it.
 python_room() {
@@ -10,7 +16,7 @@ python_room() {
   if [ ! -e "$room/complete" ]; then
     rm -rf "$room"
     "$(interpreter "$1")" -m venv "$room" &&
-      timeout 300 "$room/bin/pip" install --quiet --only-binary :all: -r "$python_needs" > "$scratch/pip.log" 2>&1 &&
+      timeout 300 "$(programs_of "$room")/pip" install --quiet --only-binary :all: -r "$python_needs" > "$scratch/pip.log" 2>&1 &&
       : > "$room/complete" || return 1
   fi
   printf '%s\n' "$room"
@@ -29,23 +35,30 @@ take_python_room() {
   wait "$python_room_job" && room=$(cat "$scratch/python-room")
 }
 
-wheel() { # wheel ROOM MOST
+# wheel ROOM PROFILE: a wheel in $scratch/wheels. The extension is built in the target folder of the workspace: crates that both
+# need with the same features and profile are compiled once.
+wheel() {
+  rm -rf "$scratch/wheels"
+  PATH=$(programs_of "$1"):$PATH CARGO_TARGET_DIR=$target maturin build --quiet --profile "$2" --locked --manifest-path python/Cargo.toml \
+    --out "$scratch/wheels"
+}
+
+released_wheel() { # released_wheel MOST ROOM
   local size
-  cargo fmt --manifest-path python/Cargo.toml --check &&
-    PATH=$1/bin:$PATH cargo clippy --quiet --locked --manifest-path python/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}" -- -D warnings &&
-    PATH=$1/bin:$PATH CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target} maturin build --quiet --release --locked \
-      --manifest-path python/Cargo.toml --out "$scratch/wheels" || return 1
+  wheel "$2" release || return 1
   size=$(wc -c < "$scratch"/wheels/*.whl)
-  printf '%s: %s bytes, at most %s expected\n' "$(basename "$scratch"/wheels/*.whl)" "$size" "$2"
-  [ "$size" -le "$2" ]
+  printf '%s: %s bytes, at most %s expected\n' "$(basename "$scratch"/wheels/*.whl)" "$size" "$1"
+  [ "$size" -le "$1" ]
 }
 
 # tested ROOM: the suite with the wheel as it is installed; it runs where no source of the package is on the path.
 tested() {
-  local program
-  program=$(realpath "$xc")
-  "$1/bin/pip" install --quiet --force-reinstall --no-deps "$scratch"/wheels/*.whl &&
-    (cd "$scratch" && XC_PROGRAM=$program "$1/bin/python" -m pytest -q -n 2 -p no:cacheprovider "$here/python/tests")
+  local program=$xc
+  # That of the tests is optimised.
+  [ ! -x "$target/debug/xc$exe" ] || program=$target/debug/xc$exe
+  [ -z "$all" ] || [ ! -x "$released" ] || program=$released
+  "$(programs_of "$1")/pip" install --quiet --force-reinstall --no-deps "$scratch"/wheels/*.whl &&
+    (cd "$scratch" && XC_PROGRAM=$program "$(programs_of "$1")/python" -m pytest -q -n 2 -p no:cacheprovider "$here/python/tests")
 }
 
 # interpreter VERSION: a Python of that version, on the path or of pyenv.
@@ -57,42 +70,48 @@ interpreter() {
   return 1
 }
 
-# Every interpreter from 3.9 on that is found, each with the oldest numpy that has a wheel for it, and with the newest.
-step_python-all() {
-  local version numpy room
+# tested_with VERSION oldest|newest: with what the package needs alone, and pytest.
+tested_with() {
+  local room=$scratch/room-$1-$2 numpy=numpy
+  local -A oldest=([3.9]=1.21.6 [3.10]=1.21.6 [3.11]=1.23.5 [3.12]=1.26.4 [3.13]=2.1.0 [3.14]=2.3.2)
+  [ "$2" = newest ] || numpy=numpy==${oldest[$1]}
+  "$(interpreter "$1")" -m venv "$room" && "$(programs_of "$room")/pip" install --quiet --only-binary :all: "$numpy" pytest pytest-xdist && tested "$room"
+}
+
+# python_step NAME COMMAND...: runs it with the room behind its arguments, or says why there is none.
+python_step() {
+  local name=$1
+  shift
+  if take_python_room; then
+    check "$name" "$@" "$room"
+  else
+    skip "$name" "pip does not install what $python_needs names"
+  fi
+}
+
+tested_in_dev() { wheel "$1" dev && tested "$1"; }
+
+step_python() {
   has_program
-  take_python_room && wheel "$room" 8388608 || { failed+=(python-all) && return; }
+  python_step python tested_in_dev
+}
+
+step_wheel() { python_step wheel released_wheel 8388608; }
+
+# Every interpreter from 3.9 on that is found, each with the oldest numpy that has a wheel for it, and with the newest; the
+# released wheel and program.
+step_pythons() {
+  local version numpy
+  if ! take_python_room; then
+    skip pythons "pip does not install what $python_needs names"
+    return
+  fi
+  [ -x "$released" ] || cargo build --release --locked -p xc-cli
+  wheel "$room" release || { failed+=(pythons) && return; }
   for version in 3.9 3.10 3.11 3.12 3.13 3.14; do
     interpreter "$version" > /dev/null || continue
     for numpy in oldest newest; do
       check "python-$version-$numpy" tested_with "$version" "$numpy"
     done
   done
-}
-
-# tested_with VERSION oldest|newest: with what the package needs alone, and pytest.
-tested_with() {
-  local room=$scratch/room-$1-$2 numpy=numpy
-  local -A oldest=([3.9]=1.21.6 [3.10]=1.21.6 [3.11]=1.23.5 [3.12]=1.26.4 [3.13]=2.1.0 [3.14]=2.3.2)
-  [ "$2" = newest ] || numpy=numpy==${oldest[$1]}
-  "$(interpreter "$1")" -m venv "$room" && "$room/bin/pip" install --quiet --only-binary :all: "$numpy" pytest pytest-xdist && tested "$room"
-}
-
-step_python-wheel() {
-  if take_python_room; then
-    check python-wheel wheel "$room" 8388608
-  else
-    skip python-wheel "pip does not install what $python_needs names"
-  fi
-}
-
-step_python-tests() {
-  has_program
-  if ! take_python_room; then
-    skip python-tests "pip does not install what $python_needs names"
-  elif ! ls "$scratch"/wheels/*.whl > /dev/null 2>&1 && ! wheel "$room" 8388608; then
-    failed+=(python-wheel)
-  else
-    check python-tests tested "$room"
-  fi
 }
