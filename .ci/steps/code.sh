@@ -140,12 +140,12 @@ END
 }
 
 step_tests() {
-  has_program
+  has_program || true
   check tests suite
 }
 step_defaults() { check defaults suite_of_defaults; }
 step_slow() {
-  has_program
+  has_program || true
   check slow slow_tests
 }
 step_format() { check format cargo fmt --all --check; }
