@@ -110,8 +110,8 @@ impl<T> Clone for Pages<T> {
 /// Zeros.
 fn map(n_bytes: usize) -> io::Result<MmapMut> {
     let memory = MmapMut::map_anon(n_bytes)?;
-    // Best effort: without large pages the memory serves as well.
-    #[cfg(target_os = "linux")]
+    // Best effort: without large pages the memory serves as well. Miri knows no advice.
+    #[cfg(all(target_os = "linux", not(miri)))]
     let _ = memory.advise(memmap2::Advice::HugePage);
     Ok(memory)
 }
