@@ -19,7 +19,12 @@ use thiserror::Error;
 /// # Ok::<(), xc_sparse::MatrixError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct CsrMatrix(sprs::CsMatI<f32, u32, usize>);
+pub struct CsrMatrix {
+    indptr: Vec<usize>,
+    indices: Vec<u32>,
+    data: Vec<f32>,
+    cols: usize,
+}
 
 /// A borrowed [`CsrMatrix`] or some successive rows of one, over memory or over a mapped file.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +86,37 @@ pub enum MatrixError {
     },
 }
 
+/// Whether arrays are a matrix; `row` says what else is asked of each row.
+fn check<'a>(
+    (rows, cols): (usize, usize),
+    indptr: &[usize],
+    indices: &'a [u32],
+    data: &'a [f32],
+    row: impl Fn(&SparseRow<'a>) -> Result<(), SparseRowError>,
+) -> Result<(), MatrixError> {
+    let n_entries = indices.len();
+    if data.len() != n_entries {
+        return Err(MatrixError::Lengths { ids: n_entries, values: data.len() });
+    }
+    let broken = |at| MatrixError::Indptr { at, lists: rows, n_entries };
+    if Some(indptr.len()) != rows.checked_add(1) {
+        return Err(broken(indptr.len()));
+    }
+    if let Some(at) = not_pointers(indptr, n_entries) {
+        return Err(broken(at));
+    }
+    for list in 0..rows {
+        let range = indptr[list]..indptr[list + 1];
+        let entries = SparseRow::from_checked(&indices[range.clone()], &data[range]);
+        row(&entries).map_err(|source| MatrixError::List { list, source })?;
+        // Ascending: the last is the largest.
+        if let Some(&id) = entries.indices().last().filter(|&&id| id as usize >= cols) {
+            return Err(MatrixError::OutOfRange { list, id, bound: cols });
+        }
+    }
+    Ok(())
+}
+
 impl CsrMatrix {
     /// Checks the arrays and takes them, without a copy. *Shapes*: `(rows, cols)`; rows + 1 pointers from
     /// 0 on; the entries of row `i` are at `indptr[i]..indptr[i + 1]`. *Cost*: O(rows + entries).
@@ -102,54 +138,56 @@ impl CsrMatrix {
     /// # Panics
     /// If they are none; values that are not finite are let pass.
     pub fn from_checked(shape: (usize, usize), indptr: Vec<usize>, indices: Vec<u32>, data: Vec<f32>) -> Self {
-        Self(sprs::CsMatI::new(shape, indptr, indices, data))
+        if let Err(error) = check(shape, &indptr, &indices, &data, SparseRow::check_order) {
+            panic!("{error}");
+        }
+        Self { indptr, indices, data, cols: shape.1 }
     }
 
     /// A matrix without entries.
-    pub fn zero(shape: (usize, usize)) -> Self {
-        Self(sprs::CsMatI::zero(shape))
+    pub fn zero((rows, cols): (usize, usize)) -> Self {
+        Self { indptr: vec![0; rows + 1], indices: Vec::new(), data: Vec::new(), cols }
     }
 
     /// The matrix, borrowed.
     #[inline]
     pub fn view(&self) -> CsrView<'_> {
-        let (indptr, indices, data) = self.0.view().into_raw_storage();
-        CsrView { indptr, indices, data, cols: self.0.cols() }
+        CsrView { indptr: &self.indptr, indices: &self.indices, data: &self.data, cols: self.cols }
     }
 
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.0.rows()
+        self.indptr.len() - 1
     }
 
     /// Number of columns.
     pub fn cols(&self) -> usize {
-        self.0.cols()
+        self.cols
     }
 
     /// Number of entries.
     pub fn nnz(&self) -> usize {
-        self.0.nnz()
+        self.indices.len()
     }
 
     /// Where each row begins among the entries, from 0, and the number of entries.
     pub fn indptr(&self) -> &[usize] {
-        self.view().indptr
+        &self.indptr
     }
 
     /// The columns of the entries, row after row.
     pub fn indices(&self) -> &[u32] {
-        self.0.indices()
+        &self.indices
     }
 
     /// The values of the entries.
     pub fn data(&self) -> &[f32] {
-        self.0.data()
+        &self.data
     }
 
     /// The values of the entries, to be changed.
     pub fn data_mut(&mut self) -> &mut [f32] {
-        self.0.data_mut()
+        &mut self.data
     }
 
     /// See [`CsrView::row`].
@@ -164,12 +202,12 @@ impl CsrMatrix {
 
     /// The pointers and ids, and the values to be changed.
     pub fn parts_mut(&mut self) -> (&[usize], &[u32], &mut [f32]) {
-        self.0.view_mut().into_raw_storage()
+        (&self.indptr, &self.indices, &mut self.data)
     }
 
     /// The pointers, ids and values, without a copy.
     pub fn into_parts(self) -> (Vec<usize>, Vec<u32>, Vec<f32>) {
-        self.0.into_raw_storage()
+        (self.indptr, self.indices, self.data)
     }
 
     /// Adds rows behind those that there are. *Cost*: a pass over those that are added, and over all where the arrays grow.
@@ -177,13 +215,11 @@ impl CsrMatrix {
     /// # Panics
     /// If they are of another width.
     pub fn append(&mut self, more: CsrView<'_>) {
-        let cols = self.cols();
-        assert_eq!(more.cols(), cols, "columns of rows that are added");
-        let matrix = std::mem::replace(self, Self::zero((0, cols))).0;
-        let append = |matrix: sprs::CsMatI<f32, u32, usize>, row: SparseRow<'_>| {
-            matrix.append_outer_csvec(sprs::CsVecViewI::new(cols, row.indices(), row.values()))
-        };
-        *self = Self(more.iter().fold(matrix, append));
+        assert_eq!(more.cols(), self.cols, "columns of rows that are added");
+        let (behind, from) = (self.indices.len(), more.indptr[0]);
+        self.indptr.extend(more.indptr[1..].iter().map(|at| at - from + behind));
+        self.indices.extend_from_slice(more.indices);
+        self.data.extend_from_slice(more.data);
     }
 
     /// The transposed matrix in the same arrays: each row is a column.
@@ -203,27 +239,8 @@ impl<'a> CsrView<'a> {
         indices: &'a [u32],
         data: &'a [f32],
     ) -> Result<Self, MatrixError> {
-        let n_entries = indices.len();
-        if data.len() != n_entries {
-            return Err(MatrixError::Lengths { ids: n_entries, values: data.len() });
-        }
-        let broken = |at| MatrixError::Indptr { at, lists: rows, n_entries };
-        if Some(indptr.len()) != rows.checked_add(1) {
-            return Err(broken(indptr.len()));
-        }
-        if let Some(at) = not_pointers(indptr, n_entries) {
-            return Err(broken(at));
-        }
-        let view = Self { indptr, indices, data, cols };
-        for list in 0..rows {
-            let row = view.row(list);
-            row.check().map_err(|source| MatrixError::List { list, source })?;
-            // Ascending: the last is the largest.
-            if let Some(&id) = row.indices().last().filter(|&&id| id as usize >= cols) {
-                return Err(MatrixError::OutOfRange { list, id, bound: cols });
-            }
-        }
-        Ok(view)
+        check((rows, cols), indptr, indices, data, SparseRow::check)?;
+        Ok(Self { indptr, indices, data, cols })
     }
 
     /// As [`CsrView::try_new`], for arrays that are known to be a matrix, without a pass over them in
@@ -236,11 +253,11 @@ impl<'a> CsrView<'a> {
         let (rows, cols) = shape;
         assert!(indptr.len() == rows + 1 && indptr[rows] - indptr[0] == indices.len(), "pointers of {rows} rows");
         assert_eq!(indices.len(), data.len(), "ids and values");
-        let fits = |found| match found {
-            Ok(_) | Err(MatrixError::List { source: SparseRowError::NotFinite { .. }, .. }) => true,
-            Err(error) => panic!("{error}"),
-        };
-        debug_assert!(fits(Self::try_new(shape, indptr, indices, data)));
+        if cfg!(debug_assertions)
+            && let Err(error) = check(shape, indptr, indices, data, SparseRow::check_order)
+        {
+            panic!("{error}");
+        }
         Self { indptr, indices, data, cols }
     }
 
@@ -363,7 +380,21 @@ impl CscMatrix {
 
     /// The same matrix by rows. *Cost*: O(rows + columns + entries).
     pub fn to_csr(&self) -> CsrMatrix {
-        CsrMatrix(self.0.0.transpose_view().to_csr())
+        let columns = self.0.view();
+        let mut indptr = vec![0; columns.cols + 1];
+        columns.indices.iter().for_each(|&row| indptr[row as usize + 1] += 1);
+        (0..columns.cols).for_each(|row| indptr[row + 1] += indptr[row]);
+        let mut next = indptr.clone();
+        let (mut indices, mut data) = (vec![0; columns.nnz()], vec![0.0; columns.nnz()]);
+        for (column, entries) in columns.iter().enumerate() {
+            for (row, value) in entries.iter() {
+                let at = &mut next[row as usize];
+                (indices[*at], data[*at]) = (column as u32, value);
+                *at += 1;
+            }
+        }
+        // Columns were visited in order: those of each row ascend.
+        CsrMatrix { indptr, indices, data, cols: columns.rows() }
     }
 }
 

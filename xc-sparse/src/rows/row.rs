@@ -80,14 +80,20 @@ impl<'a> SparseRow<'a> {
     /// # Errors
     /// See [`SparseRowError`].
     pub fn check(&self) -> Result<(), SparseRowError> {
-        // Without a branch for each, so that it auto-vectorises.
-        let ascends = self.indices.windows(2).fold(true, |all, w| all & (w[0] < w[1]));
-        if let Some(w) = self.indices.windows(2).find(|w| !ascends && w[0] >= w[1]) {
-            return Err(SparseRowError::Order { previous: w[0], next: w[1] });
-        }
+        self.check_order()?;
         let is_finite = self.values.iter().fold(true, |all, value| all & value.is_finite());
         match self.iter().find(|(_, value)| !is_finite && !value.is_finite()) {
             Some((feature, value)) => Err(SparseRowError::NotFinite { feature, value }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether its features ascend.
+    pub(super) fn check_order(&self) -> Result<(), SparseRowError> {
+        // Without a branch for each, so that it auto-vectorises.
+        let ascends = self.indices.windows(2).fold(true, |all, w| all & (w[0] < w[1]));
+        match self.indices.windows(2).find(|w| !ascends && w[0] >= w[1]) {
+            Some(w) => Err(SparseRowError::Order { previous: w[0], next: w[1] }),
             None => Ok(()),
         }
     }
