@@ -86,7 +86,7 @@ fuzz_target!(|bytes: &[u8]| {
             }
             // What an answer carries is JSON whatever the line was.
             let mut answer = Vec::new();
-            let notes = AnswerNotes { id: request.id.as_deref(), known_terms: Some(0) };
+            let notes = AnswerNotes { id: request.id.as_deref(), known_terms: Some(0), warnings: &[] };
             push_prediction_json(&mut answer, &[], None, &notes);
             push_prediction_error(&mut answer, request.id.as_deref(), "what");
             let answer = String::from_utf8(answer).unwrap();

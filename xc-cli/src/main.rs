@@ -36,6 +36,7 @@ mod stdin;
 mod synth;
 mod usage;
 mod watch;
+mod written;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 use context::{CommonArgs, Context};
@@ -102,6 +103,8 @@ fn run() -> Result<(), CliError> {
     };
     let cli = Cli::from_arg_matches(&matches).map_err(|e| CliError::usage(e.to_string()))?;
     xc_sparse::Isa::from_env().map_err(|e| CliError::usage(e.to_string()))?;
+    let named = written::named(&root, &matches, &arguments);
+    written::refuse_overwriting(&named).map_err(|e| arguments.located(e))?;
     let options = Options::new(&root, &matches, &arguments);
     let command = arguments.command_path();
     let command = command.strip_prefix("xc ").unwrap_or_default();

@@ -75,8 +75,3 @@ pub(crate) fn refuse_inside(option: &str, output: &Path, model: &Path) -> Result
         _ => Ok(()),
     }
 }
-
-/// Whether two paths lead to one folder.
-pub(crate) fn is_same(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}

@@ -12,7 +12,7 @@ use crate::output::{self, Output};
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use xc_hash::text::{Featurizer, Weighting};
-use xc_sparse::atomic::{OutputFolder, is_misnamed, parent_of};
+use xc_sparse::atomic::{OutputFolder, is_misnamed};
 use xc_sparse::dtype::DType;
 use xc_sparse::io::{
     Format, IndexBase, LabelNames, LabelSeparator, SvmlightBases, UnknownLabels, holds_text, read_text, write_csv,
@@ -284,12 +284,6 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     if to == Format::Svmlight && args.output_base.is_none() {
         return Err(CliError::usage("convert: svmlight files begin at feature 0 or 1; --output-base is expected"));
     }
-    if let Some(path) = args.output_labels.as_deref().filter(|path| is_same_file(path, &args.destination)) {
-        return Err(CliError::usage(format_args!(
-            "--output-labels {}: the same file as DST; another one is expected",
-            path.display()
-        )));
-    }
     if let Some(folder) = &args.save_pipeline {
         ContainerWriter::check(folder)?;
     }
@@ -366,15 +360,6 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
         data.labels.n_labels()
     ));
     Ok(())
-}
-
-/// Whether two paths name one file, there or not.
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    let resolved = |path: &Path| {
-        let name = || Some(parent_of(path).canonicalize().ok()?.join(path.file_name()?));
-        path.canonicalize().ok().or_else(name)
-    };
-    a == b || resolved(a).is_some_and(|a| resolved(b) == Some(a))
 }
 
 /// From text to text.

@@ -27,9 +27,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     })?;
     let at = |name: &str| format!("{folder}/{name}");
     let (train, test, model, predictions) = (at("train.txt"), at("test.txt"), at("model"), at("predictions.txt"));
+    let names = at("labels.txt");
+    let mut training = vec!["train", "tree", "--train", &train, "--label-names", &names, "--model", &model];
+    // One that was killed here.
+    if args.output.join("model.checkpoint").exists() {
+        training.push("--restart");
+    }
     let steps: [&[&str]; 4] = [
         &["generate", "--preset", "demo", "--output", folder],
-        &["train", "tree", "--train", &train, "--label-names", &at("labels.txt"), "--model", &model],
+        &training,
         &["predict", "--model", &model, "--input", &test, "--top-k", "5", "--output", &predictions],
         &["evaluate", "--truth", &test, "--predictions", &predictions, "--propensity-from", &train],
     ];

@@ -7,6 +7,6 @@ pub(crate) use args::{InputArgs, NamesArgs, OfData, OfTokens, RowArgs, TextArgs}
 pub(crate) use held_out::HeldOutArgs;
 pub(crate) use xc_train::fit::data::{
     Dataset, Making, Queries, label_format, label_of, read_label_set, read_labelled, read_rows, read_side_file,
-    report_unseen, require_labels, strings_for, without_mark,
+    report_graded, report_joined, report_unseen, require_labels, strings_for, without_mark,
 };
 pub(crate) use xc_train::settings::input::InputSettings;

@@ -105,7 +105,7 @@ fn files_that_do_not_belong_together() {
     folder.write("y.txt", "3 5\n0:1\n1:1\n2:1\n");
     folder
         .xc("train tree --train x.txt --train-labels y.txt --model n")
-        .refused(2, "y.txt: 3 rows of labels; x.txt has 2 instances, and as many rows are expected");
+        .refused(2, "y.txt: got 3 rows of labels, expected 2: one for each row of x.txt");
     folder.write("names.txt", "a\nb\nc\n");
     folder
         .xc("train tree --train ok.txt --label-names names.txt --model n")
@@ -182,8 +182,10 @@ fn features_and_labels_go_into_two_files_or_none() {
     };
     std::os::unix::fs::symlink(".", folder.path("here")).unwrap();
     for other in ["a.npz", "./a.npz", "here/a.npz"] {
-        to("a.npz", other)
-            .refused(2, &format!("--output-labels {other}: the same file as DST; another one is expected"));
+        to("a.npz", other).refused(
+            2,
+            &format!("a.npz and --output-labels {other} are one file, and both are written; another file is expected"),
+        );
     }
     assert_eq!(to("/dev/full", "labels.npz").code, 1);
     assert_eq!(folder.names(), ["d", "here"]);

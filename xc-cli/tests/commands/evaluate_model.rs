@@ -123,8 +123,14 @@ fn every_kind_of_model_and_input_is_evaluated_as_its_predictions_are() {
 }
 
 #[test]
-fn ids_of_truth_and_predictions_have_to_be_the_same() {
+fn answers_are_compared_with_the_truth_of_their_ids() {
     let folder = csv_folder();
+    // Each id once.
+    let unique = folder
+        .read("test.csv")
+        .replace("u102,zzz", "u112,zzz")
+        .replace("u100,tok1 tok2,body1,other", "u110,tok1 tok2,body1,other");
+    folder.write("test.csv", unique.replace("u101,tok3,body2,", "u111,tok3,body2,"));
     folder.ok("predict --model m --input test.csv --output p.jsonl");
     let (test, answers) = (folder.read("test.csv"), folder.read("p.jsonl"));
     let with = |name: &str, change: &dyn Fn(&mut Vec<&str>)| {
@@ -137,34 +143,31 @@ fn ids_of_truth_and_predictions_have_to_be_the_same() {
     with("swapped.csv", &|rows| rows.swap(3, 4));
     with("other.csv", &|rows| rows[2] = "new,tok1,body1,red");
     let evaluate = "evaluate --model m --predictions p.jsonl --truth";
-    let order =
-        "; the ids are the same in another order: the rows of both are expected in one order, such as sorted by id";
+    let expected = run(&folder, &format!("{evaluate} test.csv"));
+    assert_eq!(run(&folder, &format!("{evaluate} reversed.csv")), expected);
+    assert_eq!(run(&folder, &format!("{evaluate} swapped.csv")), expected);
     folder
-        .xc(&format!("{evaluate} reversed.csv"))
-        .refused(2, &format!("p.jsonl: instance 0 is \"u80\", in reversed.csv it is \"u102\"{order}"));
-    folder
-        .xc(&format!("{evaluate} swapped.csv"))
-        .refused(2, &format!("p.jsonl: instance 3 is \"u83\", in swapped.csv it is \"u84\"{order}"));
-    folder.xc(&format!("{evaluate} other.csv")).refused(
-        2,
-        "p.jsonl: instance 2 is \"u82\", in other.csv it is \"new\"; 1 of 33 ids differ, and the same instances in one \
-         order are expected",
-    );
+        .xc(&format!("{evaluate} other.csv"))
+        .refused(2, "p.jsonl: no row has the id \"new\" of instance 2; one for each instance is expected (other.csv)");
     // Without a model, as comparison, from stdin, and of answers that are made now.
     let options = "--label-names m/labels.txt --label-field tags --label-separator ; --id-field uid";
-    for command in [
-        format!("evaluate --truth reversed.csv --predictions p.jsonl {options}"),
-        format!("evaluate --truth test.csv --predictions p.jsonl --compare q.jsonl {options}"),
-        "evaluate --model m --input test.csv --truth reversed.csv".to_owned(),
+    let reversed: Vec<&str> = answers.lines().rev().collect();
+    folder.write("q.jsonl", reversed.join("\n"));
+    for (command, same) in [
+        ("evaluate --truth reversed.csv --predictions p.jsonl", "evaluate --truth test.csv --predictions p.jsonl"),
+        ("evaluate --truth test.csv --predictions q.jsonl", "evaluate --truth test.csv --predictions p.jsonl"),
+        (
+            "evaluate --truth test.csv --predictions p.jsonl --compare q.jsonl",
+            "evaluate --truth test.csv --predictions p.jsonl --compare p.jsonl",
+        ),
     ] {
-        let reversed: Vec<&str> = answers.lines().rev().collect();
-        folder.write("q.jsonl", reversed.join("\n"));
-        let outcome = folder.xc(&command);
-        assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{command}");
-        assert!(outcome.stderr.contains("the ids are the same in another order"), "{command}: {}", outcome.stderr);
+        let of = |command: &str| run(&folder, &format!("{command} {options}")).replace("q.jsonl", "p.jsonl");
+        assert_eq!(of(command).replace("reversed.csv", "test.csv"), of(same), "{command}");
     }
-    let outcome = folder.answered("evaluate --model m --truth reversed.csv --predictions -", &answers);
-    assert!(outcome.stderr.contains("standard input: instance 0 is \"u80\""), "{}", outcome.stderr);
+    let now = run(&folder, "evaluate --model m --input test.csv --truth test.csv");
+    assert_eq!(run(&folder, "evaluate --model m --input test.csv --truth reversed.csv"), now);
+    let outcome = folder.answered("evaluate --model m --truth reversed.csv --predictions - --quiet", &answers);
+    assert_eq!(outcome.quiet_success(), expected);
     // An id is the same as a number and as a text; files without ids are taken as they are.
     run(&folder, &format!("{evaluate} test.csv"));
     let lines = |id: &str| {

@@ -26,6 +26,7 @@ mod index_files;
 mod inputs;
 mod inspect;
 mod instruction_sets;
+mod joined;
 mod lengths;
 mod lns;
 mod logs;

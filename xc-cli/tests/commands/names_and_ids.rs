@@ -180,7 +180,9 @@ fn label_names_of_json_lines_want_a_field_and_messages_name_the_file_of_the_name
     folder
         .xc("evaluate --truth ids.txt --predictions p.txt --label-names few.txt")
         .refused(2, "p.txt: line 2: label 2 has no name: few.txt names 2 labels, from 0 on");
-    folder.write("e.jsonl", "{\"text\":\"x\",\"labels\":[\"q\"]}\n");
-    let refused = folder.xc("predict --model m --input ids.txt --exclude e.jsonl");
+    folder.write("e.jsonl", "{\"text\":\"x\",\"labels\":[\"q\"]}\n".repeat(4));
+    let refused = folder.xc("predict --model m --input ids.txt --candidates e.jsonl");
     refused.refused(2, "e.jsonl: line 1: label name \"q\" is not among the 3 names of m/labels.txt");
+    let refused = folder.xc("predict --model m --input ids.txt --exclude e.jsonl");
+    refused.refused(2, "e.jsonl: the model has none of its 4 excluded labels: the file is of other labels");
 }

@@ -92,8 +92,6 @@ fn json_answers_carry_the_id_and_the_error() {
     assert_eq!((&answers[1]["id"], labels(1)), (&"a".into(), &json("[1]")));
     assert_eq!((&answers[2]["id"], labels(2)), (&json("[1,2]"), &json("[1]")));
     for (at, id, error) in [
-        (3, 9, "label 2 is not in the model, which has 2 labels"),
-        (4, 10, "label name \"meow\" is not among the 2 names of m/labels.txt"),
         (5, 11, "unknown field \"topK\"; \"top_k\" is meant?"),
         (6, 12, "the object has none of the fields \"title\", \"body\", \"text\""),
         (9, 14, "incomplete JSON"),
@@ -101,6 +99,13 @@ fn json_answers_carry_the_id_and_the_error() {
         assert_eq!(answers[at]["id"], id);
         assert!(answers[at]["error"].as_str().unwrap().contains(error), "{}", answers[at]);
     }
+    // Labels that the model lacks are left out, also when nothing is left.
+    let warnings = |at: usize| answers[at]["warnings"][0].as_str().unwrap();
+    assert_eq!(warnings(3), "candidates: label 2 is not in the model, which has 2 labels; it is left out");
+    assert_eq!(labels(3), &json("[]"));
+    assert_eq!(warnings(4), "exclude: label name \"meow\" is not among the 2 names of m/labels.txt; it is left out");
+    assert!(!labels(4).as_array().unwrap().is_empty());
+    assert!(answers[0].get("warnings").is_none());
     assert_eq!(answers[7], json(r#"{"id":13,"known_terms":0,"labels":[],"names":[],"scores":[]}"#));
     assert_eq!((answers[8].get("id"), labels(8)), (None, &json("[1]")));
     // Lists of answers to lines, with empty ones for errors.

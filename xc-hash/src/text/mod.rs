@@ -33,6 +33,7 @@
 //!   norm   L2 square root of squares            L1 sum of sizes         None 1
 //! ```
 
+mod alike;
 mod block;
 mod ngrams;
 mod normalise;
@@ -42,6 +43,7 @@ mod tokens;
 mod vocabulary;
 mod weighting;
 
+pub use alike::{Alike, alike};
 pub use block::{Block, BlockError, DfBound, HashSign, HashingParams, Slots, VocabularyParams};
 pub use ngrams::Grams;
 pub use normalise::{Accents, Case, normalise};

@@ -5,16 +5,20 @@ use super::csv::CsvBlocks;
 use super::entries::IdKind;
 use super::error::{ReadError, ReadErrorKind};
 use super::fasttext::{FastTextParser, TextRows};
-use super::fields::{Parts, RowId};
+use super::fields::Parts;
 use super::form::{Begun, Form};
 use super::format::Format;
+use super::join::RowIds;
 use super::jsonl::{JsonlFeaturesParser, JsonlTextParser};
 use super::label::LabelCollector;
+use super::labels_of::read_labels_of;
 use super::npy::{read_npy_labels, read_npy_sparse};
-use super::npz::read_npz_matrix;
+use super::npz::{read_npz_labels, read_npz_matrix};
 use super::options::ReadOptions;
+use super::parser::InstanceBuffer;
 use super::row::{Limits, MAX_IDS, RowBlock, Unseen};
 use super::source::Source;
+use super::stream::InstanceReader;
 use super::svmlight::SvmlightParser;
 use super::xc_text::{XcColumnsParser, XcHeader, XcParser};
 use crate::rows::{CsrMatrix, Dataset, LabelRows};
@@ -49,6 +53,10 @@ pub struct LabelLists {
     pub labels: LabelRows,
     /// Name of each label, if the source named them or a dictionary was given.
     pub label_names: Option<Vec<String>>,
+    /// Number of labels that were dropped since a given dictionary lacks them.
+    pub n_dropped: u64,
+    /// Number of labels of a sparse matrix whose entries are other than 1.
+    pub n_graded: u64,
 }
 
 /// Reads a file with sparse features: XC text, svmlight, JSONL with features, npz or npy.
@@ -68,8 +76,8 @@ pub fn read_dataset(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Dat
         _ => Lines::open(path, format, IdKind::Feature, options)?.dataset(options)?,
     };
     if let Some(labels) = &options.labels {
-        let lists = read_labels(labels, &ReadOptions { format: None, labels: None, ..options.clone() })?;
-        check_rows(labels, &lists.labels, data.features.rows(), path)?;
+        let of_labels = ReadOptions { format: None, labels: None, ..options.clone() };
+        let (lists, _) = read_labels_of(labels, &of_labels, path, options, data.features.rows())?;
         data.labels = lists.labels;
         data.label_names = lists.label_names;
     }
@@ -98,8 +106,8 @@ pub fn read_text(path: impl AsRef<Path>, options: &ReadOptions) -> Result<TextDa
     let found = labels.finish();
     let (mut labels, mut label_names) = (found.labels, found.names);
     if let Some(path_labels) = &options.labels {
-        let lists = read_labels(path_labels, &ReadOptions { format: None, labels: None, ..options.clone() })?;
-        check_rows(path_labels, &lists.labels, texts.len(), path)?;
+        let of_labels = ReadOptions { format: None, labels: None, ..options.clone() };
+        let (lists, _) = read_labels_of(path_labels, &of_labels, path, options, texts.len())?;
         labels = lists.labels;
         label_names = lists.label_names;
     }
@@ -139,7 +147,7 @@ pub fn holds_text(path: impl AsRef<Path>, format: Format, options: &ReadOptions)
 }
 
 /// Reads the labels of a file in any format: XC text (one file, or `label:value` entries below `rows
-/// labels`), svmlight, JSONL, fastText, CSV, TSV, an npz matrix whose nonzero entries are labels, or an
+/// labels`), svmlight, JSONL, fastText, CSV, TSV, an npz matrix whose entries above 0 are labels, or an
 /// npy array: one class for each row, or rows of 0 and 1. Text and features of JSONL, CSV and TSV are
 /// ignored and may be missing.
 ///
@@ -150,22 +158,41 @@ pub fn read_labels(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Labe
     read_lists(path, Parts::Labels, options).map(|(lists, _)| lists)
 }
 
-/// Reads the labels of a file, and the ids of its instances: one per instance, or none where no instance has one.
+/// Reads the labels of a file, and the ids of its instances.
 ///
 /// # Errors
 /// As [`read_labels`].
-pub fn read_labels_and_ids(
-    path: impl AsRef<Path>,
-    options: &ReadOptions,
-) -> Result<(LabelLists, Vec<Option<RowId>>), ReadError> {
+pub fn read_labels_and_ids(path: impl AsRef<Path>, options: &ReadOptions) -> Result<(LabelLists, RowIds), ReadError> {
     let path = path.as_ref();
     read_lists(path, Parts::LabelsAndIds, options)
 }
 
-fn read_lists(path: &Path, parts: Parts, options: &ReadOptions) -> Result<(LabelLists, Vec<Option<RowId>>), ReadError> {
+/// Reads the ids of a file's instances: none of a format without ids. Nothing is asked of its labels.
+///
+/// # Errors
+/// As [`read_dataset`].
+pub fn read_ids(path: impl AsRef<Path>, options: &ReadOptions) -> Result<RowIds, ReadError> {
+    let path = path.as_ref();
     let format = format_of(path, options)?;
-    let mut ids = Vec::new();
-    let from_data = |data: Dataset| LabelLists { labels: data.labels, label_names: data.label_names };
+    let mut found = RowIds::default();
+    if !matches!(format, Format::Jsonl | Format::Csv | Format::Tsv) {
+        return Ok(found);
+    }
+    let options = ReadOptions { format: Some(format), parts: Parts::Queries, labels: None, ..options.clone() };
+    let mut reader = InstanceReader::over(Source::open(path, options.max_expanded_bytes)?, &options)?;
+    let mut instance = InstanceBuffer::default();
+    while let Some(line) = reader.next_into(&mut instance)? {
+        found.ids.push(instance.text.id.take());
+        found.lines.push(line);
+    }
+    Ok(found.unless_without())
+}
+
+fn read_lists(path: &Path, parts: Parts, options: &ReadOptions) -> Result<(LabelLists, RowIds), ReadError> {
+    let format = format_of(path, options)?;
+    let mut found_ids = RowIds::default();
+    let of = |labels| LabelLists { labels, label_names: None, n_dropped: 0, n_graded: 0 };
+    let from_data = |data: Dataset| LabelLists { label_names: data.label_names, ..of(data.labels) };
     // Bounds on features are for the file with the features.
     let options = &ReadOptions { format: Some(format), labels: None, n_features: None, parts, ..options.clone() };
     let lists = match format {
@@ -179,19 +206,20 @@ fn read_lists(path: &Path, parts: Parts, options: &ReadOptions) -> Result<(Label
                 for (instance, &line) in block.instances.into_iter().zip(&block.lines) {
                     let pushed = labels.push(&instance.labels);
                     pushed.map_err(|kind| ReadError::line(&path.display().to_string(), line, kind))?;
-                    ids.push(instance.id);
+                    found_ids.ids.push(instance.id);
+                    found_ids.lines.push(line);
                 }
             }
             let found = labels.finish();
-            LabelLists { labels: found.labels, label_names: found.names }
+            LabelLists { label_names: found.names, n_dropped: found.n_dropped, ..of(found.labels) }
         }
-        Format::Npz => LabelLists { labels: read_label_lists(path, options)?, label_names: None },
-        Format::Npy => LabelLists { labels: read_npy_labels(path, options)?, label_names: None },
+        Format::Npz => {
+            let (labels, n_graded) = read_label_lists(path, options)?;
+            LabelLists { n_graded, ..of(labels) }
+        }
+        Format::Npy => of(read_npy_labels(path, options)?),
     };
-    if ids.iter().all(Option::is_none) {
-        ids.clear();
-    }
-    Ok((lists, ids))
+    Ok((lists, found_ids.unless_without()))
 }
 
 /// The fields of the first object of a JSONL file, in ascending order; empty if it is not an object.
@@ -215,18 +243,6 @@ pub(crate) fn format_of(path: &Path, options: &ReadOptions) -> Result<Format, Re
         }
     }
     Format::detect(path, options)
-}
-
-fn check_rows(path: &Path, labels: &LabelRows, n_rows: usize, features: &Path) -> Result<(), ReadError> {
-    if labels.len() == n_rows {
-        return Ok(());
-    }
-    let kind = ReadErrorKind::LabelRows {
-        got: labels.len() as u64,
-        expected: n_rows as u64,
-        features: features.display().to_string(),
-    };
-    Err(ReadError::path(path, kind))
 }
 
 /// Text instances of a file, block by block in file order.
@@ -498,11 +514,11 @@ fn without_unseen(features: CsrMatrix, n: usize, options: &ReadOptions) -> CsrMa
     CsrMatrix::from_checked((rows, n), indptr, indices, values)
 }
 
-fn read_label_lists(path: &Path, options: &ReadOptions) -> Result<LabelRows, ReadError> {
-    let matrix = read_npz_matrix(path, options)?;
+fn read_label_lists(path: &Path, options: &ReadOptions) -> Result<(LabelRows, u64), ReadError> {
+    let (matrix, n_graded) = read_npz_labels(path, options)?;
     check_columns(path, matrix.cols(), options.n_labels)?;
     let n_labels = matrix.cols().max(options.n_labels.unwrap_or(0));
     let (indptr, labels, _) = matrix.into_parts();
     // Sorted and bounded by the shape.
-    Ok(LabelRows::try_new(indptr, labels, n_labels).expect("rows of a CSR matrix are sorted and bounded"))
+    Ok((LabelRows::try_new(indptr, labels, n_labels).expect("rows of a CSR matrix are sorted and bounded"), n_graded))
 }

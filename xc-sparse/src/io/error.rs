@@ -2,6 +2,7 @@
 
 use super::compression::Compression;
 use super::foreign::ForeignFile;
+use super::join::JoinError;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -221,6 +222,20 @@ pub enum ReadErrorKind {
         /// The file with the features.
         features: String,
     },
+    /// Numbers beside names of labels that are no ids of labels.
+    #[error(
+        "the id {got} beside a name; ids that are whole numbers are expected to be those of the {n} labels, from 0 on and each once, \
+         or to ascend as the lines do from a number above 0"
+    )]
+    NameId {
+        /// The id.
+        got: u64,
+        /// Number of names.
+        n: u64,
+    },
+    /// Rows of two files that ids do not join.
+    #[error(transparent)]
+    Join(#[from] JoinError),
     /// Text that is not UTF-8.
     #[error("bytes that are not UTF-8, got {got}")]
     Utf8 {
@@ -281,6 +296,9 @@ pub enum ReadErrorKind {
         /// Whether a backslash stands before the quote.
         escaped: bool,
     },
+    /// A field that would be quoted without the blanks before its quote.
+    #[error("blanks before the quote of a field in the row that begins here; a quoted field begins with its quote")]
+    BeforeQuote,
     /// Quotes that enclose fields, and quotes that do not.
     #[error(
         "a quoted field of several lines in a file that also has quotes inside fields without quotes: expected one or \

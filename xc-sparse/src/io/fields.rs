@@ -105,7 +105,7 @@ impl RowId {
 
     /// An id in JSON; `None` where it is neither a string nor a number. The caller has checked that
     /// it is JSON.
-    pub(crate) fn of_json(json: &str) -> Option<Self> {
+    pub fn of_json(json: &str) -> Option<Self> {
         let begins = json.as_bytes().first()?;
         (*begins == b'"' || *begins == b'-' || begins.is_ascii_digit()).then(|| Self(json.into()))
     }

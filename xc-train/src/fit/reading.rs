@@ -2,9 +2,9 @@
 
 use super::data::no_labels;
 use super::data::{
-    Dataset, Datasets, KnownLabels, LabelsFrom, Making, Split, TextSource, VectorSource, add_label_rows, is_vectors,
-    of_features, of_vectors, read_labelled, read_numbers, read_texts, read_training, read_vectors, vector_source,
-    with_names,
+    Dataset, Datasets, KnownLabels, LabelsFrom, Making, Split, TextSource, VectorSource, add_label_rows,
+    in_order_of_labels, is_vectors, of_features, of_vectors, read_labelled, read_numbers, read_texts, read_training,
+    read_vectors, report_alike, vector_source, with_names,
 };
 use super::plan::{Origin, Resolved};
 use super::source::{Arrays, Files, Labelled, MEMORY, MEMORY_LABELS, MEMORY_VALIDATION, Source};
@@ -168,6 +168,7 @@ impl<'a> Reading<'a> {
             let chosen = self.choices.value::<String>("encoder").unwrap_or_default();
             return Err(SettingError::of_value("encoder", chosen, "instances are no texts, which are expected").into());
         }
+        report_alike(self.source.name(), train.names.as_deref(), context);
         let split = hold_out.map(|hold_out| Split::new(self.source.name(), &train, hold_out)).transpose()?;
         Ok(Datasets { train, validation, split, label_texts: None })
     }
@@ -259,18 +260,24 @@ impl<'a> Reading<'a> {
             return Ok(());
         }
         let making = Making::Apply { maker: sets.train.maker.as_ref(), n_features: sets.train.width() };
-        let (rows, name) = self.label_rows(making, context)?;
+        let (names, n_labels) = (sets.train.names.as_deref(), sets.train.labels.n_labels());
+        let (rows, name) = self.label_rows(making, names, n_labels, context)?;
         sets.label_texts = Some(add_label_rows(&mut sets.train, &rows.features, &name)?);
         Ok(())
     }
 
     /// Texts or features of labels made into features of their own, where there are some.
-    pub(super) fn label_features(&self, n_labels: usize, context: &Context<'_>) -> Result<Option<CsrMatrix>, FitError> {
+    pub(super) fn label_features(
+        &self,
+        names: Option<&[String]>,
+        n_labels: usize,
+        context: &Context<'_>,
+    ) -> Result<Option<CsrMatrix>, FitError> {
         if !self.source.has_label_features() {
             return Ok(None);
         }
         let making = Making::Fit { text: &self.text, weighting: None, hold_out: None, tokens: None };
-        let (rows, name) = self.label_rows(making, context)?;
+        let (rows, name) = self.label_rows(making, names, n_labels, context)?;
         let rows = rows.into_sparse();
         let got = rows.rows();
         if got != n_labels {
@@ -282,13 +289,20 @@ impl<'a> Reading<'a> {
         Ok(Some(rows))
     }
 
-    fn label_rows(&self, making: Making<'_>, context: &Context<'_>) -> Result<(Dataset, PathBuf), FitError> {
+    fn label_rows(
+        &self,
+        making: Making<'_>,
+        names: Option<&[String]>,
+        n_labels: usize,
+        context: &Context<'_>,
+    ) -> Result<(Dataset, PathBuf), FitError> {
         match self.source {
             Source::Files(files) => {
                 let path = files.label_features.clone().unwrap_or_default();
                 let input = self.input.of_any_format();
                 let (from, unknown) = (LabelsFrom::Nowhere, UnknownLabels::Drop);
                 let rows = read_labelled(&path, from, None, unknown, &input, making, context)?;
+                let rows = in_order_of_labels(rows, &path, &input, names, n_labels, context)?;
                 Ok((rows, path))
             }
             Source::Memory(arrays) => {

@@ -23,6 +23,19 @@ impl Model {
         dictionary(&self.container)
     }
 
+    /// Whether a label has a whole number as its name, which is not told from an id. Names of more than 2^20 labels are not
+    /// looked at: they would be read for this alone.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn has_names_like_ids(&self) -> Result<bool, OpenModelError> {
+        if self.describe().n_labels > 1 << 20 {
+            return Ok(false);
+        }
+        let text = self.container.label_text()?.unwrap_or_default();
+        Ok(text.lines().any(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit())))
+    }
+
     /// The name of a label; `None` if labels have no names, or there is no such label.
     ///
     /// *Cost*: the first call reads the file of names and keeps its text, with the place of each name.

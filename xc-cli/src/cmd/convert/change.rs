@@ -5,9 +5,10 @@ use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::data::read_label_set;
 use crate::error::{CliError, chain};
-use crate::model::{OpenArgs, is_same};
+use crate::model::OpenArgs;
+use crate::written::is_same;
 use std::path::PathBuf;
-use xc_sparse::io::LabelNames;
+use xc_sparse::io::{LabelNames, UnknownLabels};
 use xc_sparse::store::ContainerWriter;
 use xc_train::model::{ChangeError, Changes};
 use xc_tree::PostProcessor;
@@ -66,7 +67,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         None => None,
         Some(path) => {
             let own = model.dictionary()?;
-            Some(read_label_set(path, model.describe().n_labels, given.as_ref().or(own.as_ref()))?)
+            {
+                let names = given.as_ref().or(own.as_ref());
+                Some(read_label_set(path, model.describe().n_labels, names, UnknownLabels::Refuse)?.0)
+            }
         }
     };
     let changes = Changes {

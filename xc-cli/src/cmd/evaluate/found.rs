@@ -5,8 +5,8 @@ use crate::answer::query_error;
 use crate::context::Context;
 use crate::data::Queries;
 use crate::error::CliError;
-use crate::model::is_same;
 use crate::stdin;
+use crate::written::is_same;
 use std::io;
 use std::path::{Path, PathBuf};
 use xc_sparse::io::{
@@ -31,6 +31,7 @@ pub(super) fn read(
     setting: &Setting<'_>,
     truth: &Truth,
     n_labels: Option<usize>,
+    context: &Context,
 ) -> Result<Found, CliError> {
     let mut all = Predictions::default();
     for path in paths {
@@ -53,9 +54,8 @@ pub(super) fn read(
         [one] => name(one),
         [first, .., last] => PathBuf::from(format!("{} to {}", first.display(), last.display())),
     };
-    check_number(&path, all.ranked.len(), setting, truth)?;
-    let has_ids = setting.check_ids(&path, &all.ids, truth)?;
-    Ok(Found { path, ranked: all.ranked, has_ids })
+    let (ranked, has_ids) = setting.join(&path, all.ranked, all.ids, truth, context)?;
+    Ok(Found { path, ranked, has_ids })
 }
 
 fn read_one(
@@ -115,22 +115,10 @@ pub(super) fn predict(
             "{input}: texts without a word that the model knows: {unknown}; their answers are empty"
         ));
     }
-    check_number(input, ranked.len(), setting, truth)?;
+    let (ranked, has_ids) = setting.join(input, ranked, ids, truth, context)?;
     // Ids of one file are the same as themselves.
-    let has_ids = setting.check_ids(input, &ids, truth)? && !is_same(input, setting.truth);
+    let has_ids = has_ids && !is_same(input, setting.truth);
     Ok(Found { path: model.folder().to_owned(), ranked, has_ids })
-}
-
-fn check_number(path: &Path, got: usize, setting: &Setting<'_>, truth: &Truth) -> Result<(), CliError> {
-    let expected = truth.labels.len();
-    if got == expected {
-        return Ok(());
-    }
-    Err(CliError::usage(format_args!(
-        "{}: {got} instances, expected {expected} as in {}",
-        path.display(),
-        setting.truth.display()
-    )))
 }
 
 /// Predictions with names in place of ids do not read as ids.

@@ -11,6 +11,7 @@ use crate::data::{InputArgs, NamesArgs};
 use crate::error::{CliError, chain};
 use crate::model::{OpenArgs, refuse_inside};
 use crate::output::{self, Output};
+use crate::written::{Named, refuse_overwriting};
 use found::Found;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -175,6 +176,18 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if of_stdin.count() > 1 {
         return Err(CliError::usage("--predictions - --compare -: stdin is read once; one file is expected"));
     }
+    // Files that fit a pattern were not named.
+    let fitting = predictions.iter().flatten().map(|path| Named {
+        typed: format!("--predictions {}", path.display()),
+        path: path.clone(),
+        is_written: false,
+    });
+    let written =
+        [("--per-label", &args.per_label), ("--worst", &args.worst)].into_iter().filter_map(|(option, path)| {
+            let path = path.clone()?;
+            Some(Named { typed: format!("{option} {}", path.display()), path, is_written: true })
+        });
+    refuse_overwriting(&fitting.chain(written).collect::<Vec<_>>())?;
     let create = |option: &str, path: &Option<PathBuf>| -> Result<Option<Output>, CliError> {
         let Some(path) = path else { return Ok(None) };
         if let Some(model) = &args.model {
@@ -188,7 +201,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let open = |folder: &Path| OpenArgs::default().open_as_saved(folder, context);
     let model = args.model.as_deref().map(open).transpose()?;
     let setting = Setting::new(args, model.as_ref())?;
-    let truth = setting.read_truth()?;
+    let truth = setting.read_truth(context)?;
     let training = setting.propensity(&truth)?;
     // A training file without a bound of its own still names labels that predictions may hold.
     let bound = match &model {
@@ -196,7 +209,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         None => truth.n_labels.map(|n| n.max(training.as_ref().map_or(0, Propensity::n_labels))),
     };
     let n_instances = truth.labels.len();
-    let read = |paths: &[PathBuf]| found::read(paths, &setting, &truth, bound);
+    let read = |paths: &[PathBuf]| found::read(paths, &setting, &truth, bound, context);
     let predicted = match (&predictions, &model) {
         (Some(paths), _) => read(paths)?,
         (None, Some(model)) => found::predict(model, &setting, &truth, context)?,

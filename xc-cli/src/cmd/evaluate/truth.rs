@@ -1,16 +1,18 @@
 //! The true labels, what predictions may name, and whether both belong together.
 
 use super::{Args, Threshold};
-use crate::data::{InputSettings, require_labels, strings_for};
+use crate::context::Context;
+use crate::data::{InputSettings, report_graded, report_joined, require_labels, strings_for};
 use crate::error::{CliError, chain};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use xc_metrics::Propensity;
 use xc_sparse::LabelRows;
 use xc_sparse::io::{
-    Format, HeaderRule, LabelNames, LabelStrings, ReadOptions, RowId, UnknownLabels, read_labels, read_labels_and_ids,
+    Format, HeaderRule, Join, JoinError, LabelNames, LabelStrings, ReadOptions, RowId, RowIds, UnknownLabels,
+    Unmatched, read_labels, read_labels_and_ids,
 };
+use xc_sparse::rank::RankedBatch;
 use xc_train::Model;
 use xc_train::calibrate::fit::CalibrateParams;
 
@@ -98,7 +100,7 @@ impl<'a> Setting<'a> {
     }
 
     /// The labels of the truth. Their number is known from the model, the names, or a header.
-    pub(super) fn read_truth(&self) -> Result<Truth, CliError> {
+    pub(super) fn read_truth(&self, context: &Context) -> Result<Truth, CliError> {
         let (path, known) = (self.truth, self.n_labels());
         let mut options = self.options();
         if options.format.is_none() {
@@ -118,6 +120,7 @@ impl<'a> Setting<'a> {
             }
         }
         let (lists, ids) = read_labels_and_ids(path, &options)?;
+        report_graded(path, lists.n_graded, &context.fit());
         if lists.label_names.is_some() && self.names.is_none() {
             return Err(CliError::usage(format_args!(
                 "{}: labels are names, predictions are ids; expected --model DIR, or --label-names FILE, such as \
@@ -128,7 +131,7 @@ impl<'a> Setting<'a> {
         require_labels(path, &lists.labels, options.format, &options, None)?;
         let n_columns = (options.format == Some(Format::Npz)).then(|| lists.labels.n_labels());
         let names = lists.label_names.or_else(|| self.names.as_ref().map(|names| names.names().to_vec()));
-        let truth = Truth { labels: lists.labels, n_labels: known.or(n_columns), names, ids, n_columns };
+        let truth = Truth { labels: lists.labels, n_labels: known.or(n_columns), names, ids: ids.ids, n_columns };
         self.check_columns(path, n_columns, &truth)?;
         Ok(truth)
     }
@@ -176,33 +179,43 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// Refuses answers that are known to belong to other instances than the truth; whether any ids could be compared.
-    pub(super) fn check_ids(&self, path: &Path, ids: &[Option<RowId>], truth: &Truth) -> Result<bool, CliError> {
-        let differs = |(row, pair): (usize, (&Option<RowId>, &Option<RowId>))| match pair {
-            (Some(got), Some(expected)) if got.text() != expected.text() => {
-                Some((row, got.text().into_owned(), expected.text().into_owned()))
+    /// The answers to the instances of the truth, and whether ids said which are whose: those of other instances are left out.
+    pub(super) fn join(
+        &self,
+        path: &Path,
+        ranked: RankedBatch,
+        ids: Vec<Option<RowId>>,
+        truth: &Truth,
+        context: &Context,
+    ) -> Result<(RankedBatch, bool), CliError> {
+        let of_same_number = |ranked: RankedBatch| {
+            let (got, expected) = (ranked.len(), truth.labels.len());
+            if got == expected {
+                return Ok(ranked);
             }
-            _ => None,
+            let (path, truth) = (path.display(), self.truth.display());
+            Err(CliError::usage(format_args!("{path}: {got} instances, expected {expected} as in {truth}")))
         };
-        let both = || ids.iter().zip(&truth.ids).enumerate();
-        let Some((row, got, expected)) = both().find_map(differs) else {
-            return Ok(both().any(|(_, (got, expected))| got.is_some() && expected.is_some()));
-        };
-        let hint = if counted(ids) == counted(&truth.ids) {
-            "; the ids are the same in another order: the rows of both are expected in one order, such as sorted by id"
-                .to_owned()
-        } else {
-            let n = both().filter_map(differs).count();
-            format!("; {n} of {} ids differ, and the same instances in one order are expected", truth.ids.len())
-        };
-        let (path, whole) = (path.display(), self.truth.display());
-        Err(CliError::usage(format_args!("{path}: instance {row} is {got:?}, in {whole} it is {expected:?}{hint}")))
+        if ids.is_empty() || truth.ids.is_empty() {
+            return Ok((of_same_number(ranked)?, false));
+        }
+        let refused =
+            |e: JoinError| CliError::usage(format_args!("{}: {e} ({})", path.display(), self.truth.display()));
+        let mut join = Join::new(RowIds { ids, lines: Vec::new() }, ranked.len(), Unmatched::Refused);
+        let mut rows = Vec::with_capacity(truth.ids.len());
+        for id in &truth.ids {
+            rows.extend(join.next(id.as_ref()).map_err(refused)?);
+        }
+        let joined = join.finish().map_err(refused)?;
+        if !joined.by_ids {
+            return Ok((of_same_number(ranked)?, false));
+        }
+        report_joined(path, self.truth, joined, &context.fit());
+        if !joined.is_reordered && joined.left_out == 0 {
+            return Ok((ranked, true));
+        }
+        let mut found = RankedBatch::new();
+        rows.into_iter().for_each(|row| found.push_row(ranked.row(row)));
+        Ok((found, true))
     }
-}
-
-/// How often each id occurs.
-fn counted(ids: &[Option<RowId>]) -> BTreeMap<String, usize> {
-    let mut counts = BTreeMap::new();
-    ids.iter().flatten().for_each(|id| *counts.entry(id.text().into_owned()).or_default() += 1);
-    counts
 }

@@ -1,14 +1,16 @@
 //! `xc generate`: synthetic data of a given shape.
 
+mod folder;
 mod untrained;
 
 use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::output::{self, Output};
+use crate::output;
 use crate::progress::Task;
 use crate::synth::{Generator, Instance, PRESETS, Shape};
 use clap::ValueEnum;
+use folder::Folder;
 use rayon::prelude::*;
 use serde_json::json;
 use std::fmt::Write;
@@ -18,6 +20,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Instances that are made before they are written.
 const BATCH: u64 = 4096;
+/// What the files of instances are called.
+const PARTS: [&str; 2] = ["train", "test"];
+const NAMES: &str = "labels.txt";
 /// Labels whose names are made before they are written.
 const NAME_BATCH: u64 = 1 << 16;
 
@@ -33,6 +38,7 @@ const NAME_BATCH: u64 = 1 << 16;
 ///   train.txt, test.txt       features and labels in XC text format, with header
 ///   train.jsonl, test.jsonl   the same instances as text: {"text": "...", "labels": [3, 17]}
 ///   labels.txt                the name of each label, one per line
+///   generated.json            hashes of these files: files of their names that are not listed are not replaced
 ///
 /// Examples:
 ///   xc generate --output data                                          a small set to try things with
@@ -42,7 +48,8 @@ const NAME_BATCH: u64 = 1 << 16;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Folder to write to; created if missing, existing files of these names are replaced
+    /// Folder to write to; created if missing. Files of these names that were generated there are replaced, others are
+    /// refused
     #[arg(long, value_name = "DIR", required_unless_present = "model")]
     output: Option<PathBuf>,
     /// Named shape: demo, eurlex-4k, wiki10-31k, syn30k, syn500k, wikipedia-500k, amazon-670k, amazon-3m, 100m
@@ -152,14 +159,9 @@ fn generate_data(args: &Args, folder: &Path, shape: Shape, context: &Context) ->
     // The weights are made of the counts.
     let what = format!("generate --features {}", shape.features);
     context.foresee_memory(&what, 8 * shape.features + BATCH * line_bytes + (16 << 20))?;
-    output::make_folder(folder)?;
-    let create = |name: &str| Output::create(&folder.join(name));
-    let mut files = Vec::new();
-    for part in ["train", "test"] {
-        let text = if args.no_text { None } else { Some(create(&format!("{part}.jsonl"))?) };
-        files.push((create(&format!("{part}.txt"))?, text));
-    }
-    let names = if args.no_names { None } else { Some(create("labels.txt")?) };
+    let texts = PARTS.iter().filter(|_| !args.no_text).map(|part| format!("{part}.jsonl"));
+    let names = texts.chain(PARTS.map(|part| format!("{part}.txt"))).chain((!args.no_names).then(|| NAMES.to_owned()));
+    let mut files = Folder::create(folder, &names.collect::<Vec<_>>())?;
     let generator = Generator::new(shape, context.seed);
     let instances = shape.instances + shape.test_instances;
     context.note(format_args!(
@@ -181,25 +183,17 @@ fn generate_data(args: &Args, folder: &Path, shape: Shape, context: &Context) ->
     let task = context.task("instances written", instances);
     let mut totals = Totals::default();
     let parts = [0..shape.instances, shape.instances..instances];
-    for ((features, text), range) in files.iter_mut().zip(parts) {
-        features.put(format!("{} {} {}\n", range.end - range.start, shape.features, shape.labels).as_bytes())?;
-        let counted = write_part(&generator, range, idf.as_deref(), features, text.as_mut(), context, &task)?;
-        totals.add(counted);
+    for (part, range) in PARTS.into_iter().zip(parts) {
+        let header = format!("{} {} {}\n", range.end - range.start, shape.features, shape.labels);
+        files.put(&format!("{part}.txt"), header.as_bytes())?;
+        totals.add(write_part(&generator, range, idf.as_deref(), &mut files, part, context, &task)?);
     }
     drop(task);
-    let names = match names {
-        Some(mut file) => {
-            write_names(&generator, shape.labels, &mut file, context)?;
-            Some(file)
-        }
-        None => None,
-    };
-    // All files take their places together, at the end.
-    for (features, text) in files {
-        features.commit()?;
-        text.map_or(Ok(()), Output::commit)?;
+    if files.has(NAMES) {
+        write_names(&generator, shape.labels, &mut files, context)?;
     }
-    names.map_or(Ok(()), Output::commit)?;
+    // All files take their places together, at the end.
+    files.commit()?;
     report(folder, context, shape, totals)
 }
 
@@ -244,13 +238,14 @@ fn write_part(
     generator: &Generator,
     range: Range<u64>,
     idf: Option<&[f32]>,
-    features: &mut Output,
-    mut text: Option<&mut Output>,
+    files: &mut Folder,
+    part: &str,
     context: &Context,
     task: &Task,
 ) -> Result<Totals, CliError> {
     let mut totals = Totals::default();
-    let with_text = text.is_some();
+    let (features, text) = (format!("{part}.txt"), format!("{part}.jsonl"));
+    let with_text = files.has(&text);
     for batch in batches(range, BATCH) {
         context.check_interrupt()?;
         let steps = batch.end - batch.start;
@@ -268,9 +263,9 @@ fn write_part(
             })
             .collect();
         for (line, json_line, counted) in lines {
-            features.put(line.as_bytes())?;
-            if let Some(text) = text.as_deref_mut() {
-                text.put(json_line.as_bytes())?;
+            files.put(&features, line.as_bytes())?;
+            if with_text {
+                files.put(&text, json_line.as_bytes())?;
             }
             totals.add(counted);
         }
@@ -314,7 +309,7 @@ fn push_joined(labels: &[u32], line: &mut String) {
     }
 }
 
-fn write_names(generator: &Generator, labels: u64, file: &mut Output, context: &Context) -> Result<(), CliError> {
+fn write_names(generator: &Generator, labels: u64, files: &mut Folder, context: &Context) -> Result<(), CliError> {
     let task = context.task("label names written", labels);
     for batch in batches(0..labels, NAME_BATCH * 16) {
         context.check_interrupt()?;
@@ -332,7 +327,7 @@ fn write_names(generator: &Generator, labels: u64, file: &mut Output, context: &
             })
             .collect();
         for text in texts {
-            file.put(text.as_bytes())?;
+            files.put(NAMES, text.as_bytes())?;
         }
         task.advance(steps);
     }

@@ -7,13 +7,14 @@
 //! have no such shape to imitate.
 
 use super::Args;
+use super::folder::Folder;
 use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::model::{self, OpenArgs};
 use crate::named::weight_type;
-use crate::output::{self, Output};
+use crate::output;
 use crate::synth::{Shape, Untrained, UntrainedError, UntrainedParams};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -115,10 +116,7 @@ pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -
     })
     .map_err(untrained_error)?;
     let queries = match &args.output {
-        Some(folder) => {
-            output::make_folder(folder)?;
-            Some(Output::create(&folder.join("test.txt"))?)
-        }
+        Some(folder) => Some(Folder::create(folder, &[QUERIES.to_owned()])?),
         None => None,
     };
     context.note(format_args!(
@@ -128,9 +126,9 @@ pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -
         tree.depth(),
         format_bytes(tree.estimate_bytes())
     ));
-    if let Some(mut file) = queries {
-        write_queries(&tree, shape, &mut file)?;
-        file.commit()?;
+    if let Some(mut files) = queries {
+        write_queries(&tree, shape, &mut files)?;
+        files.commit()?;
     }
     write_model(&tree, folder, context)?;
     let container = model::open_container(folder)?;
@@ -162,14 +160,17 @@ fn write_model(tree: &Untrained, folder: &Path, context: &Context) -> Result<(),
     writer.finish().map_err(CliError::from)
 }
 
-fn write_queries(tree: &Untrained, shape: Shape, file: &mut Output) -> Result<(), CliError> {
+/// What the file of queries is called.
+const QUERIES: &str = "test.txt";
+
+fn write_queries(tree: &Untrained, shape: Shape, files: &mut Folder) -> Result<(), CliError> {
     let mut buffer = Vec::new();
     let header = XcHeader { n_rows: shape.test_instances, n_features: shape.features, n_labels: Some(shape.labels) };
     push_xc_header(&mut buffer, &header);
     for number in 0..shape.test_instances {
         let (label, indices, values) = tree.query(number);
         push_xc_row(&mut buffer, SparseRow::from_checked(&indices, &values), &[label]);
-        file.put(&buffer)?;
+        files.put(QUERIES, &buffer)?;
         buffer.clear();
     }
     Ok(())

@@ -8,14 +8,15 @@ use crate::context::Context;
 use crate::data::{InputArgs, InputSettings, NamesArgs, Queries, label_format, read_label_set};
 use crate::device::DeviceArgs;
 use crate::error::CliError;
-use crate::model::{OpenArgs, is_same, refuse_inside};
+use crate::model::{OpenArgs, refuse_inside};
 use crate::output::{self, Output};
 use crate::stdin;
+use crate::written::is_same;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xc_sparse::Part;
-use xc_sparse::io::{AnswerNotes, Fields, Format, LabelNames};
+use xc_sparse::io::{AnswerNotes, Fields, Format, LabelNames, UnknownLabels};
 use xc_sparse::rank::Scored;
 use xc_sparse::store::PART_FOLDER;
 use xc_train::Model;
@@ -100,6 +101,10 @@ pub(crate) struct Args {
     /// Leave out the labels that this field or column of --input lists for each instance (JSONL, CSV, TSV)
     #[arg(long, value_name = "NAME", conflicts_with = "exclude")]
     exclude_field: Option<String>,
+    /// What to do about labels of --candidates and --only-labels that the model does not have: refuse the file, or leave
+    /// them out and count them, as those of --exclude always are
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Unknown::Refuse)]
+    unknown_labels: Unknown,
     /// Let --exclude and --exclude-field leave out the labels of --input in the model's own label field, which are the
     /// true labels wherever there are some
     #[arg(long)]
@@ -162,6 +167,22 @@ enum OnError {
     Answer,
     Skip,
     Stop,
+}
+
+/// What becomes of labels that the model does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Unknown {
+    Refuse,
+    Skip,
+}
+
+impl From<Unknown> for UnknownLabels {
+    fn from(unknown: Unknown) -> Self {
+        match unknown {
+            Unknown::Refuse => Self::Refuse,
+            Unknown::Skip => Self::Drop,
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -229,16 +250,26 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     args.check_bounds(&model)?;
     let n_labels = model.describe().n_labels;
     let input = args.format.or(model.input());
-    let read = |path: &Path, what| LabelLists::read(path, what, n_labels, names.as_ref(), &input);
+    let read =
+        |path: &Path, what, unknown| LabelLists::read(path, what, unknown, n_labels, names.as_ref(), &input, context);
     let only = match (&args.only_labels, &args.candidates) {
-        (Some(path), _) => Only::Labels(read_label_set(path, n_labels, names.as_deref())?),
-        (None, Some(path)) => Only::Candidates(read(path, "candidates")?),
+        (Some(path), _) => {
+            let (labels, unknown) = read_label_set(path, n_labels, names.as_deref(), args.unknown_labels.into())?;
+            if unknown > 0 {
+                let path = path.display();
+                context.note(format_args!("{path}: {unknown} labels that the model does not have are left out"));
+            }
+            Only::Labels(labels)
+        }
+        (None, Some(path)) => Only::Candidates(read(path, "candidates", args.unknown_labels.into())?),
         (None, None) => Only::All,
     };
     refuse_true_labels(args, &model, &input)?;
     let exclude = match (&args.exclude, &args.exclude_field) {
-        (Some(path), _) => Some(read(path, EXCLUDED)?),
-        (None, Some(field)) => Some(LabelLists::read_field(&args.input, field, n_labels, names.as_ref(), &input)?),
+        (Some(path), _) => Some(read(path, EXCLUDED, UnknownLabels::Drop)?),
+        (None, Some(field)) => {
+            Some(LabelLists::read_field(&args.input, field, n_labels, names.as_ref(), &input, context)?)
+        }
         (None, None) => None,
     };
     let labels = args.only_labels.as_ref().map(|_| "only-labels").or(args.candidates.as_ref().map(|_| "candidates"));
@@ -246,6 +277,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let part = args.part.unwrap_or(Part::WHOLE);
     // Lists follow the row, and rows without an id are numbered.
     let counts = args.candidates.is_some() || excludes || form == Form::Csv;
+    if !args.names && !form.has_names() && model.has_names_like_ids()? {
+        context.warn(
+            "labels have names that are whole numbers, and answers have the model's own ids: --names writes names",
+        );
+    }
     let queries = match from_stdin {
         true => None,
         false => Some(Queries::open_part(&args.input, &args.format.settings(), &model, part, counts)?),
@@ -258,8 +294,12 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     });
     let names = names.as_ref();
     let mut run = Run { model: &model, only, exclude, args, names, top_k, input, proven: 0, unproven: 0, unknown: 0 };
-    if let Some(n) = queries.as_ref().and_then(Queries::known_len) {
-        run.lists().try_for_each(|lists| lists.check(n, true))?;
+    if let Some(queries) = &queries {
+        run.lists_mut().for_each(|lists| lists.begin_at(queries.before()));
+        // Instances of files that say how many they are have no ids.
+        if let Some(n) = queries.known_len() {
+            run.lists().try_for_each(|lists| lists.check(n, true))?;
+        }
     }
     let out = Output::create(&args.output)?;
     let writer = match &queries {
@@ -308,6 +348,9 @@ impl Args {
             context
                 .options
                 .refuse(&["on-error"], "--input - is expected with it: a file is answered whole or refused")?;
+        }
+        if self.candidates.is_none() && self.only_labels.is_none() {
+            context.options.refuse(&["unknown-labels"], "--candidates or --only-labels is expected with it")?;
         }
         let has_index = self.model.join(PART_FOLDER).exists();
         if !has_index {
@@ -413,10 +456,10 @@ impl Run<'_> {
             min_score,
             scores: ScoreOptions { raw: self.args.raw_scores, threshold },
             candidates: self.only.from(first),
-            exclude: self
-                .exclude
-                .as_ref()
-                .map_or(Excluded::None, |lists| Excluded::ByQuery { rows: &lists.rows, first }),
+            exclude: self.exclude.as_ref().map_or(Excluded::None, |lists| {
+                let (rows, first) = lists.rows(first);
+                Excluded::ByQuery { rows, first }
+            }),
             search: self.args.search.options(),
         }
     }
@@ -428,6 +471,14 @@ impl Run<'_> {
             _ => None,
         };
         candidates.into_iter().chain(&self.exclude)
+    }
+
+    fn lists_mut(&mut self) -> impl Iterator<Item = &mut LabelLists> {
+        let candidates = match &mut self.only {
+            Only::Candidates(lists) => Some(lists),
+            _ => None,
+        };
+        candidates.into_iter().chain(&mut self.exclude)
     }
 
     fn count(&mut self, known_terms: Option<usize>, is_exact: Option<bool>, labels: &[Scored]) {
@@ -444,21 +495,24 @@ impl Run<'_> {
         let mut done = queries.before();
         while let Some(batch) = queries.next_batch(self.model.describe().batch_size)? {
             context.check_interrupt()?;
-            self.lists().try_for_each(|lists| lists.check(done + batch.len(), false))?;
+            self.lists_mut().try_for_each(|lists| {
+                lists.turn(batch.len(), |at| queries.ids().get(at).and_then(Option::as_ref))?;
+                lists.check(done + batch.len(), false)
+            })?;
             let (model, options) = (self.model, self.options(done));
             let answers = context.on_threads(|| model.predict_batch(batch.view(), &options));
             let answers = answers.map_err(|e| query_error(&e, done, &self.input))?;
             for (at, row) in answers.ranked.iter().enumerate() {
                 let known_terms = answers.known_terms.get(at).copied();
                 self.count(known_terms, answers.certificates.get(at).map(|c| c.exact), row);
-                writer.row(row, &AnswerNotes { id: queries.id(at), known_terms })?;
+                writer.row(row, &AnswerNotes { id: queries.id(at), known_terms, warnings: &[] })?;
             }
             done += batch.len();
             task.advance(batch.len() as u64);
         }
         drop(task);
-        let is_end = self.args.part.is_none_or(Part::is_last);
-        self.lists().try_for_each(|lists| lists.check(done, is_end))?;
+        let part = self.args.part;
+        self.lists_mut().try_for_each(|lists| lists.finish(done, part, context))?;
         writer.finish()
     }
 }

@@ -2,16 +2,18 @@
 //! and their answers sent in order before more is read.
 
 use super::{OnError, Run};
-use crate::answer::query_error;
+use crate::answer::{LabelLists, query_error};
 use crate::answer_file::{Form, Style, Writer};
 use crate::context::Context;
 use crate::data::report_unseen;
 use crate::error::CliError;
 use crate::stdin::{MAX_LINE_BYTES, NAME, StdinLines};
 use rayon::prelude::*;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use xc_sparse::io::{AnswerNotes, Line};
+use xc_sparse::io::{AnswerNotes, Line, RowId};
 use xc_train::model::BatchError;
 use xc_train::model::requests::{RequestCode, RequestError, RequestOptions, Responder, Response};
 
@@ -44,8 +46,12 @@ pub(super) fn answer(run: &mut Run<'_>, mut writer: Writer<'_>, context: &Contex
             rest = &rest[1..];
         }
         let end = before + rest.len();
+        if run.lists().any(LabelLists::has_ids) {
+            let ids: Vec<Option<RowId>> = rest.iter().map(|line| id_of(line.text()?)).collect();
+            run.lists_mut().try_for_each(|lists| lists.turn(ids.len(), |at| ids[at].as_ref()))?;
+        }
         // Lines beyond the last row of a file of labels have no answer; those before have.
-        let rows = run.lists().map(|lists| lists.rows.len()).min().unwrap_or(usize::MAX);
+        let rows = run.lists().map(LabelLists::n_answered).min().unwrap_or(usize::MAX);
         let rest = &rest[..rest.len().min(rows.saturating_sub(before))];
         let texts: Vec<&[u8]> = rest.iter().map(|line| line.text().unwrap_or_default()).collect();
         let responses = context.on_threads(|| responder.answer(&texts, &run.options(before)));
@@ -60,13 +66,24 @@ pub(super) fn answer(run: &mut Run<'_>, mut writer: Writer<'_>, context: &Contex
         most = next_size(most, n, start.elapsed()).clamp(context.threads.max(1), about.batch_size);
     }
     if !crate::interrupt::stopped() {
-        run.lists().try_for_each(|lists| lists.check(before, true))?;
+        run.lists_mut().try_for_each(|lists| lists.finish(before, None, context))?;
     }
     report_unseen(NAME, unseen.as_deref(), &context.fit());
     if failed > 0 {
         context.warn(format_args!("{NAME}: {failed} of {before} lines have no answer"));
     }
     writer.finish()
+}
+
+/// The id of a request.
+fn id_of(line: &[u8]) -> Option<RowId> {
+    #[derive(Deserialize)]
+    struct Request<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+    }
+    let request: Request<'_> = serde_json::from_slice(line).ok()?;
+    RowId::of_json(request.id?.get())
 }
 
 /// How many lines to answer together, when `n` of at most `most` took so long.
@@ -85,6 +102,10 @@ fn write(run: &mut Run<'_>, items: &[Item], writer: &mut Writer<'_>, context: &C
     for item in items {
         match &item.response.outcome {
             Ok(answer) => {
+                let warnings = &item.response.warnings;
+                warnings
+                    .iter()
+                    .for_each(|warning| context.warn(format_args!("{NAME}: line {}: {warning}", item.number)));
                 run.count(answer.known_terms, answer.certificate.map(|c| c.exact), &answer.labels);
                 if writer.style.form == Form::Npz {
                     writer.keep(&answer.labels);
@@ -146,17 +167,17 @@ impl Item {
         let too_long = || {
             let message = format!("the line is longer than {} MiB", MAX_LINE_BYTES >> 20);
             let error = RequestError { code: RequestCode::TooLong, field: None, column: None, message };
-            Response { id: None, outcome: Err(error) }
+            Response { id: None, warnings: Vec::new(), outcome: Err(error) }
         };
         Self { number: line.number(), row, response: if line.text().is_some() { response } else { too_long() } }
     }
 
     fn push(&self, style: Style<'_>, on_error: OnError, out: &mut Vec<u8>) {
-        let Response { id, outcome } = &self.response;
+        let Response { id, warnings, outcome } = &self.response;
         let id = id.as_deref();
         match outcome {
             Ok(answer) => {
-                let notes = AnswerNotes { id, known_terms: answer.known_terms };
+                let notes = AnswerNotes { id, known_terms: answer.known_terms, warnings };
                 style.push(out, &answer.labels, &notes, self.row);
             }
             Err(_) if on_error == OnError::Skip => {}

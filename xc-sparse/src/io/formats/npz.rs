@@ -376,10 +376,31 @@ fn add_repeated(indices: &mut [u32], values: &mut [f32], order: &mut Vec<(u32, f
 /// out of proportion to the entries.
 pub fn read_npz_matrix(path: impl AsRef<Path>, options: &ReadOptions) -> Result<CsrMatrix, ReadError> {
     let path = path.as_ref();
+    by_rows(path, read_npz(path, options)?)
+}
+
+/// As [`read_npz_matrix`], of a matrix whose entries above 0 are labels, and the number of them that are not 1.
+///
+/// # Errors
+/// As [`read_npz_matrix`]; an entry below 0, which some write where a label is not true.
+pub(crate) fn read_npz_labels(path: &Path, options: &ReadOptions) -> Result<(CsrMatrix, u64), ReadError> {
+    let entries = read_npz(path, options)?;
+    if let Some(at) = entries.values.iter().position(|&value| value < 0.0) {
+        let (outer, inner) = (entries.indptr.partition_point(|&start| start <= at) - 1, entries.indices[at] as usize);
+        let (row, column) = if entries.layout == Layout::Csr { (outer, inner) } else { (inner, outer) };
+        let got = format!("{} (row {row}, column {column})", entries.values[at]).into();
+        let expected = "0, or more than 0 where a label is true".into();
+        let problem = ArrayProblem::Entry { at, got, expected };
+        return Err(ReadError::path(path, ReadErrorKind::Array { array: "data.npy".into(), problem }));
+    }
+    let n_graded = entries.values.iter().filter(|&&value| value != 0.0 && value != 1.0).count() as u64;
+    Ok((by_rows(path, entries)?, n_graded))
+}
+
+fn by_rows(path: &Path, entries: NpzMatrix) -> Result<CsrMatrix, ReadError> {
     let wrong = |array: &str, problem| ReadError::path(path, ReadErrorKind::Array { array: array.into(), problem });
     let sum = |(row, id)| wrong("data.npy", ArrayProblem::Sum { row, id });
-    let NpzMatrix { layout, rows, columns, indptr, indices, values } =
-        read_npz(path, options)?.into_sorted().map_err(sum)?;
+    let NpzMatrix { layout, rows, columns, indptr, indices, values } = entries.into_sorted().map_err(sum)?;
     if layout == Layout::Csr {
         return Ok(CsrMatrix::from_checked((rows, columns), indptr, indices, values));
     }

@@ -98,6 +98,8 @@ pub struct AnswerNotes<'a> {
     pub id: Option<&'a str>,
     /// Number of terms of a text that the model knows; written if it is 0.
     pub known_terms: Option<usize>,
+    /// What was left out of the query; written if there is something.
+    pub warnings: &'a [String],
 }
 
 impl AnswerNotes<'_> {
@@ -110,13 +112,19 @@ impl AnswerNotes<'_> {
         if self.known_terms == Some(0) {
             out.extend_from_slice(b"\"known_terms\":0,");
         }
+        if !self.warnings.is_empty() {
+            out.extend_from_slice(b"\"warnings\":");
+            // Writing strings to memory cannot fail.
+            _ = serde_json::to_writer(&mut *out, self.warnings);
+            out.push(b',');
+        }
     }
 }
 
 /// Appends `{"id":...,"error":"..."}` and the line end: the answer to a query that failed.
 pub fn push_prediction_error(out: &mut Vec<u8>, id: Option<&str>, error: &str) {
     out.push(b'{');
-    AnswerNotes { id, known_terms: None }.push(out);
+    AnswerNotes { id, ..AnswerNotes::default() }.push(out);
     out.extend_from_slice(b"\"error\":");
     // Writing a string to memory cannot fail.
     _ = serde_json::to_writer(&mut *out, error);

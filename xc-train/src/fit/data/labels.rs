@@ -4,8 +4,8 @@ use super::read_side_file;
 use crate::fit::FitError;
 use std::path::{Path, PathBuf};
 use xc_sparse::io::{
-    Format, HeaderRule, LabelNames, LabelStrings, NameColumn, ReadErrorKind, ReadOptions, read_label_names,
-    read_label_names_field,
+    Format, HeaderRule, LabelNames, LabelStrings, NameColumn, ReadErrorKind, ReadOptions, UnknownLabels,
+    read_label_names, read_label_names_field,
 };
 
 /// Where names of labels are.
@@ -83,10 +83,19 @@ pub fn label_of(line: &str, n_labels: usize, names: Option<&LabelNames>) -> Resu
     }
 }
 
-/// A set of labels ([`label_of`]), separated by line breaks; ascending and unique.
-pub fn read_label_set(path: &Path, n_labels: usize, names: Option<&LabelNames>) -> Result<Vec<u32>, FitError> {
+/// A set of labels ([`label_of`]), separated by line breaks; ascending and unique. With [`UnknownLabels::Drop`] also the
+/// number of lines of labels that are not there, which are left out.
+///
+/// # Errors
+/// A file that cannot be read, without a label, or with one that is not there.
+pub fn read_label_set(
+    path: &Path,
+    n_labels: usize,
+    names: Option<&LabelNames>,
+    unknown: UnknownLabels,
+) -> Result<(Vec<u32>, usize), FitError> {
     let expected = if names.is_some() { "a label name or an id" } else { "a label id" };
-    read_set(path, n_labels, "label", expected, |line| label_of(line, n_labels, names))
+    read_set(path, n_labels, ("label", expected), unknown, |line| label_of(line, n_labels, names))
 }
 
 fn id_below(word: &str, n: usize) -> Option<u32> {
@@ -95,17 +104,18 @@ fn id_below(word: &str, n: usize) -> Option<u32> {
 
 /// A set of rows: their numbers, separated by line breaks; ascending and unique.
 pub fn read_rows(path: &Path, n_rows: usize) -> Result<Vec<u32>, FitError> {
-    read_set(path, n_rows, "row", "the number of a row", |line| Ok(id_below(line.trim(), n_rows)))
+    let of_line = |line: &str| Ok(id_below(line.trim(), n_rows));
+    Ok(read_set(path, n_rows, ("row", "the number of a row"), UnknownLabels::Refuse, of_line)?.0)
 }
 
 fn read_set(
     path: &Path,
     n: usize,
-    what: &str,
-    expected: &str,
+    (what, expected): (&str, &str),
+    unknown: UnknownLabels,
     read: impl Fn(&str) -> Result<Option<u32>, String>,
-) -> Result<Vec<u32>, FitError> {
-    let mut ids = Vec::new();
+) -> Result<(Vec<u32>, usize), FitError> {
+    let (mut ids, mut n_unknown) = (Vec::new(), 0);
     for (at, line) in read_side_file(path)?.lines().enumerate() {
         let word = line.trim();
         if word.is_empty() {
@@ -114,6 +124,10 @@ fn read_set(
         let (path, line_no) = (path.display(), at + 1);
         let id = read(line).map_err(|why| FitError::usage(format_args!("{path}: line {line_no}: {why}")))?;
         let Some(id) = id else {
+            if unknown == UnknownLabels::Drop {
+                n_unknown += 1;
+                continue;
+            }
             return Err(FitError::usage(format_args!(
                 "{path}: line {line_no}: got {:?}, expected {expected} below {n}",
                 shortened(word)
@@ -121,12 +135,16 @@ fn read_set(
         };
         ids.push(id);
     }
+    if ids.is_empty() && n_unknown > 0 {
+        let path = path.display();
+        return Err(FitError::usage(format_args!("{path}: none of its {n_unknown} lines is {expected} below {n}")));
+    }
     if ids.is_empty() {
         return Err(FitError::usage(format_args!("{}: no {what}; one a line is expected", path.display())));
     }
     ids.sort_unstable();
     ids.dedup();
-    Ok(ids)
+    Ok((ids, n_unknown))
 }
 
 /// One number a line (weights, costs), finite and as `fits` says; `which` are those.
@@ -160,6 +178,10 @@ mod tests {
         file
     }
 
+    fn set(path: &Path, n: usize, names: Option<&LabelNames>) -> Result<Vec<u32>, FitError> {
+        read_label_set(path, n, names, UnknownLabels::Refuse).map(|(labels, _)| labels)
+    }
+
     #[test]
     fn numbers_that_do_not_fit_are_named_by_file_and_line() {
         let read = |text: &str| {
@@ -172,23 +194,28 @@ mod tests {
             assert_eq!(read(text).unwrap_err(), format!("w: line 2: got {got:?}, expected one number of 0 or more"));
         }
         assert!(read(&"x".repeat(100_000)).unwrap_err().len() < 200);
-        assert!(read_label_set(file(&"7".repeat(100_000)).path(), 3, None).unwrap_err().to_string().len() < 200);
+        assert!(set(file(&"7".repeat(100_000)).path(), 3, None).unwrap_err().to_string().len() < 200);
     }
 
     #[test]
     fn a_label_set_takes_ids_and_names() {
         let names = LabelNames::try_new(vec!["cat".into(), "7".into(), "big dog".into()]).unwrap();
-        assert_eq!(read_label_set(file("2\n0\n\n2\n").path(), 3, None).unwrap(), [0, 2]);
-        assert_eq!(read_label_set(file("big dog\n7\n").path(), 3, Some(&names)).unwrap(), [1, 2]);
-        let error = read_label_set(file("0\n3\n").path(), 3, None).unwrap_err();
+        assert_eq!(set(file("2\n0\n\n2\n").path(), 3, None).unwrap(), [0, 2]);
+        assert_eq!(set(file("big dog\n7\n").path(), 3, Some(&names)).unwrap(), [1, 2]);
+        let error = set(file("0\n3\n").path(), 3, None).unwrap_err();
         assert!(error.to_string().ends_with("line 2: got \"3\", expected a label id below 3"), "{error:?}");
-        assert!(read_label_set(file("\n").path(), 3, None).is_err());
+        assert!(set(file("\n").path(), 3, None).is_err());
+        let known = |text: &str| read_label_set(file(text).path(), 3, Some(&names), UnknownLabels::Drop);
+        assert_eq!(known("9\nbig dog\nfox\n").unwrap(), (vec![2], 2));
+        assert!(
+            known("fox\n").unwrap_err().to_string().ends_with("none of its 1 lines is a label name or an id below 3")
+        );
     }
 
     #[test]
     fn a_number_that_is_an_id_and_another_labels_name_is_refused_unless_it_says_which() {
         let names = LabelNames::try_new(vec!["1".into(), "0".into(), "2".into(), "9".into()]).unwrap();
-        let read = |text: &str| read_label_set(file(text).path(), 4, Some(&names)).map_err(|e| e.to_string());
+        let read = |text: &str| set(file(text).path(), 4, Some(&names)).map_err(|e| e.to_string());
         assert_eq!(read("2\n9\n"), Ok(vec![2, 3]));
         assert_eq!(read("\"0\"\n3\n"), Ok(vec![1, 3]));
         for text in ["0\n", "2\n1\n"] {

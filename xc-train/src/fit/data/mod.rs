@@ -18,12 +18,12 @@ pub(in crate::fit) use making::count_empty;
 pub(crate) use read::no_labels;
 
 pub use dataset::{Dataset, Datasets, Split};
-pub use label_rows::add_label_rows;
+pub use label_rows::{add_label_rows, in_order_of_labels};
 pub use labels::{NamesFile, label_format, label_of, read_label_set, read_numbers, read_rows, strings_for};
 pub use making::Making;
 pub use queries::Queries;
 pub use read::{LabelsFrom, of_features, read_labelled, read_training, with_names};
-pub use require::{report_unseen, require_labels};
+pub use require::{report_alike, report_graded, report_joined, report_unseen, require_labels};
 pub use side::{read_side_file, without_mark};
 pub use text_source::TextSource;
 pub use texts::read_texts;

@@ -2,7 +2,10 @@
 
 use super::making::count_empty;
 use super::queries::{TRAINED, wrong_content};
-use super::{Dataset, Making, NamesFile, TextSource, read_texts, report_unseen, require_labels, strings_for};
+use super::{
+    Dataset, Making, NamesFile, TextSource, read_texts, report_graded, report_joined, report_unseen, require_labels,
+    strings_for,
+};
 use crate::fit::Context;
 use crate::fit::FitError;
 use crate::model::training_rows::hash_sparse;
@@ -12,7 +15,7 @@ use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 use xc_hash::text::{Featurizer, Idf, RowWeights};
-use xc_sparse::io::{Format, LabelNames, Parts, ReadOptions, UnknownLabels, holds_text, read_dataset, read_labels};
+use xc_sparse::io::{Format, LabelNames, Parts, ReadOptions, UnknownLabels, holds_text, read_dataset, read_labels_of};
 use xc_sparse::{CsrMatrix, LabelRows};
 
 /// Where the labels of a file's instances are.
@@ -95,14 +98,10 @@ pub fn read_labelled(
         read_feature_rows(path, with_labels, options.clone(), making, context)?
     };
     if let LabelsFrom::File(labels_path) = labels {
-        let lists = read_labels(labels_path, &ReadOptions { format: None, usual_format: None, ..options.clone() })?;
-        let (got, expected) = (lists.labels.len(), data.features().len());
-        if got != expected {
-            let (labels, name) = (labels_path.display(), path.display());
-            return Err(FitError::usage(format_args!(
-                "{labels}: {got} rows of labels; {name} has {expected} instances, and as many rows are expected"
-            )));
-        }
+        let of_labels = ReadOptions { format: None, usual_format: None, ..options.clone() };
+        let (lists, joined) = read_labels_of(labels_path, &of_labels, path, &options, data.features().len())?;
+        report_joined(labels_path, path, joined, context);
+        report_graded(labels_path, lists.n_graded, context);
         data.labels = lists.labels;
         data.names = lists.label_names;
     }

@@ -2,8 +2,9 @@
 
 use crate::fit::{Context, FitError};
 use std::path::Path;
+use xc_hash::text::alike;
 use xc_sparse::LabelRows;
-use xc_sparse::io::{Format, ReadOptions, UnseenCount, first_fields};
+use xc_sparse::io::{Format, Joined, ReadOptions, UnseenCount, first_fields};
 
 /// Says how many entries of rows were left out, if any were.
 pub fn report_unseen(name: impl std::fmt::Display, unseen: Option<&UnseenCount>, context: &Context) {
@@ -49,4 +50,40 @@ pub fn require_labels(
         "{}: no instance has a label; at least one label is expected{hint}",
         path.display()
     )))
+}
+
+/// Says that rows of two files were found by their ids, where their order or number is another.
+pub fn report_joined(path: &Path, of: &Path, joined: Joined, context: &Context) {
+    let (path, of) = (path.display(), of.display());
+    if joined.is_reordered {
+        context.note(format_args!("{path}: rows are in another order than in {of}, and were found by their ids"));
+    }
+    if joined.left_out > 0 {
+        context.note(format_args!("{path}: {} rows without an instance in {of} are left out", joined.left_out));
+    }
+}
+
+/// Says that entries of a matrix of labels are more than 0 and 1: each is a label.
+pub fn report_graded(path: &Path, n_graded: u64, context: &Context) {
+    if n_graded > 0 {
+        context.note(format_args!(
+            "{}: {n_graded} entries are other than 0 and 1; each above 0 is a label",
+            path.display()
+        ));
+    }
+}
+
+/// Says which names of labels look alike: their instances are divided between labels.
+pub fn report_alike(path: &Path, names: Option<&[String]>, context: &Context) {
+    let found = alike(names.unwrap_or_default().iter().map(String::as_str));
+    if found.n > 0 {
+        let examples: Vec<String> =
+            found.examples.iter().map(|[one, other]| format!("{one:?} and {other:?}")).collect();
+        context.warn(format_args!(
+            "{}: {} names of labels differ from another only in blanks at their ends, case or Unicode form: {}",
+            path.display(),
+            found.n,
+            examples.join(", ")
+        ));
+    }
 }

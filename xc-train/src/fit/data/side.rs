@@ -1,14 +1,39 @@
 //! Small text files beside the data: sets, numbers, options.
 
 use crate::fit::FitError;
+use std::io::Read;
 use std::path::Path;
+
+/// Longest line, as of a file of label names.
+const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// The text of a file, without a byte order mark.
 ///
 /// # Errors
-/// A file that cannot be read or is not UTF-8.
+/// A file that cannot be read, is not UTF-8 or has a line of more than 1 MiB, such as one without an end.
 pub fn read_side_file(path: &Path) -> Result<String, FitError> {
-    let bytes = std::fs::read(path).map_err(|e| FitError::input(path, &e))?;
+    let fail = |e| FitError::input(path, &e);
+    let mut file = std::fs::File::open(path).map_err(fail)?;
+    let (mut bytes, mut block, mut line) = (Vec::new(), vec![0; 1 << 16], (1, 0));
+    loop {
+        let n = file.read(&mut block).map_err(fail)?;
+        if n == 0 {
+            break;
+        }
+        for part in block[..n].split_inclusive(|&b| b == b'\n') {
+            line.1 += part.len();
+            if line.1 > MAX_LINE_BYTES {
+                let (path, line) = (path.display(), line.0);
+                return Err(FitError::usage(format_args!(
+                    "{path}: line {line}: longer than {MAX_LINE_BYTES} bytes; a short one is expected"
+                )));
+            }
+            if part.ends_with(b"\n") {
+                line = (line.0 + 1, 0);
+            }
+        }
+        bytes.extend_from_slice(&block[..n]);
+    }
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
         Err(e) => {

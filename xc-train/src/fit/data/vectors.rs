@@ -1,7 +1,7 @@
 //! Vectors that were computed elsewhere, with labels of another file.
 
 use super::read::no_labels;
-use super::{Dataset, label_format, strings_for, with_names};
+use super::{Dataset, label_format, report_graded, strings_for, with_names};
 use crate::fit::Context;
 use crate::fit::FitError;
 use crate::model::OwnedRows;
@@ -94,6 +94,7 @@ pub fn read_vectors(
         )));
     }
     let lists = read_labels(source.labels, &options)?;
+    report_graded(source.labels, lists.n_graded, context);
     let (got, expected) = (lists.labels.len(), vectors.rows());
     if got != expected {
         return Err(FitError::usage(format_args!(

@@ -231,7 +231,8 @@ fn read_inputs(reading: &Reading<'_>, hold_out: Option<HoldOut>, context: &Conte
     let (n_read, kept) = (instances.train.len(), instances.split.as_ref().map(|split| split.kept.clone()));
     let instances = instances.parted();
     let n_labels = instances.train.labels.n_labels();
-    let label_features = reading.label_features(n_labels, context)?;
+    let names = instances.train.names.as_deref();
+    let label_features = reading.label_features(names, n_labels, context)?;
     let [mut instance_weights, label_costs] = reading.numbers(n_read, n_labels)?;
     if let (Some(weights), Some(kept)) = (&mut instance_weights, &kept) {
         *weights = kept.iter().map(|&row| weights[row as usize]).collect();

@@ -77,6 +77,8 @@ impl InputForm {
 pub struct Response {
     /// The id of the request, as JSON, if it has one that could be read.
     pub id: Option<String>,
+    /// What was left out of the request: labels that the model does not have.
+    pub warnings: Vec<String>,
     /// The labels, or why there are none.
     pub outcome: Result<Answer, RequestError>,
 }
@@ -91,7 +93,7 @@ impl Response {
         let id = self.id.as_deref();
         match &self.outcome {
             Ok(answer) => {
-                let notes = AnswerNotes { id, known_terms: answer.known_terms };
+                let notes = AnswerNotes { id, known_terms: answer.known_terms, warnings: &self.warnings };
                 push_prediction_json(out, &answer.labels, names, &notes);
             }
             Err(error) => push_prediction_error(out, id, &error.to_string()),
@@ -106,6 +108,7 @@ struct Wanted {
     field: Option<String>,
     candidates: Option<Vec<LabelId>>,
     exclude: Vec<LabelId>,
+    warnings: Vec<String>,
 }
 
 /// Answers requests to one model, which it borrows or shares (`&Model`, `Arc<Model>`).
@@ -208,9 +211,10 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
             (Ok(wanted), None) => self.alone(wanted, at, options),
         });
         let all = read.into_iter().zip(answers).zip(outcomes);
-        all.map(|(((id, _), answer), outcome)| {
+        all.map(|(((id, wanted), answer), outcome)| {
             let outcome = outcome?;
-            Ok(Response { id, outcome: answer.map_or(outcome, Ok) })
+            let warnings = wanted.map(|wanted| wanted.warnings).unwrap_or_default();
+            Ok(Response { id, warnings, outcome: answer.map_or(outcome, Ok) })
         })
         .collect()
     }
@@ -224,8 +228,10 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
     }
 
     fn wanted(&self, mut request: Request, field: Option<String>) -> Result<Wanted, RequestError> {
-        let candidates = request.candidates.as_deref().map(|labels| self.labels("candidates", labels)).transpose()?;
-        let exclude = self.labels("exclude", &request.exclude)?;
+        let mut warnings = Vec::new();
+        let mut labels = |field, labels: &[LabelRef]| self.labels(field, labels, &mut warnings);
+        let candidates = request.candidates.as_deref().map(|of| labels("candidates", of)).transpose()?;
+        let exclude = labels("exclude", &request.exclude)?;
         if let (Asked::Vector(values), true) = (&request.asked, self.takes != InputKind::Text)
             && values.len() != self.n_features
         {
@@ -244,22 +250,42 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
             }
             (asked, _) => asked,
         };
-        Ok(Wanted { request, field, candidates, exclude })
+        Ok(Wanted { request, field, candidates, exclude, warnings })
     }
 
-    /// Numbers of labels.
-    fn labels(&self, field: &str, labels: &[LabelRef]) -> Result<Vec<LabelId>, RequestError> {
+    /// Numbers of labels. Those that the model does not have are left out, with a warning.
+    fn labels(
+        &self,
+        field: &str,
+        labels: &[LabelRef],
+        warnings: &mut Vec<String>,
+    ) -> Result<Vec<LabelId>, RequestError> {
         let n_labels = self.model.describe().n_labels;
-        let unknown = |what: String| RequestError::new(RequestCode::UnknownLabel, what);
-        let number = |label: &LabelRef| match label {
-            LabelRef::Id(label) if (*label as usize) < n_labels => Ok(*label),
-            LabelRef::Id(label) => Err(QueryError::Label { label: *label, n_labels }.into()),
-            LabelRef::Name(name) => match self.names()? {
-                Some(names) => names.id(name).ok_or_else(|| unknown(chain(&names.has_no_label(name)))),
-                None => Err(unknown("the model has no label names".to_owned())),
-            },
-        };
-        labels.iter().map(|label| number(label).map_err(|e| e.of_field(field))).collect()
+        let mut known = Vec::with_capacity(labels.len());
+        for label in labels {
+            let unknown = match label {
+                LabelRef::Id(label) if (*label as usize) < n_labels => {
+                    known.push(*label);
+                    continue;
+                }
+                LabelRef::Id(label) => chain(&QueryError::Label { label: *label, n_labels }),
+                LabelRef::Name(name) => match self.names()? {
+                    Some(names) => match names.id(name) {
+                        Some(label) => {
+                            known.push(label);
+                            continue;
+                        }
+                        None => chain(&names.has_no_label(name)),
+                    },
+                    None => {
+                        let what = "the model has no label names".to_owned();
+                        return Err(RequestError::new(RequestCode::UnknownLabel, what).of_field(field));
+                    }
+                },
+            };
+            warnings.push(format!("{field}: {unknown}; it is left out"));
+        }
+        Ok(known)
     }
 
     /// Answers requests that say nothing but their query, as a batch. Where one of them has no answer,
@@ -334,7 +360,7 @@ impl<M: Deref<Target = Model> + Sync> Responder<M> {
         at: usize,
         options: &QueryOptions<'_>,
     ) -> Result<Result<Answer, RequestError>, QueryError> {
-        let Wanted { request, field, candidates, exclude } = wanted;
+        let Wanted { request, field, candidates, exclude, .. } = wanted;
         let candidates = match candidates {
             Some(labels) => Candidates::Labels(labels),
             None => options.candidates.at(at),

@@ -6,6 +6,14 @@ use crate::io::error::{ReadErrorKind, Snippet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     FieldStart,
+    /// Behind blanks at the beginning of a field.
+    Blank,
+    /// In a field whose first character behind blanks is a quote, which is text there: `quotes` is odd, and `last` is a quote,
+    /// as far as was read.
+    BlankQuote {
+        odd: bool,
+        last: bool,
+    },
     Unquoted,
     Quoted,
     /// Behind a quote in a quoted field: it closes the field, or is the first of two.
@@ -47,11 +55,22 @@ impl Quotes {
     pub(crate) fn pass(&mut self, bytes: &[u8]) -> Option<ReadErrorKind> {
         let delimiter = self.delimiter;
         let ends = |b: u8| b == delimiter || matches!(b, b'\n' | b'\r');
-        let outside = matches!(self.place, Place::FieldStart | Place::Unquoted);
+        let outside = matches!(self.place, Place::FieldStart | Place::Blank | Place::Unquoted);
         if outside && memchr::memchr(b'"', bytes).is_none() {
-            if let Some(&last) = bytes.last() {
-                self.place = if ends(last) { Place::FieldStart } else { Place::Unquoted };
-            }
+            let n_blanks = bytes.iter().rev().take_while(|&&b| b == b' ').count();
+            self.place = match (bytes.len() - n_blanks, n_blanks) {
+                (0, 0) => self.place,
+                (0, _) if self.place == Place::Unquoted => Place::Unquoted,
+                (0, _) => Place::Blank,
+                (end, n) if ends(bytes[end - 1]) => {
+                    if n > 0 {
+                        Place::Blank
+                    } else {
+                        Place::FieldStart
+                    }
+                }
+                _ => Place::Unquoted,
+            };
             return None;
         }
         let mut at = 0;
@@ -73,6 +92,9 @@ impl Quotes {
                     self.before = byte;
                     Place::Quoted
                 }
+                (Place::BlankQuote { odd, last }, _) if ends(byte) && (odd || last) => {
+                    return Some(ReadErrorKind::BeforeQuote);
+                }
                 (place, _) if ends(byte) => {
                     self.spanned |= place == Place::Closed && self.spans;
                     Place::FieldStart
@@ -87,11 +109,18 @@ impl Quotes {
                     (self.before, self.spans) = (0, false);
                     Place::Quoted
                 }
+                (Place::Blank, b'"') => {
+                    self.bare = true;
+                    Place::BlankQuote { odd: true, last: true }
+                }
+                (Place::BlankQuote { odd, .. }, b'"') => Place::BlankQuote { odd: !odd, last: true },
+                (Place::BlankQuote { odd, .. }, _) => Place::BlankQuote { odd, last: false },
                 (Place::Unquoted, b'"') => {
                     self.bare = true;
                     Place::Unquoted
                 }
-                (Place::FieldStart | Place::Unquoted, _) => Place::Unquoted,
+                (Place::FieldStart | Place::Blank, b' ') => Place::Blank,
+                (Place::FieldStart | Place::Blank | Place::Unquoted, _) => Place::Unquoted,
             };
             if self.bare && self.spanned {
                 return Some(ReadErrorKind::MixedQuotes);
@@ -120,7 +149,7 @@ impl Quotes {
                     _ => n,
                 }
             }
-            Place::FieldStart | Place::Closed => 0,
+            Place::FieldStart | Place::Blank | Place::BlankQuote { .. } | Place::Closed => 0,
         }
     }
 }
@@ -140,7 +169,7 @@ mod tests {
     proptest! {
         #[test]
         fn pieces_of_any_length_are_followed_as_single_bytes_are(
-            text in r#"([a\\",\n\r;]|"a?b"|"\n"){0,40}"#, cuts in prop::collection::vec(0usize..60, 0..4), semicolon: bool,
+            text in r#"([a \\",\n\r;]|"a?b"|"\n"|, "a"){0,40}"#, cuts in prop::collection::vec(0usize..60, 0..4), semicolon: bool,
         ) {
             let (bytes, delimiter) = (text.as_bytes(), if semicolon { b';' } else { b',' });
             let (place, refused) = walked(delimiter, bytes);
@@ -159,6 +188,17 @@ mod tests {
             if !refused {
                 prop_assert_eq!(quotes.place, place);
             }
+        }
+    }
+
+    #[test]
+    fn a_quoted_field_behind_a_blank_is_refused_and_text_that_begins_with_a_quotation_is_not() {
+        let refused = |text: &str| walked(b',', text.as_bytes()).1;
+        for text in ["a, \"b\"\n", "  \"b\",a\n", "a, \"b, c\"\n", "a, \"\"\n", "a, \"b \"\"c\"\"\"\n"] {
+            assert!(refused(text), "{text}");
+        }
+        for text in ["a, \"b\" said c\n", "a,\"b\"\n", "a, b \"c\"\n", " , \n", "a,  b\n"] {
+            assert!(!refused(text), "{text}");
         }
     }
 }
