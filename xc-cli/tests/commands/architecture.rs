@@ -155,7 +155,8 @@ fn crates_with_hot_loops_are_released_as_one_unit() {
     for member in members.iter().map(|member| member.as_str().unwrap()) {
         let manifest = table(&format!("{member}/Cargo.toml"));
         let name = manifest["package"]["name"].as_str().unwrap();
-        let units = ours["profile"]["release"]["package"].get(name).map(|package| package["codegen-units"].as_integer());
+        let units =
+            ours["profile"]["release"]["package"].get(name).map(|package| package["codegen-units"].as_integer());
         let expected = if matches!(name, "xc-train" | "xc-cli") { None } else { Some(Some(1)) };
         assert_eq!(units, expected, "Cargo.toml: profile.release.package.{name}");
     }
