@@ -185,6 +185,16 @@ impl From<Unknown> for UnknownLabels {
     }
 }
 
+/// Reads labels; where those that the model does not have are why they are refused, says what leaves them out.
+fn known_or_skipped<T>(unknown: Unknown, read: impl Fn(UnknownLabels) -> Result<T, CliError>) -> Result<T, CliError> {
+    read(unknown.into()).map_err(|error| match error.line() {
+        Some(line) if unknown == Unknown::Refuse && read(UnknownLabels::Drop).is_ok() => CliError::usage(format_args!(
+            "{line}; --unknown-labels skip leaves out labels that the model does not have"
+        )),
+        _ => error,
+    })
+}
+
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.top_k == Some(0) {
         return Err(CliError::usage("--top-k 0: at least 1 is expected"));
@@ -254,14 +264,17 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         |path: &Path, what, unknown| LabelLists::read(path, what, unknown, n_labels, names.as_ref(), &input, context);
     let only = match (&args.only_labels, &args.candidates) {
         (Some(path), _) => {
-            let (labels, unknown) = read_label_set(path, n_labels, names.as_deref(), args.unknown_labels.into())?;
+            let set = |unknown| Ok(read_label_set(path, n_labels, names.as_deref(), unknown)?);
+            let (labels, unknown) = known_or_skipped(args.unknown_labels, set)?;
             if unknown > 0 {
                 let path = path.display();
                 context.note(format_args!("{path}: {unknown} labels that the model does not have are left out"));
             }
             Only::Labels(labels)
         }
-        (None, Some(path)) => Only::Candidates(read(path, "candidates", args.unknown_labels.into())?),
+        (None, Some(path)) => {
+            Only::Candidates(known_or_skipped(args.unknown_labels, |unknown| read(path, "candidates", unknown))?)
+        }
         (None, None) => Only::All,
     };
     refuse_true_labels(args, &model, &input)?;

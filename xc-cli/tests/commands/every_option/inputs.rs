@@ -166,6 +166,7 @@ pub(crate) fn make() -> Folder {
     write("others.txt", rows(TRAIN + 1..all + 1).as_bytes());
     write("train-others.txt", rows(1..TRAIN + 1).as_bytes());
     write("some.txt", b"1\n3\n4\n");
+    write("more-some.txt", b"1\n3\n4000\n");
     write("pairs.txt", lines(LABELS, |at| format!("0 {at}")).as_bytes());
     write("weights.txt", lines(TRAIN, |at| (0.5 + (at % 5) as f32).to_string()).as_bytes());
     write("test-weights.txt", lines(TEST, |at| (0.5 + (at % 5) as f32).to_string()).as_bytes());

@@ -27,7 +27,13 @@ pub(crate) const TAKEN: [(&str, &str, &str); 4] = [
 
 /// Options that decide whether a command is refused, and change nothing else: the command without the option, and
 /// whether it is refused with it.
-pub(crate) const GATES: [(&str, &str, &str, bool); 9] = [
+pub(crate) const GATES: [(&str, &str, &str, bool); 10] = [
+    (
+        "predict",
+        "--model ../in/tree --input ../in/test.txt --only-labels ../in/more-some.txt",
+        "unknown-labels skip",
+        false,
+    ),
     ("predict", "--model ../in/text --input ../in/test.jsonl --exclude-field labels", "exclude-own-labels", false),
     ("blend", "../in/tree ../in/tree2 --validation ../in/train.txt --rule logistic --output b", "held-out", false),
     ("calibrate", "--model ../in/tree --validation ../in/train.txt --output c", "held-out", false),
@@ -331,7 +337,7 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, _, "threshold") => "0.3",
         (_, _, "raw-scores" | "names" | "exact" | "in-memory" | "trusted" | "cold" | "floor" | "verify") => "",
         (_, _, "output-format") => "jsonl",
-        (_, _, "on-error") => "skip",
+        (_, _, "on-error" | "unknown-labels") => "skip",
         (_, _, "max-labels") => "2",
         (_, _, "repetitions") => "0",
         (_, _, "search-width") => "-0.9",
