@@ -34,7 +34,7 @@ pub(crate) struct CommonArgs {
     /// which the program itself takes about half, only the estimate counts.
     #[arg(long, global = true, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Common options")]
     pub(crate) max_memory: Option<u64>,
-    /// Report as JSON on stdout
+    /// Report as JSON on stdout, and an error as JSON on stderr: {"error", "exit_code"}
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) json: bool,
     /// How progress is shown on stderr; JSON: {"event": "progress", "task", "done", "total", "elapsed_s"}, total null

@@ -35,6 +35,7 @@ mod similar;
 mod stdin;
 mod synth;
 mod usage;
+mod version;
 mod watch;
 mod written;
 
@@ -42,6 +43,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use context::{CommonArgs, Context};
 use error::CliError;
 use options::Options;
+use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +58,8 @@ Score predictions: xc evaluate --truth test.txt --predictions predictions.txt
 
 Data goes to stdout; progress, notes and errors go to stderr.
 Exit codes: 0 success; 1 failure during the work (disk full, output not writable);
-2 faulty file, path or option; 3 missing feature or memory; 130 ended by Ctrl-C, 143 by SIGTERM.";
+2 faulty file, path or option; 3 missing feature or memory; 129 ended by SIGHUP, 130 by Ctrl-C,
+143 by SIGTERM. With --json, reports and errors are JSON. Build: xc --version --verbose";
 
 #[derive(Parser)]
 #[command(
@@ -83,17 +86,28 @@ fn main() -> ExitCode {
         Err(error) => {
             if let Some(line) = error.line() {
                 // Nothing can be done when stderr itself is gone.
-                let _ = writeln!(std::io::stderr(), "xc: error: {line}");
+                let _ = match reports_as_json() {
+                    true => writeln!(std::io::stderr(), "{}", json!({ "error": line, "exit_code": error.exit_code() })),
+                    false => writeln!(std::io::stderr(), "xc: error: {line}"),
+                };
             }
             ExitCode::from(error.exit_code())
         }
     }
 }
 
+/// Whether `--json` was typed: what is refused before options are understood is said in the form that was asked for, too.
+fn reports_as_json() -> bool {
+    std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json")
+}
+
 fn run() -> Result<(), CliError> {
     interrupt::install();
     mapped::end_with_a_line();
     let typed: Vec<_> = std::env::args_os().collect();
+    if version::was_asked(&typed)? {
+        return Ok(());
+    }
     let mut root = help::arrange(described::for_typed(&typed, Cli::command));
     let arguments = config::insert_config_file(&root, typed)?;
     let matches = match root.try_get_matches_from_mut(&arguments.all) {

@@ -1,12 +1,14 @@
 //! Where a model is saved, and what is kept of it until it is complete.
 
 use super::{Context, FitError, beside};
+use crate::calibrate::Calibration;
 use crate::message::chain;
+use crate::model::open_container;
 use std::io;
 use std::path::{Path, PathBuf};
 use xc_sparse::Part;
 use xc_sparse::atomic::{OutputFile, OutputFolder, WriteFileError, parent_of};
-use xc_sparse::store::{Checkpoint, CheckpointFolder, ContainerWriter, Layout};
+use xc_sparse::store::{Checkpoint, CheckpointFolder, ContainerWriter, Layout, OpenMode, PART_FOLDER};
 
 /// Where a model goes, and its checkpoint.
 #[derive(Clone, Debug, Default)]
@@ -83,7 +85,22 @@ impl Place {
             _ => {}
         }
         context.observer.resumable(&path);
+        self.report_replaced(context);
         Ok(folder)
+    }
+
+    /// Says what a model that is there is, and what goes with it.
+    fn report_replaced(&self, context: &Context<'_>) {
+        // What cannot be opened is no model that anybody would miss.
+        let Ok(old) = open_container(&self.model, OpenMode::Map) else { return };
+        let and = |is_there: bool, what: &str| if is_there { format!(", its {what}") } else { String::new() };
+        context.note(format_args!(
+            "{}: the {} model there{}{} will be replaced",
+            self.model.display(),
+            old.kind(),
+            and(Calibration::is_in(&old), "calibration"),
+            and(self.model.join(PART_FOLDER).exists(), "index"),
+        ));
     }
 }
 
