@@ -37,6 +37,10 @@ pub(crate) struct CommonArgs {
     /// Report as JSON on stdout, and an error as JSON on stderr: {"error", "exit_code"}
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) json: bool,
+    /// Read every byte of the model and compare it with the hashes stored when it was saved, which takes the time of
+    /// reading it; models below 8 MiB always are
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub(crate) verify: bool,
     /// How progress is shown on stderr; JSON: {"event": "progress", "task", "done", "total", "elapsed_s"}, total null
     /// if unknown, and one at the end of each task
     #[arg(long, global = true, value_name = "FORM", default_value = "auto", help_heading = "Common options")]
@@ -61,6 +65,8 @@ pub(crate) struct Context {
     pub(crate) budget: Budget,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
+    /// Whether models are compared with their hashes.
+    pub(crate) verify: bool,
     pub(crate) progress: Progress,
     /// What was given, of the options of the command.
     pub(crate) options: Options,
@@ -94,6 +100,7 @@ impl Context {
             budget,
             json: args.json,
             quiet: args.quiet,
+            verify: args.verify,
             progress: Progress::choose(args.progress, args.quiet),
             options,
         })

@@ -90,16 +90,22 @@ pub(crate) fn is_refused(command: &str, option: &str) -> bool {
 /// Common options that a command has no use for: they are not listed.
 fn without_use(command: &str) -> &'static [&'static str] {
     match command {
-        "completions" => &["threads", "seed", "max-memory", "json", "progress", "quiet", "config"],
-        "bench curves" => &["threads", "seed", "progress"],
-        "bench predict" | "index evaluate" => &["seed", "progress"],
+        "completions" => &["threads", "seed", "max-memory", "json", "progress", "quiet", "config", "verify"],
+        "bench curves" => &["threads", "seed", "progress", "verify"],
+        "bench predict" => &["seed", "progress"],
+        "index evaluate" => &["seed", "progress", "verify"],
         "evaluate" => &["progress"],
         "explain" => &["seed", "progress"],
-        "embed" => &["seed", "max-memory"],
-        "index search" | "convert" => &["seed", "json", "progress"],
+        "embed" => &["seed", "max-memory", "verify"],
+        "index search" => &["seed", "json", "progress", "verify"],
+        "convert" => &["seed", "json", "progress"],
         "predict" => &["seed", "json"],
-        "index refresh" | "inspect" | "merge" => &["seed"],
-        command if command.starts_with("tune ") => &["progress"],
+        "index refresh" | "inspect" => &["seed"],
+        // What is merged is always compared with its hashes.
+        "merge" => &["seed", "verify"],
+        "quickstart" | "generate" => &["verify"],
+        command if command.starts_with("tune ") => &["progress", "verify"],
+        command if command.starts_with("train ") => &["verify"],
         _ => &[],
     }
 }

@@ -14,7 +14,7 @@ use xc_train::model::{OpenModelError, OpenOptions, UseIndex};
 pub(crate) struct OpenArgs {
     /// Open the model without checking it: fast, but a damaged folder is undefined behaviour (a crash, wrong answers,
     /// anything); use it only for folders that xc wrote and nobody else can change
-    #[arg(long)]
+    #[arg(long, conflicts_with = "verify")]
     pub(crate) trusted: bool,
     /// Read the model into memory, in large pages, instead of mapping its files: opening is slower, answers are faster,
     /// and other programs may write to the files afterwards
@@ -46,7 +46,7 @@ impl OpenArgs {
 
     fn open_with(self, folder: &Path, options: OpenOptions, context: &Context) -> Result<Model, CliError> {
         let mode = if self.in_memory { OpenMode::Read } else { OpenMode::Map };
-        let options = OpenOptions { mode, ..options };
+        let options = OpenOptions { mode, verify: context.verify, ..options };
         let open = || if self.trusted { trusted(folder, &options) } else { Model::open_with(folder, &options) };
         let model = context.on_threads(open)?;
         model.warnings().for_each(|warning| context.warn(chain(warning)));

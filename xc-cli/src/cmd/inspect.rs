@@ -34,9 +34,6 @@ pub(crate) struct Args {
     /// The model folder
     #[arg(value_name = "DIR")]
     model: PathBuf,
-    /// Compare the content of every file with the hashes in config.json
-    #[arg(long)]
-    verify: bool,
 }
 
 /// How often a model that is replaced meanwhile is looked at again.
@@ -76,7 +73,7 @@ struct Seen {
 }
 
 fn look(args: &Args, container: &Container, context: &Context) -> Result<Seen, CliError> {
-    let found = if args.verify {
+    let found = if context.verify {
         let task = context.task("model verified", 1);
         let found = context.on_threads(|| verify(container))?;
         task.advance(1);

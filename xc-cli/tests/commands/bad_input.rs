@@ -129,7 +129,7 @@ fn files_that_do_not_belong_together() {
     folder.write("only.txt", "0\n5\n");
     folder
         .xc("predict --model m --input test.txt --only-labels only.txt")
-        .refused(2, "only.txt: line 2: got \"5\", expected a label id below 5");
+        .refused(2, "only.txt: line 2: got \"5\", expected a label id below 5; --unknown-labels skip leaves out labels that the model does not have");
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn every_command_of_the_page_runs_and_its_parts_are_the_whole() {
             "python" => {
                 // What Spark pipes the lines of a partition through.
                 let Some((_, behind)) = code.split_once(".pipe(\"") else { continue };
-                let command = behind.split_once("\")").unwrap().0;
+                let command = behind.split_once("\", checkCode=True)").unwrap().0;
                 let mut parts = String::new();
                 for part in 1..=8 {
                     parts += &shell(&folder, &format!("split -n l/{part}/8 queries.jsonl | {command}"), None);

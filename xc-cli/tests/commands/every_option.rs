@@ -208,7 +208,8 @@ impl Asked<'_> {
             let (after, outcome) = left(self.folder, &with);
             let mut found = self.found.lock().unwrap();
             if outcome.code == 2 {
-                if !outcome.stderr.starts_with("xc: error: ") || outcome.stderr.contains("internal error") {
+                let is_said = ["xc: error: ", "{\"error\":"].iter().any(|begin| outcome.stderr.starts_with(begin));
+                if !is_said || outcome.stderr.contains("internal error") {
                     found.wrong.push(format!("{with}: {outcome:?}"));
                 }
                 continue;

@@ -97,7 +97,7 @@ fn each_section_is_there_once_and_holds_what_it_says() {
                 "max-age",
             ],
         ),
-        ("Common options", &["threads", "seed", "max-memory", "json", "progress", "quiet", "config"]),
+        ("Common options", &["threads", "seed", "max-memory", "json", "verify", "progress", "quiet", "config"]),
     ]);
     for command in COMMANDS {
         let sections = screen(&folder, command, "--help");

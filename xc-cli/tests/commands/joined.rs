@@ -107,13 +107,13 @@ fn rows_in_another_order_are_found_by_their_ids_whatever_the_door() {
                 assert_eq!(outcome.code, 0, "{door}: an instance without a row excludes nothing: {}", outcome.stderr);
             } else {
                 assert_eq!(outcome.code, 2, "{door}");
-                assert!(outcome.stderr.contains("no row has the id \"i0\""), "{door}: {}", outcome.stderr);
+                assert!(outcome.error().contains("no row has the id \"i0\""), "{door}: {}", outcome.stderr);
             }
             let repeated = [vec![rows[3].clone()], rows.iter().rev().cloned().collect()].concat();
             written(&folder, &repeated);
             let outcome = run(&folder, y);
             assert_eq!(outcome.code, 2, "{door}");
-            assert!(outcome.stderr.contains("the id \"i3\" again"), "{door}: {}", outcome.stderr);
+            assert!(outcome.error().contains("the id \"i3\" again"), "{door}: {}", outcome.stderr);
         }
     }
 }
@@ -157,7 +157,7 @@ fn texts_of_labels_belong_to_the_labels_that_their_ids_name() {
     assert_eq!(bytes(), expected);
     let lacking = train(&[3, 1, 0]);
     assert_eq!(lacking.code, 2);
-    assert!(lacking.stderr.contains("no row has the id \"nut\", which is that of label 2"), "{}", lacking.stderr);
+    assert!(lacking.error().contains("no row has the id \"nut\", which is that of label 2"), "{}", lacking.stderr);
     // Ids that are the labels' numbers.
     let numbered = |order: [usize; 4]| {
         let line = |at: usize| format!("{{\"id\":{at},\"text\":\"said of {} w{at}\"}}\n", LABELS[at]);

@@ -26,11 +26,22 @@ impl Outcome {
         self.stdout
     }
 
-    /// This exit code, nothing on stdout, and exactly this one line on stderr.
+    /// The error, in words or, with `--json`, in JSON.
+    pub(crate) fn error(&self) -> String {
+        match serde_json::from_str::<Value>(&self.stderr) {
+            Ok(said) => said["error"].as_str().unwrap().to_owned(),
+            Err(_) => self.stderr.trim_end().strip_prefix("xc: error: ").unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// This exit code, nothing on stdout, and exactly this one line on stderr, or this error in JSON with `--json`.
     #[track_caller]
     pub(crate) fn refused(self, code: i32, expected: &str) {
         assert_eq!((self.code, &*self.stdout), (code, ""), "{}", self.stderr);
-        assert_eq!(self.stderr, format!("xc: error: {expected}\n"));
+        match serde_json::from_str::<Value>(&self.stderr) {
+            Ok(said) => assert_eq!(said, serde_json::json!({ "error": expected, "exit_code": code })),
+            Err(_) => assert_eq!(self.stderr, format!("xc: error: {expected}\n")),
+        }
     }
 }
 

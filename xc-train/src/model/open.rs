@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 use xc_hash::text::{Featurizer, Pipeline};
-use xc_sparse::store::{Container, OpenError, OpenMode};
+use xc_sparse::store::{Container, Mismatch, OpenError, OpenMode, PART_FOLDER};
 
 /// How a model is opened.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +25,13 @@ pub struct OpenOptions {
     /// Maps margins to scores, by name: for trees one of [`xc_tree::PostProcessor`], for networks one of
     /// [`crate::classifier::ScoreScale`]; such scores are not calibrated. Default: the model's.
     pub post_processor: Option<String>,
+    /// Read every byte and compare it with the hashes that were stored when the model was saved: it takes the time of
+    /// reading all files, whose pages do not stay. A model whose files are below 8 MiB is always compared.
+    pub verify: bool,
 }
+
+/// Models below this size are compared with their hashes whenever they are opened: a millisecond.
+const ALWAYS_VERIFIED: u64 = 8 << 20;
 
 /// Which index of a model's labels is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +67,9 @@ pub enum OpenModelError {
     /// The container itself.
     #[error(transparent)]
     Container(#[from] OpenError),
+    /// A file is not what was saved.
+    #[error("{0}: damaged since it was saved")]
+    Damaged(Mismatch),
     /// A kind that this library does not know.
     #[error("{}: a model of kind {kind:?}; expected one of {}", path.display(), known.join(", "))]
     Kind {
@@ -243,6 +252,9 @@ impl Model {
         if options.post_processor.is_some() && calibration.take().is_some() {
             warnings.push(Box::new(OtherScores));
         }
+        if matches!(check, Check::Structure) {
+            on_threads(|| verify(&container, options))??;
+        }
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
         let names = OnceLock::new();
         Ok(Self {
@@ -270,6 +282,23 @@ impl Model {
     pub unsafe fn open_trusted(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, OpenModelError> {
         Self::open_checked(folder.as_ref(), options, Check::None)
     }
+}
+
+/// Compares a model with its hashes where that was asked for, or is done in no time.
+fn verify(container: &Container, options: &OpenOptions) -> Result<(), OpenModelError> {
+    if !options.verify && container.n_bytes() >= ALWAYS_VERIFIED {
+        return Ok(());
+    }
+    let index = match options.verify && options.index != UseIndex::Never {
+        true => container.inside(PART_FOLDER, options.mode)?,
+        false => None,
+    };
+    for container in std::iter::once(container).chain(&index) {
+        if let Some(mismatch) = container.verify()?.into_iter().next() {
+            return Err(OpenModelError::Damaged(mismatch));
+        }
+    }
+    Ok(())
 }
 
 /// A post-processor was asked for, and the model is calibrated.

@@ -1,7 +1,8 @@
 //! A value of each option that is not its default.
 
 /// Options about the machine, or about what is said and kept while a command runs: they change no answer.
-const OF_THE_RUN: [&str; 12] = [
+const OF_THE_RUN: [&str; 13] = [
+    "verify",
     "threads",
     "max-memory",
     "progress",
