@@ -319,7 +319,7 @@ fn predictions_that_hold_names_are_read_where_names_are_given() {
     ] {
         folder.file("named.txt", format!("{line}\n\n\n\n"));
         let (code, _, stderr) = evaluate("named.txt", &names);
-        let said: Value = serde_json::from_str(&stderr).unwrap();
+        let said: serde_json::Value = serde_json::from_str(&stderr).unwrap();
         assert_eq!((code, said["error"].as_str()), (2, Some(problem)), "{line}");
     }
 }

@@ -1,4 +1,4 @@
-//! Names that look alike: they differ in blanks at their ends, case or Unicode form alone.
+//! Names that look alike: they differ in blanks at their ends, case, Unicode form or a fraction of 0 alone.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,8 +14,8 @@ pub struct Alike<'a> {
     pub examples: Vec<[&'a str; 2]>,
 }
 
-/// Finds names that differ from an earlier one only in blanks at their ends, in case, or in the Unicode form of their
-/// characters (`é` as one character or as two).
+/// Finds names that differ from an earlier one only in blanks at their ends, in case, in the Unicode form of their characters
+/// (`é` as one character or as two), or as `1.0` from `1`.
 ///
 /// *Cost*: a table of all names; some hundred nanoseconds for each.
 pub fn alike<'a>(names: impl IntoIterator<Item = &'a str>) -> Alike<'a> {
@@ -37,6 +37,9 @@ pub fn alike<'a>(names: impl IntoIterator<Item = &'a str>) -> Alike<'a> {
 
 fn form(name: &str) -> Cow<'_, str> {
     let name = name.trim();
+    // What tables make of whole numbers in a column with a gap.
+    let is_whole = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let name = name.strip_suffix(".0").filter(|whole| is_whole(whole)).unwrap_or(name);
     match name.is_ascii() {
         true if name.bytes().any(|b| b.is_ascii_uppercase()) => name.to_ascii_lowercase().into(),
         true => name.into(),
@@ -55,7 +58,8 @@ mod tests {
         let found = alike(names);
         assert_eq!(found.n, 4);
         assert_eq!(found.examples, [["café", "cafe\u{301}"], ["Tea", " tea"], ["café", "CAF\u{c9}"]]);
-        assert_eq!(alike(["a", "b", "a b", "ab", "cafe"]).n, 0);
+        assert_eq!(alike(["1", "10.0", "1.0", "10"]).n, 2);
+        assert_eq!(alike(["a", "b", "a b", "ab", "cafe", "1.0", "1.5", ".0", "v1.0", "v1"]).n, 0);
         assert_eq!(alike([]), Alike::default());
     }
 }

@@ -1,6 +1,6 @@
 //! What killed writers left: partial files and folders that nobody holds any more.
 
-use super::{name_in_partial, parent_of, parts_of_partial, remove};
+use super::{parent_of, parts_of_partial, remove};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -93,13 +93,13 @@ fn is_mark(mark: &str) -> bool {
     mark.len() == MARK_DIGITS && mark.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Removes what was to be at `destination` and is written by nobody. Errors are ignored.
+/// Removes what is partial in the folder of `destination` and is written by nobody, whatever it was to become: a service that
+/// gives each run a name of its own and is killed would gather it. Errors are ignored.
 pub(super) fn remove_leftovers(destination: &Path) {
-    let wanted = name_in_partial(destination);
     for entry in std::fs::read_dir(parent_of(destination)).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let Some((name, mark)) = name.to_str().and_then(parts_of_partial) else { continue };
-        if name == wanted && is_mark(mark) {
+        let Some((_, mark)) = name.to_str().and_then(parts_of_partial) else { continue };
+        if is_mark(mark) {
             // Held while it is removed: whoever has just made it takes another name.
             if let Ok(_held) = locked(&entry.path()) {
                 remove(&entry.path());

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What is dropped before it is committed is removed. A program that is killed leaves its partial
-//! file or folder, which no later write runs into; the next write to the same destination removes it.
+//! file or folder, which no later write runs into; the next write in its folder removes it.
 //! (It is locked while it is written, so what another process is writing stays.) A program that ends
 //! at once, from a signal handler's thread, calls [`remove_partial`].
 //!

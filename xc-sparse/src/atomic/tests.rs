@@ -69,15 +69,19 @@ fn what_killed_writers_left_is_removed_by_the_next_one_and_nothing_else_is() {
     let under_way = OutputFile::create(&path("out")).unwrap();
     fs::write(path(".out.0123abcd.partial"), "half").unwrap();
     fs::create_dir_all(path(".out.ffffffff.partial/member-0")).unwrap();
-    let kept = [".out.0123ABCD.partial", ".out.removed.partial", ".other.0123abcd.partial", ".out.0123abcd", "out.txt"];
+    // Of other runs in this folder.
+    fs::write(path(".other.0123abcd.partial"), "half").unwrap();
+    fs::create_dir(path(".model.89abcdef.partial")).unwrap();
+    let held = OutputFile::create(&path("held")).unwrap();
+    let kept = [".out.0123ABCD.partial", ".out.removed.partial", ".out.0123abcd", "out.txt"];
     kept.iter().for_each(|name| fs::write(path(name), "mine").unwrap());
     write_file(&path("out"), |out| out.write_all(b"x")).unwrap();
     let mut left = names(place.path());
     left.retain(|name| !kept.contains(&name.as_str()) && name != "out");
-    assert_eq!(left.len(), 1, "{left:?}");
-    assert_eq!(name_of_partial(&left[0]), Some("out"));
-    assert_eq!(names(place.path()).len(), kept.len() + 2);
-    drop(under_way);
+    let of: Vec<Option<&str>> = left.iter().map(|name| name_of_partial(name)).collect();
+    assert_eq!(of, [Some("held"), Some("out")], "{left:?}");
+    assert_eq!(names(place.path()).len(), kept.len() + 3);
+    drop((under_way, held));
     assert_eq!(names(place.path()).len(), kept.len() + 1);
 }
 

@@ -114,9 +114,9 @@ impl LabelNames {
         ReadErrorKind::UnknownLabel { got: Snippet::new(name.as_bytes()), known: self.len(), file: self.file.clone() }
     }
 
-    /// Id of a name.
+    /// Id of a name: as it is written, or else without blanks at its ends.
     pub fn id(&self, name: &str) -> Option<u32> {
-        self.ids.get(name).copied()
+        self.ids.get(name).or_else(|| self.ids.get(name.trim())).copied()
     }
 }
 

@@ -352,12 +352,27 @@ proptest! {
                 prop_assert_eq!(got, (sum != 0).then_some(sum as f32));
             }
         }
-        let labels = read_labels(&path, &ReadOptions::default()).unwrap().labels;
-        for (row, list) in labels.iter().enumerate() {
-            let sum = |label: &u32| if by_columns { expected[*label as usize][row] } else { expected[row][*label as usize] };
-            let all: Vec<u32> = (0..n_columns as u32).filter(|label| sum(label) != 0).collect();
-            prop_assert_eq!(list, &all[..]);
-        }
+        // Of labels: none is below 0.
+        let is_negative = |entry: &(u32, i32)| entry.1 < 0;
+        let read = read_labels(&path, &ReadOptions::default());
+        let Some((outer, at)) =
+            rows.iter().enumerate().find_map(|(outer, row)| Some((outer, *row.iter().find(|entry| is_negative(entry))?)))
+        else {
+            let lists = read.unwrap();
+            let n_graded = rows.iter().flatten().filter(|entry| entry.1 > 1).count();
+            prop_assert_eq!(lists.n_graded, n_graded as u64);
+            for (row, list) in lists.labels.iter().enumerate() {
+                let sum =
+                    |label: &u32| if by_columns { expected[*label as usize][row] } else { expected[row][*label as usize] };
+                let all: Vec<u32> = (0..n_columns as u32).filter(|label| sum(label) != 0).collect();
+                prop_assert_eq!(list, &all[..]);
+            }
+            return Ok(());
+        };
+        let (row, column) = if by_columns { (at.0 as usize, outer) } else { (outer, at.0 as usize) };
+        let said = read.unwrap_err().to_string();
+        prop_assert!(said.contains(&format!("{} (row {row}, column {column})", at.1)), "{said}");
+
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub use labels::{NamesFile, label_format, label_of, read_label_set, read_numbers
 pub use making::Making;
 pub use queries::Queries;
 pub use read::{LabelsFrom, of_features, read_labelled, read_training, with_names};
-pub use require::{report_alike, report_graded, report_joined, report_unseen, require_labels};
+pub use require::{report_alike, report_graded, report_joined, report_separator, report_unseen, require_labels};
 pub use side::{read_side_file, without_mark};
 pub use text_source::TextSource;
 pub use texts::read_texts;

@@ -3,8 +3,8 @@
 use super::making::count_empty;
 use super::queries::{TRAINED, wrong_content};
 use super::{
-    Dataset, Making, NamesFile, TextSource, read_texts, report_graded, report_joined, report_unseen, require_labels,
-    strings_for,
+    Dataset, Making, NamesFile, TextSource, read_texts, report_graded, report_joined, report_separator, report_unseen,
+    require_labels, strings_for,
 };
 use crate::fit::Context;
 use crate::fit::FitError;
@@ -53,6 +53,7 @@ pub fn read_training(
     if data.len() == 0 {
         return Err(FitError::usage(format_args!("{name}: no instance; at least one is expected")));
     }
+    report_separator(labels.unwrap_or(path), &input.options(), &data, context);
     let format = data.form.format.as_deref().and_then(|name| name.parse().ok());
     match labels {
         Some(labels) => require_labels(labels, &data.labels, None, &input.options(), None)?,

@@ -1,10 +1,11 @@
 //! What is said of a file that holds too much or too little.
 
+use super::Dataset;
 use crate::fit::{Context, FitError};
 use std::path::Path;
 use xc_hash::text::alike;
 use xc_sparse::LabelRows;
-use xc_sparse::io::{Format, Joined, ReadOptions, UnseenCount, first_fields};
+use xc_sparse::io::{Format, Joined, LabelSeparator, ReadOptions, UnseenCount, first_fields};
 
 /// Says how many entries of rows were left out, if any were.
 pub fn report_unseen(name: impl std::fmt::Display, unseen: Option<&UnseenCount>, context: &Context) {
@@ -80,10 +81,28 @@ pub fn report_alike(path: &Path, names: Option<&[String]>, context: &Context) {
         let examples: Vec<String> =
             found.examples.iter().map(|[one, other]| format!("{one:?} and {other:?}")).collect();
         context.warn(format_args!(
-            "{}: {} names of labels differ from another only in blanks at their ends, case or Unicode form: {}",
+            "{}: {} names of labels differ from another only in blanks at their ends, case, Unicode form or a fraction of 0: {}",
             path.display(),
             found.n,
             examples.join(", ")
+        ));
+    }
+}
+
+/// Says that labels seem to be separated by something else than what was stated: no instance has two, and most names have the
+/// other in them.
+pub fn report_separator(path: &Path, options: &ReadOptions, data: &Dataset, context: &Context) {
+    let LabelSeparator::Text(stated) = &options.fields.separator else { return };
+    let names = data.names.as_deref().unwrap_or_default();
+    if names.is_empty() || data.labels.iter().any(|labels| labels.len() > 1) {
+        return;
+    }
+    let others = [";", "|", ","].into_iter().filter(|other| *other != stated);
+    let count = |other: &&str| names.iter().filter(|name| name.contains(*other)).count();
+    if let Some(other) = others.max_by_key(count).filter(|other| 2 * count(other) > names.len()) {
+        context.warn(format_args!(
+            "{}: no field of labels has {stated:?} in it, and most have {other:?}: --label-separator {other:?} is meant?",
+            path.display()
         ));
     }
 }
