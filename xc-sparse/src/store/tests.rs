@@ -538,7 +538,9 @@ fn a_model_that_is_replaced_while_it_is_opened_is_the_old_one_or_the_new_one() {
         writer.finish().unwrap();
     };
     save(0);
-    let done = std::sync::atomic::AtomicBool::new(false);
+    // The writer goes on until the reader has had its turn.
+    let [last, n_seen] = [const { std::sync::atomic::AtomicU64::new(0) }; 2];
+    let order = std::sync::atomic::Ordering::SeqCst;
     let open = |mode| {
         let container = Container::open(&model, mode).unwrap();
         let number: u64 = container.parameter("number").unwrap();
@@ -553,21 +555,24 @@ fn a_model_that_is_replaced_while_it_is_opened_is_the_old_one_or_the_new_one() {
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            (1..60).for_each(save);
-            done.store(true, std::sync::atomic::Ordering::Release);
+            let is_last = |number: u64| number >= 59 && n_seen.load(order) > 2 || number == 20_000;
+            let number = (1..).inspect(|&number| save(number)).find(|&number| is_last(number));
+            last.store(number.unwrap(), order);
         });
         let mut seen = std::collections::BTreeSet::new();
-        while !done.load(std::sync::atomic::Ordering::Acquire) {
+        while last.load(order) == 0 {
             seen.extend([OpenMode::Map, OpenMode::Read].map(open));
+            n_seen.store(seen.len() as u64, order);
         }
         assert!(seen.len() > 2, "it was never opened while others were saved: {seen:?}");
     });
-    assert_eq!(open(OpenMode::Map), 59);
+    let last = last.into_inner();
+    assert_eq!(open(OpenMode::Map), last);
     // What is open stays what it was.
     let old = Container::open(&model, OpenMode::Map).unwrap();
-    save(60);
-    save(61);
-    assert_eq!(old.labels().unwrap().unwrap()[0], "label of 59");
+    save(last + 1);
+    save(last + 2);
+    assert_eq!(old.labels().unwrap().unwrap()[0], format!("label of {last}"));
     assert_eq!(old.verify().unwrap(), []);
 }
 
