@@ -71,7 +71,11 @@ fn malformed_training_files() {
             b"{\"body\":\"a b\",\"labels\":[1]}\n",
             "line 1: the object has none of the fields \"text\"; its fields are \"body\", \"labels\" (--text-fields NAMES)",
         ),
-        ("a.jsonl", b"{\"text\":\"a\xff\"}\n", "line 1, column 11: bytes that are not UTF-8, got \"\u{fffd}\\\"}\""),
+        (
+            "a.jsonl",
+            b"{\"text\":\"a\xff\"}\n",
+            "line 1, column 11: bytes that are not UTF-8, got \"\u{fffd}\\\"}\" (iconv -f LATIN1 -t UTF-8 FILE converts a file of Latin-1)",
+        ),
         ("a.svm", b"0 1:1\n", "svmlight files count features from 0 or from 1: state which (--svmlight-base 0 or 1)"),
     ] {
         folder.write(name, content);

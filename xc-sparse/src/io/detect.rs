@@ -28,6 +28,16 @@ impl Format {
             if is_named_parquet(path) {
                 return Err(ReadError::path(path, ReadErrorKind::Foreign(ForeignFile::Parquet)));
             }
+            // What cannot be opened is said by whoever reads it; a pipe is read once.
+            let is_text = !matches!(format, Self::Npz | Self::Npy) && path.is_file();
+            if let Some(Ok(mut source)) = is_text.then(|| Source::open_to_look(path, None)) {
+                let mut head = Vec::new();
+                if source.append(64, &mut head).is_ok()
+                    && let Some(foreign) = ForeignFile::of_text(&head)
+                {
+                    return Err(ReadError::path(path, ReadErrorKind::Foreign(foreign)));
+                }
+            }
             return Ok(format);
         }
         let mut source = Source::open_to_look(path, None)?;

@@ -237,7 +237,7 @@ pub enum ReadErrorKind {
     #[error(transparent)]
     Join(#[from] JoinError),
     /// Text that is not UTF-8.
-    #[error("bytes that are not UTF-8, got {got}")]
+    #[error("bytes that are not UTF-8, got {got} (iconv -f LATIN1 -t UTF-8 FILE converts a file of Latin-1)")]
     Utf8 {
         /// The bytes, with replacement characters.
         got: Snippet,

@@ -39,9 +39,38 @@ pub enum ForeignFile {
          JSONL; sed -E 's/^([^ |]+)[^|]*\\|[^ ]* */__label__\\1 /' FILE makes fasttext of words with one label a line"
     )]
     VowpalWabbit,
+    /// Text in UTF-16, as Excel and PowerShell write it.
+    #[error("text in UTF-16 is not read: iconv -f UTF-16 -t UTF-8 FILE makes UTF-8 of it")]
+    Utf16,
+    /// What git has in place of a file that git-lfs keeps.
+    #[error("a pointer of git-lfs, not the file that it stands for: git lfs pull gets that")]
+    LfsPointer,
+    /// A table whose first line tells Excel its separator.
+    #[error(
+        "a first line sep=... is Excel's own and is not read: tail -n +2 FILE leaves it out, and --delimiter states the separator"
+    )]
+    SepLine,
+    /// Several arrays in one archive.
+    #[error(
+        "an archive of numpy.savez is not read: numpy.save writes one array, scipy.sparse.save_npz a sparse matrix"
+    )]
+    Savez,
 }
 
 impl ForeignFile {
+    /// What is told by the first bytes of a file that is to be text, of whatever format.
+    pub(super) fn of_text(head: &[u8]) -> Option<Self> {
+        let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+        let is_sep =
+            text.len() > 4 && text[..4].eq_ignore_ascii_case(b"sep=") && matches!(text.get(5), Some(b'\n' | b'\r'));
+        match () {
+            () if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") => Some(Self::Utf16),
+            () if text.starts_with(b"version https://git-lfs.github.com/spec/") => Some(Self::LfsPointer),
+            () if is_sep => Some(Self::SepLine),
+            () => None,
+        }
+    }
+
     /// The format that is not read, by the first bytes of a file.
     pub(super) fn of_content(head: &[u8]) -> Option<Self> {
         for (magic, format) in [
@@ -54,6 +83,9 @@ impl ForeignFile {
             if head.starts_with(magic) {
                 return Some(format);
             }
+        }
+        if let Some(of_text) = Self::of_text(head) {
+            return Some(of_text);
         }
         let word = |word: &str, line: &[u8]| {
             line.len() >= word.len() && line[..word.len()].eq_ignore_ascii_case(word.as_bytes())

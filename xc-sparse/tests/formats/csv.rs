@@ -178,9 +178,13 @@ fn bad_fields_are_named_by_line_and_column() {
     refused(
         b"text,labels\na,b\nc\xe9,\n",
         csv,
-        "line 3: in column \"text\": bytes that are not UTF-8, got \"\u{fffd}\"",
+        "line 3: in column \"text\": bytes that are not UTF-8, got \"\u{fffd}\" (iconv -f LATIN1 -t UTF-8 FILE converts a file of Latin-1)",
     );
-    refused(b"te\xe9xt,labels\na,b\n", csv, "line 1: bytes that are not UTF-8, got \"\u{fffd}xt\"");
+    refused(
+        b"te\xe9xt,labels\na,b\n",
+        csv,
+        "line 1: bytes that are not UTF-8, got \"\u{fffd}xt\" (iconv -f LATIN1 -t UTF-8 FILE converts a file of Latin-1)",
+    );
     refused(
         "text,labels\na,b\n\"c,d\ne,f\n",
         csv,

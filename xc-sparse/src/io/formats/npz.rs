@@ -15,6 +15,7 @@
 use super::npy::{self, Entry, NpyError, NpyHeader};
 use crate::io::compression::Compression;
 use crate::io::error::{ArrayProblem, ReadError, ReadErrorKind, Snippet};
+use crate::io::foreign::ForeignFile;
 use crate::io::options::ReadOptions;
 use crate::io::row::MAX_IDS;
 use crate::rows::{CsrMatrix, CsrView, group_by, sort_row};
@@ -233,6 +234,9 @@ pub fn read_npz(path: impl AsRef<Path>, options: &ReadOptions) -> Result<NpzMatr
     let path = path.as_ref();
     let file = path.display().to_string();
     let mut archive = Archive::open(path, &file, options)?;
+    if !archive.has("format.npy") && !archive.has("indptr.npy") && !archive.has("data.npy") && !archive.zip.is_empty() {
+        return Err(ReadError::file(&file, ReadErrorKind::Foreign(ForeignFile::Savez)));
+    }
     if !archive.has("format.npy") && archive.has("indptr.npy") {
         let kind = ReadErrorKind::MissingMember { member: "format.npy", expected: EXPECTED };
         return Err(ReadError::file(&file, kind));

@@ -170,7 +170,7 @@ fn bad_label_names_are_refused() {
     );
     assert_eq!(
         read(b"a\n\xff\n", NameColumn::Line),
-        "labels.txt: line 2, column 1: bytes that are not UTF-8, got \"\u{fffd}\""
+        "labels.txt: line 2, column 1: bytes that are not UTF-8, got \"\u{fffd}\" (iconv -f LATIN1 -t UTF-8 FILE converts a file of Latin-1)"
     );
     assert_eq!(read(b"a\t1\tx\nb\n", NameColumn::FIRST), "no error");
     assert_eq!(read(b"0\ta\n1\tb\tx\n", NameColumn::At(1)), "no error");

@@ -152,7 +152,10 @@ fn malformed_fasttext_is_named_by_line_and_column() {
         &format(Format::FastText),
         &[
             (b"", "the file is empty, expected one instance a line"),
-            (b"__label__a ok\n__label__b \xff\n", "line 2, column 12: bytes that are not UTF-8, got \"\u{fffd}\""),
+            (
+                b"__label__a ok\n__label__b \xff\n",
+                "line 2, column 12: bytes that are not UTF-8, got \"\u{fffd}\" (iconv -f LATIN1 -t UTF-8 FILE converts a file of Latin-1)",
+            ),
             (b"__label__ text\n", "line 1, column 1: got \"__label__\", expected a label after __label__"),
         ],
     );
@@ -248,7 +251,10 @@ fn malformed_json_is_named_by_line_and_column() {
                 b"{\"text\": \"a\", \"labels\": [\"\"]}\n",
                 "line 1, column 27: a label name is empty or has a control character, expected a printable name",
             ),
-            (b"{\"text\": \"\xff\"}\n", "line 1, column 11: bytes that are not UTF-8, got \"\u{fffd}\\\"}\""),
+            (
+                b"{\"text\": \"\xff\"}\n",
+                "line 1, column 11: bytes that are not UTF-8, got \"\u{fffd}\\\"}\" (iconv -f LATIN1 -t UTF-8 FILE converts a file of Latin-1)",
+            ),
         ],
     );
     let bounded = ReadOptions { n_features: Some(5), n_labels: Some(2), ..format(Format::Jsonl) };
