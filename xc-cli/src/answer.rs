@@ -308,7 +308,7 @@ pub(crate) enum Only {
     /// These, ascending.
     Labels(Vec<LabelId>),
     /// For each query its own.
-    Candidates(LabelLists),
+    Candidates(Box<LabelLists>),
 }
 
 impl Only {

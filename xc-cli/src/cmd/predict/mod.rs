@@ -272,9 +272,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             }
             Only::Labels(labels)
         }
-        (None, Some(path)) => {
-            Only::Candidates(known_or_skipped(args.unknown_labels, |unknown| read(path, "candidates", unknown))?)
-        }
+        (None, Some(path)) => Only::Candidates(Box::new(known_or_skipped(args.unknown_labels, |unknown| {
+            read(path, "candidates", unknown)
+        })?)),
         (None, None) => Only::All,
     };
     refuse_true_labels(args, &model, &input)?;
@@ -480,7 +480,7 @@ impl Run<'_> {
     /// Files that hold a row for each instance.
     fn lists(&self) -> impl Iterator<Item = &LabelLists> {
         let candidates = match &self.only {
-            Only::Candidates(lists) => Some(lists),
+            Only::Candidates(lists) => Some(&**lists),
             _ => None,
         };
         candidates.into_iter().chain(&self.exclude)
@@ -488,7 +488,7 @@ impl Run<'_> {
 
     fn lists_mut(&mut self) -> impl Iterator<Item = &mut LabelLists> {
         let candidates = match &mut self.only {
-            Only::Candidates(lists) => Some(lists),
+            Only::Candidates(lists) => Some(&mut **lists),
             _ => None,
         };
         candidates.into_iter().chain(&mut self.exclude)
