@@ -127,6 +127,8 @@ def test_what_has_no_rows_is_refused(model):
         for door in (lambda: model.predict(x), lambda: trained(NAMES, x)):
             with pytest.raises(TypeError, match=f"^{message}"):
                 door()
+    with pytest.raises(TypeError, match="^query: a set"):
+        model.predict_one({1.0, 2.0})
     for names, message in (
         ({"a", "b"}, "a set"), ({"a": 0}, "a dict"), ("abcd", "a str"), (3, "int; a list of names"),
     ):

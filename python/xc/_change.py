@@ -27,7 +27,8 @@ def convert(
     With ``source_format`` "pecos" or "omikuji", ``model`` is a folder of that system. Returns the new model."""
     output = place(output)
     if source_format is not None:
-        _native.import_model(source_format, os.fspath(model), n_labels, precision, output)
+        n_labels = _given.count("n_labels", n_labels, 0)
+        _native.import_model(source_format, os.fspath(model), n_labels, _given.text("precision", precision), output)
         return load(output)
     model = model if isinstance(model, Model) else load(model, use_index=False)
     change = {

@@ -12,6 +12,9 @@ from ._rows import labels, lists, number_list, rows
 
 TEMPORARY = "model"
 
+TRIES = 10
+"""How often a folder is opened that is replaced meanwhile."""
+
 
 def load(path, in_memory=False, use_index=True, post_processor=None, repetitions=None):
     """Opens the model in a folder.
@@ -46,11 +49,15 @@ class Model:
 
     def _take(self, native):
         """Answers from what was opened, and remembers what that is: another model may stand in its folder later."""
-        about = native.describe()
-        opened_as = fingerprint(about["folder"])
-        if native.was_replaced():
-            raise ModelError(f"{about['folder']}: replaced while it was opened; open it again")
-        self._native, self._about, self._opened_as = native, about, opened_as
+        for _ in range(TRIES):
+            about = native.describe()
+            opened_as = fingerprint(about["folder"])
+            if not native.was_replaced():
+                self._native, self._about, self._opened_as = native, about, opened_as
+                return
+            # Another model was saved in the folder between the two.
+            native = _opened(about["folder"], *self._options)
+        raise ModelError(f"{about['folder']}: replaced again and again while it was opened")
 
     def _check_folder(self):
         """Refuses a folder that holds another model than the one that was opened, or none."""
@@ -140,6 +147,8 @@ class Model:
         The query is a text, ``{id: value}``, ``(ids, values)`` or a vector.
         """
         top_k, min_score, threshold = _given.top_k(top_k), _given.number("min_score", min_score), _threshold(threshold)
+        if isinstance(query, (set, frozenset)):
+            raise TypeError("query: a set, which has no order; a str, {id: value}, (ids, values) or a vector is expected")
         return self._native.predict_one(
             query, top_k, min_score, candidates, exclude, raw_scores, threshold, search or None
         )
