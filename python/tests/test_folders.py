@@ -36,10 +36,14 @@ def test_a_copy_of_a_model_whose_folder_has_another_is_refused(tmp_path):
     for door in (
         lambda: pickle.dumps(first), lambda: copy.deepcopy(first), lambda: first.save(tmp_path / "copy"),
         lambda: first.build_index(), lambda: first.build_index(output=tmp_path / "index"),
-        lambda: xc.calibrate(first, TEXTS, LABELS, held_out=True, progress=False),
+        lambda: xc.calibrate(first, TEXTS, LABELS, held_out=True, progress=False), lambda: xc.inspect(first),
+        lambda: xc.blend([first, first], TEXTS, LABELS, output=tmp_path / "b", progress=False),
+        lambda: xc.merge([first, first], tmp_path / "b"), lambda: xc.convert(first, tmp_path / "c"),
     ):
         with pytest.raises(xc.ModelError, match="replaced since it was opened"):
             door()
+    with pytest.raises(TypeError, match="^members: a str; models are expected"):
+        xc.blend(["m", "m"], TEXTS, LABELS)
     # It answers as it did, and nothing was written.
     assert answers(first) == was and sorted(os.listdir(tmp_path)) == ["m"] and not (tmp_path / "m" / "index").exists()
     shutil.rmtree(tmp_path / "m")

@@ -9,7 +9,7 @@ from . import _given, _native
 from ._errors import OptionError, XcWarning
 from ._folders import place
 from ._index import load_index
-from ._model import Model, _opened, load, running
+from ._model import Model, _opened, folder_of, load, running
 from ._ranked import Ranked
 from ._report import Evaluation
 from ._rows import labels
@@ -45,7 +45,7 @@ def convert(
 
 def merge(parts, output, *, n_labels=None, label_names=None):
     """Merges repetitions of a MACH model that were trained apart, each a folder or a model; returns the new model."""
-    folders = [part.folder if isinstance(part, Model) else os.fspath(part) for part in parts]
+    folders = [folder_of(part, "parts") for part in parts]
     watch = Watch(False, (), "xc merge")
     output, label_names = place(output), _given.names(label_names)
     _native.merge(folders, output, _given.count("n_labels", n_labels, 0), label_names, running(callback=watch))
@@ -56,8 +56,7 @@ def inspect(path, verify=False):
     """What the folder of a model or an index holds: kind, parameters, arrays and their sizes. ``verify`` compares every
     byte with the hashes of when it was saved (``damaged`` is then a list)."""
     # A temporary folder goes with its model, which is therefore held until the folder was read.
-    folder = path.folder if isinstance(path, Model) else os.fspath(path)
-    return _native.inspect(folder, verify)
+    return _native.inspect(folder_of(path, "path"), verify)
 
 
 def evaluate(

@@ -201,6 +201,16 @@ class Model:
         return f"<xc.Model {self.kind}: {self.n_labels} labels, takes {self.takes}, {place}>"
 
 
+def folder_of(model, name="model"):
+    """The folder of a model, which holds what was opened, or a path as it is."""
+    if isinstance(model, Model):
+        model._check_folder()
+        return model.folder
+    if not isinstance(model, (str, bytes)) and not hasattr(model, "__fspath__"):
+        raise TypeError(f"{name}: a {type(model).__name__}; a model or the path of one is expected")
+    return absolute(model)
+
+
 def running(seed=0, threads=None, max_memory=None, callback=None):
     """What long work is given beside its data."""
     return {

@@ -335,6 +335,13 @@ def blend(
     members = list(members)
     if not members:
         raise OptionError("members: at least two models are expected")
+    refits = None if refits is None else list(refits)
+    for name, models in (("members", members), ("refits", refits or [])):
+        for model in models:
+            if not isinstance(model, Model):
+                raise TypeError(f"{name}: a {type(model).__name__}; models are expected, as xc.load opens them")
+            # They are opened again, from their folders.
+            model._check_folder()
     data = fitted_rows(X, Y, members[0], held_out, unknown_rows, text_fields)
     owner = Folder() if output is None else None
     path = owner.inside(TEMPORARY) if output is None else place(output)
