@@ -8,14 +8,16 @@ use crate::model::Model;
 use crate::pools::{default_threads, pool};
 use crate::ranked::{Arrays, arrays};
 use crate::train::Run;
-use crate::work::{Watch, run};
+use crate::work::{Watch, in_parts, run};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::time::Duration;
 use xc_ann::{BuildError, BuildParams, Filter, Metric, Refresh, Scope, SearchParams};
-use xc_sparse::rows::{DenseMatrix, OwnedRows};
+use xc_sparse::Cancel;
+use xc_sparse::rows::{DenseMatrix, DenseRows, OwnedRows};
 use xc_sparse::store::{ContainerWriter, OpenMode};
 use xc_train::message::chain;
 use xc_train::model::{IndexError, IndexFit, label_index_params};
@@ -24,7 +26,13 @@ use xc_train::model::{IndexError, IndexFit, label_index_params};
 #[pyclass(frozen, module = "xc._native")]
 pub(crate) struct Index {
     inner: RwLock<xc_ann::Index>,
+    /// Held by a change from the copy that it begins with until that is in place: of two at a time the second would undo
+    /// the first.
+    changing: Mutex<()>,
 }
+
+/// How long a change waits between two looks whether it is its turn.
+const TURN: Duration = Duration::from_millis(2);
 
 /// How an index is built, as arguments; what is absent has the usual value.
 #[derive(FromPyObject)]
@@ -140,7 +148,7 @@ impl Index {
             "metric": built.metric(), "graph": graph.stats(), "cells": graph.n_cells(), "fitted": graph.fitted(),
             "scan": graph.is_scan(), "bytes": built.n_bytes(),
         });
-        Ok((Self { inner: RwLock::new(built) }, to_python(py, &report)?.unbind()))
+        Ok((Self::of(built), to_python(py, &report)?.unbind()))
     }
 
     /// Opens an index.
@@ -149,8 +157,7 @@ impl Index {
     fn open(py: Python<'_>, path: PathBuf, in_memory: bool) -> PyResult<Self> {
         let mode = if in_memory { OpenMode::Read } else { OpenMode::Map };
         let opened = py.detach(|| guarded(|| xc_ann::Index::open(&path, mode)));
-        let inner = opened.map_err(|panic| defect(py, &panic))?.map_err(|e| error::model(py, &e))?;
-        Ok(Self { inner: RwLock::new(inner) })
+        opened.map_err(|panic| defect(py, &panic))?.map(Self::of).map_err(|e| error::model(py, &e))
     }
 
     /// Number of vectors, those that were deleted included, and values of each.
@@ -199,26 +206,33 @@ impl Index {
         let threads = threads.unwrap_or_else(default_threads);
         let pool = pool(threads).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
         let scope = cells.map(Scope::cells).or(search_width.map(Scope::width));
-        let work = || {
+        // Rows are found in one state of the index: no change comes between two parts.
+        let found = in_parts(py, asked.rows, threads, |parts| {
             let filter = bits.as_deref().map(Filter::Bits);
-            self.read(|index| {
-                pool.install(|| match exact {
-                    true => Ok(index.exact(asked.view(), top_k, filter.as_ref())),
-                    false => {
-                        let params = SearchParams { top_k, scope };
-                        index.search_batch(asked.view(), params, filter.as_ref()).map(|found| found.0)
-                    }
-                })
+            self.read(|index| match exact {
+                true => Ok(pool
+                    .install(|| index.exact_stoppable(asked.view(), top_k, filter.as_ref(), parts.watch()))
+                    .into_iter()
+                    .collect()),
+                false => parts.each(|part| {
+                    let (values, params) =
+                        (&asked.values[part.start * width..part.end * width], SearchParams { top_k, scope });
+                    let found =
+                        pool.install(|| index.search_batch(DenseRows::new(values, width), params, filter.as_ref()));
+                    found.map(|found| found.0).map_err(|e| e.behind(part.start))
+                }),
             })
-        };
-        let found = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
+        })?;
         Ok(arrays(py, &found.map_err(|e| error::data(py, &chain(&e), None, None))?))
     }
 
-    /// Adds vectors behind the others.
-    fn insert(&self, py: Python<'_>, vectors: &Input, with: Run) -> PyResult<()> {
+    /// Adds vectors behind the others; the row of the first.
+    fn insert(&self, py: Python<'_>, vectors: &Input, with: Run) -> PyResult<usize> {
         let rows = dense(py, vectors)?;
-        self.change(py, &with, |index, watch| index.insert(rows.view(), watch))
+        self.change(py, &with, |index, watch| {
+            let first = index.rows().len();
+            index.insert(rows.view(), watch).map(|()| first)
+        })
     }
 
     /// Deletes rows; how many were there.
@@ -228,8 +242,12 @@ impl Index {
             let line = format!("delete: row {row}; rows from 0 and below {n} are expected");
             return Err(error::data(py, &line, None, None));
         }
-        let work = || self.inner.write().unwrap_or_else(PoisonError::into_inner).delete(&rows);
-        py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))
+        let watch = Watch::default();
+        let done = run(py, &watch, None, || {
+            let _turn = self.turn(&watch)?;
+            Ok(self.inner.write().unwrap_or_else(PoisonError::into_inner).delete(&rows))
+        })?;
+        done.map_err(|e| build_error(py, &e))
     }
 
     /// Brings the index up to vectors that have changed.
@@ -277,6 +295,22 @@ fn policy_of(py: Python<'_>, name: &str) -> PyResult<Refresh> {
 }
 
 impl Index {
+    fn of(inner: xc_ann::Index) -> Self {
+        Self { inner: RwLock::new(inner), changing: Mutex::default() }
+    }
+
+    /// Waits until no other thread changes the index.
+    fn turn(&self, watch: &Watch) -> Result<MutexGuard<'_, ()>, BuildError> {
+        loop {
+            match self.changing.try_lock() {
+                Ok(turn) => return Ok(turn),
+                Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
+                Err(TryLockError::WouldBlock) if watch.cancelled() => return Err(BuildError::Cancelled),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(TURN),
+            }
+        }
+    }
+
     fn read<T>(&self, work: impl FnOnce(&xc_ann::Index) -> T) -> T {
         work(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -293,6 +327,7 @@ impl Index {
         let threads = with.context(py, &watch)?.threads;
         let pool = pool(threads).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
         let done = run(py, &watch, with.callback(py).as_ref(), || {
+            let _turn = self.turn(&watch)?;
             let mut index = self.read(xc_ann::Index::clone);
             let done = pool.install(|| work(&mut index, &watch))?;
             *self.inner.write().unwrap_or_else(PoisonError::into_inner) = index;
@@ -363,13 +398,16 @@ pub(crate) fn build_index<'py>(
                 (Some(view), Some(labels), None) => model.inner.fit_index(&mut index, view, labels, &fit)?,
                 _ => None,
             };
+            if model.inner.was_replaced() {
+                return Ok(None);
+            }
             model.inner.save_index(&index, output.as_deref())?;
             let lost = fitted.map(|(_, lost)| lost);
-            Ok(json!({
+            Ok(Some(json!({
                 "labels": n_labels, "lost": lost, "graph": index.graph().map(xc_ann::Graph::stats),
                 "fitted": index.graph().and_then(xc_ann::Graph::fitted),
                 "scan": index.graph().map(xc_ann::Graph::is_scan),
-            }))
+            })))
         })
     })?;
     let report = built.map_err(|e: IndexError| match &e {
@@ -377,9 +415,11 @@ pub(crate) fn build_index<'py>(
         _ if watch_is_cancelled(&watch) => pyo3::exceptions::PyKeyboardInterrupt::new_err("cancelled"),
         _ => error::data(py, &chain(&e), None, None),
     })?;
+    let replaced = || format!("{}: replaced since it was opened; no index was saved", model.inner.folder().display());
+    let report = report.ok_or_else(|| error::model_line(py, &replaced()))?;
     to_python(py, &report)
 }
 
 fn watch_is_cancelled(watch: &Watch) -> bool {
-    xc_sparse::Cancel::cancelled(watch)
+    watch.cancelled()
 }

@@ -6,7 +6,7 @@ use crate::input::{Ends, Fault, Ints};
 use numpy::PyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
 use std::collections::BTreeSet;
 use xc_sparse::io::LabelNames;
 use xc_sparse::rows::sort_unique;
@@ -24,49 +24,192 @@ pub(crate) struct Labels {
 enum Label {
     Id(i64),
     Name(String),
+    /// Whether a row has the label of the column that this stands in.
+    Mark(bool),
 }
 
 impl Label {
-    /// `of` is the list that it stands in, for messages.
-    fn of(object: &Bound<'_, PyAny>, of: impl Fn() -> String) -> PyResult<Self> {
-        if let Ok(name) = object.cast::<PyString>() {
-            return Ok(Self::Name(name.to_cow()?.into_owned()));
+    /// `at` is where it stands, for messages: the row of a list of lists.
+    fn of(object: &Bound<'_, PyAny>, name: &str, row: Option<usize>) -> PyResult<Self> {
+        let at = || row.map_or_else(|| name.to_owned(), |row| format!("{name}: row {row}"));
+        if let Ok(text) = object.cast::<PyString>() {
+            // Python has texts with half of a character, which are not UTF-8.
+            return text.to_cow().map(|text| Self::Name(text.into_owned())).map_err(|_| {
+                let what = "a name with half of a surrogate pair; text that is UTF-8 is expected";
+                error::data(object.py(), &format!("{}: {what}", at()), row, None)
+            });
         }
-        object.extract::<i64>().map(Self::Id).map_err(|_| {
-            let kind = object.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
-            PyTypeError::new_err(format!("{}: a label of type {kind}; an int or a str is expected", of()))
-        })
+        if let Ok(mark) = object.cast::<PyBool>() {
+            return Ok(Self::Mark(mark.is_true()));
+        }
+        let kind = kind_of(object);
+        if matches!(&*kind, "bool" | "bool_") {
+            return object.is_truthy().map(Self::Mark);
+        }
+        object
+            .extract::<i64>()
+            .map(Self::Id)
+            .map_err(|_| PyTypeError::new_err(format!("{}: a label of type {kind}; an int or a str is expected", at())))
     }
 }
 
-/// Refuses a text where a list is expected: its letters would be taken for labels.
+/// Whether an object stands for no value: None, NaN, and what pandas has for it.
+fn is_missing(object: &Bound<'_, PyAny>) -> bool {
+    let is_nan = || object.cast::<PyFloat>().is_ok_and(|value| value.value().is_nan());
+    object.is_none() || is_nan() || matches!(&*kind_of(object), "NAType" | "NaTType")
+}
+
+/// The name of an object's type.
+fn kind_of(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| String::new(), |name| name.to_string())
+}
+
+/// Refuses a text where a list is expected: its letters would be taken for labels. A dict would be taken for its keys.
 fn refuse_text(name: &str, object: &Bound<'_, PyAny>, expected: &str) -> PyResult<()> {
     if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
         return Err(PyTypeError::new_err(format!("{name}: a str; {expected} is expected")));
     }
+    if object.is_instance_of::<PyDict>() {
+        return Err(PyTypeError::new_err(format!("{name}: a dict; {expected} is expected")));
+    }
     Ok(())
 }
 
-/// The lists of a sequence of sequences.
-fn lists(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<Label>>> {
+/// The rows of a sequence, as they are written.
+struct Written {
+    rows: Vec<Vec<Label>>,
+    /// Whether all rows are arrays: then those of 0 and 1 have a column a label.
+    of_arrays: bool,
+}
+
+/// The lists of a sequence of sequences, or its labels, one a row.
+fn lists(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Written> {
     refuse_text(name, object, "a list of lists of labels")?;
-    let mut out = Vec::new();
-    for (row, list) in object.try_iter()?.enumerate() {
-        let list = list?;
-        refuse_text(&format!("{name}: row {row}"), &list, "a list of labels")?;
-        let labels = list
-            .try_iter()
-            .map_err(|_| PyTypeError::new_err(format!("{name}: row {row}: a list of labels is expected")))?;
-        out.push(
-            labels.map(|label| Label::of(&label?, || format!("{name}: row {row}"))).collect::<PyResult<Vec<_>>>()?,
-        );
+    let mut out = Written { rows: Vec::new(), of_arrays: true };
+    let mut one_a_row = false;
+    for (row, given) in object.try_iter()?.enumerate() {
+        let given = given?;
+        let at = format!("{name}: row {row}");
+        let no_list = || PyTypeError::new_err(format!("{at}: a list of labels is expected"));
+        if row == 0 {
+            one_a_row = given.is_instance_of::<PyString>() || given.try_iter().is_err();
+            if one_a_row
+                && !given.is_instance_of::<PyString>()
+                && (given.is_none() || matches!(Label::of(&given, name, Some(row)), Ok(Label::Mark(_)) | Err(_)))
+            {
+                return Err(no_list());
+            }
+        }
+        if one_a_row {
+            out.of_arrays = false;
+            out.rows.push(one_label(name, row, &given)?);
+            continue;
+        }
+        let is_plain = given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>();
+        if given.is_instance_of::<PyDict>() {
+            let expected = "a list of labels, or a DataFrame of 0 and 1 with a column a label,";
+            return Err(PyTypeError::new_err(format!("{at}: a dict; {expected} is expected")));
+        }
+        refuse_text(&at, &given, "a list of labels")?;
+        let given = match !is_plain && given.hasattr("dtype")? {
+            true if given.hasattr("tolist")? => given.call_method0("tolist")?,
+            true if given.hasattr("to_list")? => given.call_method0("to_list")?,
+            is_array => {
+                out.of_arrays &= is_array;
+                given
+            }
+        };
+        let labels = given.try_iter().map_err(|_| no_list())?;
+        out.rows.push(labels.map(|label| Label::of(&label?, name, Some(row))).collect::<PyResult<Vec<_>>>()?);
     }
     Ok(out)
 }
 
+/// The label of a row that is no list, read as in the files of the program: a string that may be several labels is refused,
+/// and an empty one is none.
+fn one_label(name: &str, row: usize, given: &Bound<'_, PyAny>) -> PyResult<Vec<Label>> {
+    let wrong = |what: &str| error::data(given.py(), &format!("{name}: row {row}: {what}"), Some(row), None);
+    if is_missing(given) {
+        return Err(wrong("a missing value; a label is expected, or '' for none"));
+    }
+    if !given.is_instance_of::<PyString>() && given.try_iter().is_ok() {
+        return Err(wrong("a list, where other rows are one label; one of both is expected"));
+    }
+    match Label::of(given, name, Some(row))? {
+        Label::Mark(_) => Err(wrong("a bool, where other rows are one label; one of both is expected")),
+        Label::Name(text) => match text.trim_ascii() {
+            "" => Ok(Vec::new()),
+            text if text.contains([';', '|', ',', '\n', '\t']) || (text.starts_with('[') && text.ends_with(']')) => {
+                Err(wrong(&format!("{text:?} may be one label or several; a list of labels is expected")))
+            }
+            text => Ok(vec![Label::Name(text.to_owned())]),
+        },
+        id => Ok(vec![id]),
+    }
+}
+
+impl Written {
+    /// The columns of rows that have a place for each label: bools, or arrays of 0 and 1. `None` for lists of labels.
+    ///
+    /// # Errors
+    /// Bools that are no matrix; rows in which an id stands twice, as it does where rows of 0 and 1 are taken for lists.
+    fn columns(&self) -> Result<Option<usize>, Fault> {
+        let width = self.rows.first().map_or(0, Vec::len);
+        let mark = |label: &Label| matches!(label, Label::Mark(_));
+        if let Some(row) = self.rows.iter().position(|labels| labels.iter().any(mark)) {
+            if let Some(row) = self.rows.iter().position(|labels| !labels.iter().all(mark)) {
+                let what = "other labels than the bools of other rows; rows of bools, or lists of labels, are expected";
+                return Err(Fault::new(row, None, what));
+            }
+            return match self.rows.iter().position(|labels| labels.len() != width) {
+                None => Ok(Some(width)),
+                Some(other) => {
+                    let at = other.max(row);
+                    let what = format!("{} bools, where row 0 has {width}; as many are expected", self.rows[at].len());
+                    Err(Fault::new(at, None, what))
+                }
+            };
+        }
+        let is_matrix = width > 1
+            && self
+                .rows
+                .iter()
+                .all(|labels| labels.len() == width && labels.iter().all(|label| matches!(label, Label::Id(0 | 1))));
+        if is_matrix && self.of_arrays {
+            return Ok(Some(width));
+        }
+        let mut ids = Vec::new();
+        for (row, labels) in self.rows.iter().enumerate() {
+            ids.clear();
+            ids.extend(labels.iter().filter_map(|label| match label {
+                Label::Id(id) => Some(*id),
+                _ => None,
+            }));
+            ids.sort_unstable();
+            if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+                let expected = match is_matrix {
+                    true => "for rows of 0 and 1 a matrix is expected, as numpy.asarray makes of them",
+                    false => "each label once is expected",
+                };
+                return Err(Fault::new(row, None, format!("label {} stands twice; {expected}", pair[0])));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The label rows of a matrix of so many columns.
+    fn matrix(&self, columns: usize) -> Result<LabelRows, Fault> {
+        let ids = self.rows.iter().map(|labels| {
+            let is_there = |label: &Label| matches!(label, Label::Mark(true) | Label::Id(1));
+            (0u32..).zip(labels).filter(|(_, label)| is_there(label)).map(|(id, _)| id).collect()
+        });
+        LabelRows::from_lists(ids.collect::<Vec<Vec<u32>>>(), columns).map_err(|e| fault_of(&e))
+    }
+}
+
 #[pymethods]
 impl Labels {
-    /// The columns of a sparse matrix whose values are not 0.
+    /// The columns of a sparse matrix whose values are above 0.
     #[staticmethod]
     fn sparse(
         py: Python<'_>,
@@ -82,7 +225,7 @@ impl Labels {
         Ok(Self { rows: rows.map_err(|fault| fault.raised(py, name))?, names: None })
     }
 
-    /// Lists of ids or of names. Names without a dictionary are numbered in ascending order. `append`: labels that the
+    /// Lists of ids or of names, one label a row, or rows of 0 and 1 that are arrays or bools. Names without a dictionary are numbered in ascending order. `append`: labels that the
     /// dictionary or the number of labels does not have get numbers behind the others, as true labels that no model
     /// answers; else they are refused.
     #[staticmethod]
@@ -95,9 +238,18 @@ impl Labels {
         append: bool,
     ) -> PyResult<Self> {
         let found = lists(name, object)?;
+        if let Some(columns) = found.columns().map_err(|fault| fault.raised(py, name))? {
+            if let Some(n) = n_labels.filter(|&n| columns > n && !append) {
+                let line =
+                    format!("{name}: {columns} columns; the model has {n} labels, and a column for each is expected");
+                return Err(error::data(py, &line, None, None));
+            }
+            let rows = found.matrix(columns.max(n_labels.unwrap_or(0))).map_err(|fault| fault.raised(py, name))?;
+            return Ok(Self { rows, names: None });
+        }
         let dictionary = names.clone().map(LabelNames::try_new).transpose();
         let dictionary = dictionary.map_err(|e| error::data(py, &format!("label names: {e}"), None, None))?;
-        let made = numbered(&found, dictionary.as_ref(), n_labels, append);
+        let made = numbered(&found.rows, dictionary.as_ref(), n_labels, append);
         let (rows, found) = made.map_err(|fault| fault.raised(py, name))?;
         Ok(Self { rows, names: names.or(found) })
     }
@@ -155,6 +307,7 @@ fn numbered(
             None if may_add => Ok((known + new.binary_search(&&**name).unwrap_or(0)) as u32),
             None => Err(Fault::new(row, None, format!("label {name:?}: no label has that name"))),
         },
+        Label::Mark(_) => Err(Fault::new(row, None, "a bool; an id or a name is expected")),
     };
     let mut ids = Vec::with_capacity(lists.len());
     for (row, list) in lists.iter().enumerate() {
@@ -183,11 +336,12 @@ fn sparse_rows(ends: &Ends, ids: &Ints, values: Option<&Foreign<f32>>, columns: 
             match u32::try_from(id) {
                 Ok(id) if (id as usize) < columns => {
                     let value = values.map_or(1.0, |values| values.get(at));
-                    if value.is_nan() {
-                        let what = format!("value NaN in column {id}; a number is expected");
+                    if !(value >= 0.0 && value.is_finite()) {
+                        let what =
+                            format!("value {value} in column {id}; a number above 0, or 0 for none, is expected");
                         return Err(Fault::new(row, Some(id as usize), what));
                     }
-                    if value != 0.0 {
+                    if value > 0.0 {
                         labels.push(id);
                     }
                 }
@@ -227,8 +381,16 @@ impl Lists {
             return Ok(Self::Own(labels.get().rows.clone()));
         }
         refuse_text(name, object, "a list of labels")?;
-        let list =
-            object.try_iter()?.map(|label| Label::of(&label?, || name.to_owned())).collect::<PyResult<Vec<_>>>()?;
+        let list = object.try_iter()?.map(|label| Label::of(&label?, name, None)).collect::<PyResult<Vec<_>>>()?;
+        if list.iter().any(|label| matches!(label, Label::Mark(_))) {
+            let what = "a list of bools; ids or names are expected, as numpy.flatnonzero makes of a mask";
+            return Err(PyTypeError::new_err(format!("{name}: {what}")));
+        }
+        let is_mask = list.len() == n_labels && list.len() > 2;
+        if is_mask && list.iter().all(|label| matches!(label, Label::Id(0 | 1))) {
+            let what = "0 or 1 for each label; ids or names are expected, as numpy.flatnonzero makes of a mask";
+            return Err(error::data(py, &format!("{name}: {what}"), None, None));
+        }
         let (rows, _) = numbered(&[list], names, Some(n_labels), false)
             .map_err(|fault| error::data(py, &format!("{name}: {}", fault.what), None, fault.column))?;
         Ok(Self::Shared(rows.row(0).to_vec()))

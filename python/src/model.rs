@@ -239,7 +239,11 @@ impl Model {
             answered.map_err(|e| Self::refused(py, "query", None, &e))
         };
         if let Ok(text) = query.cast::<PyString>() {
-            return answer_to(&Row::Text(&text.to_cow()?));
+            let half = |_| {
+                let what = "query: a text with half of a surrogate pair; text that is UTF-8 is expected";
+                error::data(py, what, None, None)
+            };
+            return answer_to(&Row::Text(&text.to_cow().map_err(half)?));
         }
         let is_vector = take_row(py, query, ids, values, order)?;
         let about = self.inner.describe();

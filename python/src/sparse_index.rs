@@ -7,15 +7,15 @@ use crate::json::to_python;
 use crate::pools::{default_threads, pool};
 use crate::ranked::{Arrays, arrays};
 use crate::train::Run;
-use crate::work::{Watch, run};
+use crate::work::{Watch, in_parts, run};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use serde_json::json;
 use std::path::PathBuf;
 use xc_ann::{Filter, InvertedIndex};
-use xc_sparse::CsrMatrix;
 use xc_sparse::rows::OwnedRows;
 use xc_sparse::store::{ContainerWriter, OpenMode};
+use xc_sparse::{CsrMatrix, CsrView};
 use xc_train::message::chain;
 
 /// An index over sparse rows.
@@ -90,13 +90,20 @@ impl SparseIndex {
         let bits = filter.map(|rows| row_bits(py, &rows, self.inner.len())).transpose()?;
         let threads = threads.unwrap_or_else(default_threads);
         let pool = pool(threads).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
-        let work = || {
-            let filter = bits.as_deref().map(Filter::Bits);
-            pool.install(|| self.inner.search_batch(asked.view(), top_k, filter.as_ref()))
-        };
-        let found = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
+        let (view, filter) = (asked.view(), bits.as_deref().map(Filter::Bits));
+        let found = in_parts(py, asked.rows(), threads, |parts| {
+            parts.each(|part| {
+                let ends = &view.indptr()[part.start..=part.end];
+                let entries = ends[0]..ends[part.len()];
+                let ends: Vec<usize> = ends.iter().map(|end| end - entries.start).collect();
+                let (indices, data) = (&view.indices()[entries.clone()], &view.data()[entries]);
+                let some = CsrView::from_checked((part.len(), view.cols()), &ends, indices, data);
+                let found = pool.install(|| self.inner.search_batch(some, top_k, filter.as_ref()));
+                found.map(|found| found.0).map_err(|e| e.behind(part.start))
+            })
+        })?;
         let found = found.map_err(|e| error::data(py, &format!("{}: {}", queries.name(), chain(&e)), None, None))?;
-        Ok(arrays(py, &found.0))
+        Ok(arrays(py, &found))
     }
 
     /// Saves it in a folder.

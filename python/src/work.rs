@@ -5,6 +5,7 @@ use crate::json::to_python;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -12,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use xc_nn_events::{Event, Observer as OfNetwork};
 use xc_sparse::Cancel;
+use xc_sparse::rank::RankedBatch;
 use xc_train::fit::{FitError, NetworkRun, Observer};
 
 /// What `xc_train` re-exports of the trainer.
@@ -312,4 +314,65 @@ pub(crate) fn run<T: Send>(
         (None, Ok(Err(panic))) => Err(defect(py, &panic)),
         (None, Err(_)) => Err(defect(py, "a thread ended early")),
     }
+}
+
+/// Queries that are answered on the thread that asks: starting another takes longer.
+const FEW: usize = 8;
+/// How long a part of a search should take: between two parts it may be stopped.
+const PART: Duration = Duration::from_millis(100);
+
+/// The queries of a search, some at a time.
+pub(crate) struct Parts<'a> {
+    n: usize,
+    threads: usize,
+    watch: &'a Watch,
+}
+
+impl Parts<'_> {
+    /// Says whether to stop.
+    pub(crate) fn watch(&self) -> &Watch {
+        self.watch
+    }
+
+    /// Answers part after part, of as many queries as take a moment, until all are answered or it is to stop.
+    ///
+    /// # Errors
+    /// That of a part.
+    pub(crate) fn each<E>(
+        &self,
+        mut answer: impl FnMut(Range<usize>) -> Result<RankedBatch, E>,
+    ) -> Result<Vec<RankedBatch>, E> {
+        let (mut found, mut at, mut size) = (Vec::new(), 0, self.n.min(FEW.max(4 * self.threads)));
+        while at < self.n && !self.watch.cancelled() {
+            let (begin, end) = (Instant::now(), self.n.min(at + size));
+            found.push(answer(at..end)?);
+            match begin.elapsed() {
+                took if took < PART / 2 => size *= 2,
+                took if took > PART * 2 => size = (size / 2).max(1),
+                _ => {}
+            }
+            at = end;
+        }
+        Ok(found)
+    }
+}
+
+/// Answers the `n` queries of a search, on a thread of its own where they are more than a few, so that Ctrl-C is heard.
+///
+/// # Errors
+/// What a signal raises; a panic, as a defect.
+pub(crate) fn in_parts<E: Send>(
+    py: Python<'_>,
+    n: usize,
+    threads: usize,
+    search: impl FnOnce(&Parts<'_>) -> Result<Vec<RankedBatch>, E> + Send,
+) -> PyResult<Result<RankedBatch, E>> {
+    let watch = Watch::default();
+    let parts = Parts { n, threads, watch: &watch };
+    let found = if n <= FEW {
+        py.detach(|| guarded(|| search(&parts))).map_err(|panic| defect(py, &panic))?
+    } else {
+        run(py, &watch, None, || search(&parts))?
+    };
+    Ok(found.map(RankedBatch::concat))
 }

@@ -41,7 +41,7 @@ WRONG_LABELS = [
     ("a str for lists", "abc", TypeError, "Y: a str; a list of lists of labels is expected", None, None),
     ("ids and names", [["a"], [1]], xc.DataError, "Y: row 1: an id, where other rows have names; one of both", 1, None),
     ("a nested list", [[0], [[1]]], TypeError, "Y: row 1: a label of type list; an int or a str", None, None),
-    ("ids in one dimension", np.array([0, 1]), xc.DataError, "Y: an array of 1 dimensions; a matrix of 0 and 1", None, None),
+    ("marks in one dimension", np.array([True, False]), xc.DataError, "Y: an array of 1 dimensions; a matrix of 0 and 1", None, None),
     ("three dimensions", np.zeros((2, 2, 2), np.int8), xc.DataError, "Y: an array of 3 dimensions; a matrix", None, None),
     ("a 2 in a matrix", np.array([[0, 1], [2, 0]]), xc.DataError, "Y: row 1: 2 in column 0; 0 or 1 is expected", 1, 0),
     ("a half", np.array([[0, 0.5], [1, 0]]), xc.DataError, "Y: row 0: 0.5 in column 1; 0 or 1 is expected", 0, 1),

@@ -40,7 +40,7 @@ def test_the_page_runs_as_it_is_typed(tmp_path, monkeypatch, capsys):
     assert names["why"]["term"] in ("music", "codec")
     assert {row["option"]: row["value"] for row in names["plan"]["options"]}["trees"] == "3"
     assert names["found"].model.kind == "tree" and names["blend"].model.kind == "blend"
-    assert names["lns"].model.folder == "lns.model"
+    assert names["lns"].model.folder == str(tmp_path / "lns.model")
     assert names["again"].predict(names["rows"]).names() == xc.load("rows.model").predict(names["rows"]).names()
     assert names["smaller"].n_bytes < names["t"].model.n_bytes and names["model"].has_index
     assert names["tags"].shape == (100, 5) and names["grid"].best_score_ > 0.3

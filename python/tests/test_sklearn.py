@@ -337,3 +337,54 @@ def test_a_saved_pipeline_is_one_of_the_program(tmp_path):
     ]
     subprocess.run(command, cwd=tmp_path, check=True)
     assert (sp.load_npz(tmp_path / "rows.npz") != rows).nnz == 0
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "classes", "names"])
+def test_of_no_rows_there_are_no_answers(form):
+    X, Y = topics()
+    texts = texts_of(X)
+    y = {
+        "dense": Y, "sparse": sp.csr_matrix(Y), "classes": np.array(["ab"[row[0]] for row in Y]),
+        "names": [[f"topic {label}" for label in np.flatnonzero(row)] for row in Y],
+    }[form]
+    of_texts = TreeClassifier(threads=1, trees=1, options={"text.min-df": 1}).fit(texts, y)
+    of_rows = TreeClassifier(threads=1, trees=1).fit(X, y)
+    batches = [(of_texts, nothing) for nothing in ([], (), np.array([], object), np.array([], "U3"))]
+    batches += [(of_rows, X[:0]), (of_rows, X[:0].toarray())]
+    for asked, nothing in batches:
+        found = asked.predict(nothing)
+        assert found.shape == asked.predict(texts[:1] if asked is of_texts else X[:1]).shape[:0] + (0,) + found.shape[1:]
+        assert found.shape[1:] == (() if form == "classes" else (12,))
+        assert asked.decision_function(nothing).shape[0] == 0 and len(asked.predict_ranked(nothing)) == 0
+    with pytest.raises(ValueError):
+        of_rows.fit(X[:0], Y[:0])
+    with pytest.raises(TypeError, match="^X: a str; a list of texts is expected"):
+        of_texts.predict("one text")
+
+
+def test_a_frame_of_one_column_of_texts_is_its_texts():
+    pd = pytest.importorskip("pandas", reason="no pandas: its frames are not tried")
+    X, Y = topics()
+    texts = texts_of(X)
+    usual = TreeClassifier(threads=1, trees=1, options={"text.min-df": 1})
+    expected = usual.fit(texts, Y).predict(texts)
+    frames = [pd.DataFrame({"text": texts}), pd.DataFrame({"text": pd.Series(texts, dtype="string")})]
+    try:
+        frames += [__import__("polars").DataFrame({"text": texts}), __import__("pyarrow").table({"text": texts})]
+    except ImportError:
+        pass
+    for frame in frames:
+        made = clone(usual).fit(frame, Y)
+        assert (made.predict(frame) == expected).all() and (made.predict(texts) == expected).all()
+    # One column of numbers is a feature.
+    numbers = pd.DataFrame({"x": np.arange(240) % 2})
+    assert TreeClassifier(threads=1, trees=1).fit(numbers, numbers["x"]).score(numbers, numbers["x"]) == 1.0
+
+
+def test_dense_rows_over_trees_are_not_copied_whole(monkeypatch):
+    X, Y = topics()
+    e = TreeClassifier(threads=1, trees=1).fit(X, Y)
+    expected = e.decision_function(X)
+    monkeypatch.setattr(estimators.sp, "csr_matrix", None)
+    for dense in (X.toarray(), X.toarray().astype(np.float64), np.asfortranarray(X.toarray())):
+        assert np.array_equal(e.decision_function(dense), expected)

@@ -12,7 +12,7 @@ RowsLike = Any
 """Instances: a sparse matrix of compressed rows, a 2-D array of floats, a list of str, or a DataFrame with text_fields."""
 
 LabelsLike = Any
-"""Labels: a sparse matrix, an array of 0 and 1, or lists of ids or of names."""
+"""Labels: a sparse matrix, an array or DataFrame of 0 and 1, lists of ids or of names, or one of them a row."""
 
 Path = Union[str, os.PathLike[str]]
 Callback = Callable[[dict[str, Any]], object]

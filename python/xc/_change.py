@@ -5,14 +5,15 @@ import warnings
 
 import numpy as np
 
-from . import _native
+from . import _given, _native
 from ._errors import OptionError, XcWarning
+from ._folders import place
 from ._index import load_index
-from ._model import Model, _opened, load, running
+from ._model import Model, _opened, folder_of, load, running
 from ._ranked import Ranked
 from ._report import Evaluation
 from ._rows import labels
-from ._train import Watch
+from ._train import Watch, numbers
 
 __all__ = ["convert", "evaluate", "inspect", "load_index", "merge"]
 
@@ -24,16 +25,18 @@ def convert(
     """Saves a copy of a model with changes: weights of another ``precision`` ("f32", "f16", "bf16") or without those
     ``prune_below`` a magnitude, the first ``trees``, some labels alone, other names, without its ``wide`` term (False).
     With ``source_format`` "pecos" or "omikuji", ``model`` is a folder of that system. Returns the new model."""
-    output = os.fspath(output)
+    output = place(output)
     if source_format is not None:
-        _native.import_model(source_format, os.fspath(model), n_labels, precision, output)
+        n_labels = _given.count("n_labels", n_labels, 0)
+        _native.import_model(source_format, os.fspath(model), n_labels, _given.text("precision", precision), output)
         return load(output)
     model = model if isinstance(model, Model) else load(model, use_index=False)
     change = {
-        "precision": precision, "prune_below": prune_below, "trees": trees,
-        "keep_labels": None if keep_labels is None else model._native.label_ids(list(keep_labels)),
+        "precision": _given.text("precision", precision), "prune_below": _given.number("prune_below", prune_below),
+        "trees": _given.count("trees", trees, 0),
+        "keep_labels": None if keep_labels is None else model._native.label_ids(keep_labels),
         "post_processor": post_processor, "wide": wide,
-        "label_names": None if label_names is None else [str(name) for name in label_names],
+        "label_names": _given.names(label_names),
     }
     for line in _native.convert(model._native, change, output):
         warnings.warn(line, XcWarning, stacklevel=2)
@@ -42,9 +45,10 @@ def convert(
 
 def merge(parts, output, *, n_labels=None, label_names=None):
     """Merges repetitions of a MACH model that were trained apart, each a folder or a model; returns the new model."""
-    folders = [part.folder if isinstance(part, Model) else os.fspath(part) for part in parts]
+    folders = [folder_of(part, "parts") for part in parts]
     watch = Watch(False, (), "xc merge")
-    _native.merge(folders, os.fspath(output), n_labels, label_names, running(callback=watch))
+    output, label_names = place(output), _given.names(label_names)
+    _native.merge(folders, output, _given.count("n_labels", n_labels, 0), label_names, running(callback=watch))
     return load(output)
 
 
@@ -52,8 +56,7 @@ def inspect(path, verify=False):
     """What the folder of a model or an index holds: kind, parameters, arrays and their sizes. ``verify`` compares every
     byte with the hashes of when it was saved (``damaged`` is then a list)."""
     # A temporary folder goes with its model, which is therefore held until the folder was read.
-    folder = path.folder if isinstance(path, Model) else os.fspath(path)
-    return _native.inspect(folder, verify)
+    return _native.inspect(folder_of(path, "path"), verify)
 
 
 def evaluate(
@@ -68,7 +71,7 @@ def evaluate(
     ``threshold``, a number or "best", precision, recall and F1 of the labels that reach it.
     """
     found = as_ranked(ranked)
-    names = label_names if label_names is not None else found.label_names
+    names = _given.names(label_names) if label_names is not None else found.label_names
     n_labels = found.n_labels or None
     truth = labels(Y, "Y", names, n_labels, append=True)
     other = None if compare is None else as_ranked(compare)
@@ -82,12 +85,16 @@ def evaluate(
     if (resamples is not None or level is not None) and not intervals and compare is None:
         raise OptionError("resamples: changes nothing here; intervals or compare is expected with it")
     wanted = {
-        "ks": [int(one) for one in np.atleast_1d(k)], "n_labels": n_labels,
-        "threshold": None if threshold is None or threshold == "best" else float(threshold),
-        "best_threshold": threshold == "best", "intervals": bool(intervals), "resamples": resamples, "level": level,
-        "seed": seed, "weights": None if weights is None else [float(one) for one in weights],
-        "per_label": bool(per_label), "propensity_a": propensity_a, "propensity_b": propensity_b,
+        "ks": [_given.whole("k", one) for one in ([k] if isinstance(k, str) or not hasattr(k, "__iter__") else k)],
+        "n_labels": n_labels, "threshold": None if threshold == "best" else _given.number("threshold", threshold),
+        "best_threshold": threshold == "best", "intervals": bool(intervals),
+        "resamples": _given.count("resamples", resamples, 0), "level": _given.number("level", level),
+        "seed": _given.seed(seed), "weights": numbers(weights, "weights", np.float64), "per_label": bool(per_label),
+        "propensity_a": _given.number("propensity_a", propensity_a),
+        "propensity_b": _given.number("propensity_b", propensity_b),
     }
+    if min(wanted["ks"], default=1) < 0:
+        raise OptionError(f"k {min(wanted['ks'])}: numbers from 1 on are expected")
     judged = _native.evaluate(truth, arrays(found), None if other is None else arrays(other), training, wanted)
     return Evaluation(judged, truth.names if truth.names is not None else names)
 

@@ -1,8 +1,7 @@
 """Vectors of texts."""
 
-import os
-
-from . import _native
+from . import _given, _native
+from ._folders import absolute
 from ._rows import rows
 
 
@@ -19,7 +18,7 @@ class Embedder:
     __slots__ = ("_native", "_given")
 
     def __init__(self, folder, *, max_tokens=64, prefix="", precision="f32", normalise=True):
-        self._given = (os.fspath(folder), max_tokens, prefix, precision, normalise)
+        self._given = (absolute(folder), _given.count("max_tokens", max_tokens, 0), prefix, precision, normalise)
         self._native = _native.Embedder.open(*self._given)
 
     @property
@@ -29,7 +28,7 @@ class Embedder:
 
     def embed(self, texts, *, text_fields=None, threads=None):
         """Vectors of ``texts`` as float32, (texts, ``width``): each has the same bits alone and among others."""
-        return self._native.embed(rows(texts, "texts", text_fields), threads)
+        return self._native.embed(rows(texts, "texts", text_fields), _given.threads(threads))
 
     def __reduce__(self):
         return _opened, self._given

@@ -1,14 +1,13 @@
 """Nearest neighbours among vectors."""
 
-import os
-
 import numpy as np
 
-from . import _native
+from . import _given, _native
 from ._errors import DataError, OptionError
-from ._model import running
+from ._folders import absolute, place
+from ._model import index_options, running
 from ._ranked import Ranked
-from ._rows import number_list, rows
+from ._rows import number_list, row_numbers, rows, unmasked
 
 
 def index(
@@ -25,6 +24,7 @@ def index(
         "degree": degree, "keep": keep, "passes": passes, "factor": factor, "cells": cells, "top_k": top_k,
         "target_recall": target_recall, "min_recall": min_recall,
     }
+    metric, folder = _given.text("metric", metric, "'l2', 'cosine' or 'ip'"), place(folder, of_index=True)
     given, run = rows(vectors, "vectors"), running(seed, threads, None, callback)
     if given.is_sparse:
         named = [name for name, value in {**options, "fit_queries": fit_queries}.items() if value is not None]
@@ -33,7 +33,7 @@ def index(
         made = SparseIndex(*_native.SparseIndex.build(given, metric, run))
     else:
         asked = None if fit_queries is None else rows(fit_queries, "fit_queries")
-        made = Index(*_native.Index.build(given, metric, asked, options, run))
+        made = Index(*_native.Index.build(given, metric, asked, index_options(options), run))
     if folder is not None:
         made.save(folder)
     return made
@@ -41,7 +41,7 @@ def index(
 
 def load_index(folder, in_memory=False):
     """Opens an index in a folder."""
-    folder = os.fspath(folder)
+    folder = absolute(folder)
     if _native.inspect(folder, False)["kind"] == "inverted-index":
         return SparseIndex(_native.SparseIndex.open(folder, in_memory))
     return Index(_native.Index.open(folder, in_memory))
@@ -75,19 +75,21 @@ class Index:
             raise OptionError("search_width: cannot be used with cells")
         if exact and (search_width is not None or cells is not None):
             raise OptionError("exact: cannot be used with search_width or cells")
-        check_threads(threads)
+        top_k, threads = _given.top_k(top_k), _given.threads(threads)
+        search_width, cells = _given.number("search_width", search_width), _given.count("cells", cells, 0)
+        q = unmasked(q, "q")
         single = isinstance(q, np.ndarray) and q.ndim == 1 and q.dtype.kind == "f"
         queries = rows(q.reshape(1, -1) if single else q, "q")
         arrays = self._native.search(
-            queries, top_k, row_numbers(filter, len(self)), search_width, cells, exact, threads
+            queries, top_k, row_numbers(filter, len(self)), search_width, cells, bool(exact), threads
         )
         return Ranked(*arrays, len(self))
 
     def insert(self, vectors, threads=None, callback=None):
         """Adds vectors: their row numbers follow those that are there."""
-        first = len(self)
-        self._native.insert(self._rows(vectors, "vectors"), running(0, threads, None, callback))
-        return np.arange(first, len(self))
+        given = self._rows(vectors, "vectors")
+        first = self._native.insert(given, running(0, threads, None, callback))
+        return np.arange(first, first + len(given))
 
     def delete(self, rows):
         """Takes rows out of the answers; how many of them were there. Others keep their numbers."""
@@ -100,6 +102,7 @@ class Index:
     def refresh(self, vectors, fit_queries=None, policy=None, threads=None, callback=None):
         """Brings the index up to vectors that changed a little: as many, in the same order."""
         asked = None if fit_queries is None else self._rows(fit_queries, "fit_queries")
+        policy = _given.text("policy", policy, "codes, search, two-hops, both or rebuild")
         return self._native.refresh(rows(vectors, "vectors"), asked, policy, running(0, threads, None, callback))
 
     def _rows(self, vectors, name):
@@ -111,7 +114,7 @@ class Index:
 
     def save(self, folder):
         """Saves it in a folder."""
-        self._native.save(os.fspath(folder))
+        self._native.save(place(folder, of_index=True))
 
     def __repr__(self):
         return f"<xc.Index {len(self)} vectors of {self.width} values, {self.metric}>"
@@ -133,7 +136,7 @@ class SparseIndex(Index):
         for name, value in (("search_width", search_width), ("cells", cells)):
             if value is not None:
                 raise OptionError(f"{name}: changes nothing in an index of sparse rows, which is exact")
-        check_threads(threads)
+        top_k, threads = _given.top_k(top_k), _given.threads(threads)
         queries = rows(q, "q")
         if queries.columns != self.width:
             raise DataError(f"q: rows of {queries.columns} columns; the index has {self.width}")
@@ -153,21 +156,3 @@ class SparseIndex(Index):
 
     def __repr__(self):
         return f"<xc.SparseIndex {len(self)} rows of {self.width} columns, {self.metric}>"
-
-
-def check_threads(threads):
-    """Refuses numbers of threads that cannot be."""
-    if threads is not None and not 1 <= threads <= 4096:
-        raise OptionError(f"threads {threads}: between 1 and 4096 are expected")
-
-
-def row_numbers(filter, n):
-    """Numbers of the rows that may be answers."""
-    if filter is None:
-        return None
-    filter = np.asarray(filter)
-    if filter.dtype == bool:
-        if filter.shape != (n,):
-            raise OptionError(f"filter: {filter.shape} values; one for each of the {n} rows is expected")
-        return np.flatnonzero(filter).astype(np.int64)
-    return number_list(filter, "filter")

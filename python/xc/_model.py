@@ -1,17 +1,19 @@
 """Trained models."""
 
-import os
 import warnings
 
 import numpy as np
 
-from . import _native
+from . import _given, _native
 from ._errors import ModelError, OptionError, XcWarning
-from ._folders import fingerprint, packed, unpacked
+from ._folders import absolute, fingerprint, packed, place, unpacked
 from ._ranked import Ranked
 from ._rows import labels, lists, number_list, rows
 
 TEMPORARY = "model"
+
+TRIES = 10
+"""How often a folder is opened that is replaced meanwhile."""
 
 
 def load(path, in_memory=False, use_index=True, post_processor=None, repetitions=None):
@@ -30,7 +32,7 @@ def load(path, in_memory=False, use_index=True, post_processor=None, repetitions
 
 
 def _opened(path, in_memory=False, use_index=True, post_processor=None, repetitions=None):
-    native, said = _native.Model.open(os.fspath(path), in_memory, use_index, post_processor, repetitions)
+    native, said = _native.Model.open(absolute(path), in_memory, use_index, post_processor, repetitions)
     for line in said:
         warnings.warn(line, XcWarning, stacklevel=3)
     return native
@@ -39,11 +41,32 @@ def _opened(path, in_memory=False, use_index=True, post_processor=None, repetiti
 class Model:
     """A trained model of any kind. May be used by several threads at a time."""
 
-    __slots__ = ("_native", "_about", "_options", "_owner", "_names", "__weakref__")
+    __slots__ = ("_native", "_about", "_options", "_owner", "_names", "_opened_as", "__weakref__")
 
     def __init__(self, native, options=(False, True, None, None), owner=None):
-        self._native, self._options, self._owner = native, options, owner
-        self._about, self._names = native.describe(), False
+        self._options, self._owner, self._names = options, owner, False
+        self._take(native)
+
+    def _take(self, native):
+        """Answers from what was opened, and remembers what that is: another model may stand in its folder later."""
+        for _ in range(TRIES):
+            about = native.describe()
+            opened_as = fingerprint(about["folder"])
+            if not native.was_replaced():
+                self._native, self._about, self._opened_as = native, about, opened_as
+                return
+            # Another model was saved in the folder between the two.
+            native = _opened(about["folder"], *self._options)
+        raise ModelError(f"{about['folder']}: replaced again and again while it was opened")
+
+    def _check_folder(self):
+        """Refuses a folder that holds another model than the one that was opened, or none."""
+        try:
+            stands = fingerprint(self.folder)
+        except ModelError as error:
+            raise ModelError(f"{error}; the model was opened from there, and its files are expected") from None
+        if stands != self._opened_as or self._native.was_replaced():
+            raise ModelError(f"{self.folder}: replaced since it was opened; the model that was opened is expected there")
 
     @property
     def kind(self):
@@ -92,6 +115,9 @@ class Model:
             self._names = self._native.label_names()
         return self._names
 
+    def _label_names(self):
+        return self.labels
+
     def predict(
         self, X, top_k=5, min_score=None, candidates=None, exclude=None, raw_scores=False, threshold=None, threads=None,
         text_fields=None, **search,
@@ -102,6 +128,8 @@ class Model:
         "label") keeps the labels that reach a threshold of the calibration. ``search``: beam (trees), decoder, max_labels
         (MACH), search_width, cells, exact (an index of the labels).
         """
+        top_k, min_score = _given.top_k(top_k), _given.number("min_score", min_score)
+        threshold, threads = _threshold(threshold), _given.threads(threads)
         queries = rows(X, "X", text_fields)
         names = self.labels if candidates is not None or exclude is not None else None
         candidates = lists(candidates, "candidates", self.n_labels, names)
@@ -109,7 +137,7 @@ class Model:
         (indptr, ids, scores), known = self._native.predict(
             queries, top_k, min_score, candidates, exclude, raw_scores, threshold, threads, search or None
         )
-        return Ranked(indptr, ids, scores, self.n_labels, lambda: self.labels, known)
+        return Ranked(indptr, ids, scores, self.n_labels, self._label_names, known)
 
     def predict_one(
         self, query, top_k=5, min_score=None, candidates=None, exclude=None, raw_scores=False, threshold=None, **search
@@ -118,6 +146,9 @@ class Model:
 
         The query is a text, ``{id: value}``, ``(ids, values)`` or a vector.
         """
+        top_k, min_score, threshold = _given.top_k(top_k), _given.number("min_score", min_score), _threshold(threshold)
+        if isinstance(query, (set, frozenset)):
+            raise TypeError("query: a set, which has no order; a str, {id: value}, (ids, values) or a vector is expected")
         return self._native.predict_one(
             query, top_k, min_score, candidates, exclude, raw_scores, threshold, search or None
         )
@@ -130,11 +161,12 @@ class Model:
 
     def save(self, path):
         """Saves a copy in a folder. A model without a folder of its own then has this one."""
-        path = os.fspath(path)
+        path = place(path)
+        self._check_folder()
         self._native.save(path)
         if self._owner is not None:
-            self._native, self._owner = _opened(path, *self._options), None
-            self._about = self._native.describe()
+            self._take(_opened(path, *self._options))
+            self._owner = None
 
     def build_index(
         self, X=None, Y=None, *, degree=None, keep=None, passes=None, factor=None, cells=None, top_k=None,
@@ -142,22 +174,26 @@ class Model:
     ):
         """Builds an index of the labels and saves it in the model's folder: from then on it answers. ``X`` are queries
         that it is fitted to, with their labels ``Y`` to the metrics that it may lose (``max_loss`` points)."""
+        self._check_folder()
         queries = None if X is None else rows(X, "X", text_fields)
         truth = None if Y is None else labels(Y, "Y", self.labels, self.n_labels, append=True)
         options = {
             "degree": degree, "keep": keep, "passes": passes, "factor": factor, "cells": cells, "top_k": top_k,
             "target_recall": target_recall, "min_recall": min_recall,
         }
-        output = None if output is None else os.fspath(output)
-        report = _native.build_index(self._native, queries, truth, options, max_loss, output, running(seed, threads))
+        output, max_loss = place(output, of_index=True), _given.number("max_loss", max_loss)
+        run = running(seed, threads)
+        report = _native.build_index(self._native, queries, truth, index_options(options), max_loss, output, run)
         if output is None:
-            self._native = _opened(self.folder, self._options[0], True, *self._options[2:])
-            self._about = self._native.describe()
+            opened = _opened(self.folder, self._options[0], True, *self._options[2:])
+            self._check_folder()
+            self._take(opened)
         return report
 
     def __reduce__(self):
+        self._check_folder()
         if self._owner is None:
-            return (_load_again, (self.folder, fingerprint(self.folder), self._options))
+            return (_load_again, (self.folder, self._opened_as, self._options))
         return (_from_bytes, (packed(self.folder), self._options))
 
     def __repr__(self):
@@ -165,23 +201,35 @@ class Model:
         return f"<xc.Model {self.kind}: {self.n_labels} labels, takes {self.takes}, {place}>"
 
 
+def folder_of(model, name="model"):
+    """The folder of a model, which holds what was opened, or a path as it is."""
+    if isinstance(model, Model):
+        model._check_folder()
+        return model.folder
+    if not isinstance(model, (str, bytes)) and not hasattr(model, "__fspath__"):
+        raise TypeError(f"{name}: a {type(model).__name__}; a model or the path of one is expected")
+    return absolute(model)
+
+
 def running(seed=0, threads=None, max_memory=None, callback=None):
     """What long work is given beside its data."""
-    return {"seed": seed, "threads": threads, "max_memory": n_bytes(max_memory), "callback": callback}
+    return {
+        "seed": _given.seed(seed), "threads": _given.threads(threads), "max_memory": _given.n_bytes(max_memory),
+        "callback": callback,
+    }
 
 
-def n_bytes(limit):
-    """Bytes of ``8 << 30`` or ``"8GiB"``."""
-    if limit is None or isinstance(limit, int):
-        return limit
-    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "": 1}
-    text = str(limit).strip().lower()
-    number = text.rstrip("kmgtib ")
-    unit = text[len(number):].strip().replace("ib", "").replace("b", "")
-    try:
-        return int(float(number) * units[unit])
-    except (KeyError, ValueError):
-        raise OptionError(f"max_memory {limit!r}: bytes, or a text such as '8GiB', are expected") from None
+def index_options(options):
+    """Options of an index, which are numbers."""
+    shares = ("factor", "target_recall", "min_recall")
+    return {
+        name: _given.number(name, value) if name in shares else _given.count(name, value, 0)
+        for name, value in options.items()
+    }
+
+
+def _threshold(name):
+    return _given.text("threshold", name, "'micro', 'macro' or 'label', or a number in min_score,")
 
 
 def one_row(x, n_features):
@@ -199,7 +247,12 @@ def one_row(x, n_features):
 
 
 def _load_again(path, wanted, options):
-    if fingerprint(path) != wanted:
+    try:
+        stands = fingerprint(path)
+    except ModelError as error:
+        what = "the pickle names the folder of a model and does not hold it; the folder is expected where it was"
+        raise ModelError(f"{error}; {what}") from None
+    if stands != wanted:
         raise ModelError(f"{path}: another model than the one that was pickled")
     return load(path, *options)
 

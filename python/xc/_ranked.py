@@ -1,6 +1,7 @@
 """Answers."""
 
 import html
+import operator
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class Ranked:
 
     def __getitem__(self, row):
         """The list of a row: pairs of a name, or an id where labels have no names, and a score."""
-        n = len(self)
+        n, row = len(self), operator.index(row)
         if not -n <= row < n:
             raise IndexError(f"row {row} of {n}")
         row %= n
@@ -31,6 +32,12 @@ class Ranked:
         names = self.label_names
         ids, scores = self.ids[at].tolist(), self.scores[at].tolist()
         return list(zip(ids if names is None else [names[i] for i in ids], scores))
+
+    def __iter__(self):
+        return (self[row] for row in range(len(self)))
+
+    def __reduce__(self):
+        return Ranked, (self.indptr, self.ids, self.scores, self.n_labels, self.label_names, self.known_terms)
 
     @property
     def label_names(self):

@@ -10,19 +10,25 @@ import warnings
 
 import numpy as np
 
-from . import _native
+from . import _given, _native
 from ._errors import OptionError, XcWarning, keyword
-from ._folders import Folder
+from ._folders import Folder, absolute, place
 from ._model import TEMPORARY, Model, _opened, running
 from ._report import Report, Trained, Tuned
-from ._rows import labels, rows
+from ._rows import labels, rows, unmasked
 
 log = logging.getLogger("xc")
 
 
-@functools.lru_cache(maxsize=None)
 def settings(kind):
     """The settings of a kind by keyword: each a dict with its name in the program, type, names of values and help."""
+    if not isinstance(kind, str):
+        raise OptionError(f"kind: a {type(kind).__name__}; one of {', '.join(_native.kinds())} is expected, as a str")
+    return _settings(kind)
+
+
+@functools.lru_cache(maxsize=None)
+def _settings(kind):
     known = _native.kinds()
     if kind not in known:
         near = difflib.get_close_matches(str(kind), known, 1)
@@ -39,6 +45,8 @@ def settings(kind):
 def typed(kind, options, keywords):
     """Settings given by keyword, or in ``options`` by any spelling, as pairs of the program's name and text."""
     known = settings(kind)
+    if options is not None and not hasattr(options, "items"):
+        raise TypeError(f"options: a {type(options).__name__}; a dict of names and values is expected")
     given = {}
     for name, value in list((options or {}).items()) + list(keywords.items()):
         name = keyword(name)
@@ -175,7 +183,7 @@ def followed(watch, checkpoint_is_kept, work):
 
 def train_data(kind, X, Y, validation, label_names, label_features, instance_weights, label_costs, text_fields):
     """What is learned from, as the extension module takes it."""
-    names = None if label_names is None else [str(name) for name in label_names]
+    names = _given.names(label_names)
     truth = None if Y is None else labels(Y, "Y", names)
     if truth is None and kind != "skipgram":
         raise TypeError(f"Y: the labels of each row are expected for kind {kind!r}")
@@ -183,6 +191,8 @@ def train_data(kind, X, Y, validation, label_names, label_features, instance_wei
         raise OptionError(f"label_names: {len(names)} names for {truth.n_labels} labels; one for each is expected")
     judged = None
     if validation is not None:
+        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+            raise TypeError(f"validation: a {type(validation).__name__}; a pair of X and Y is expected")
         X_v, Y_v = validation
         known = names if names is not None else truth.names
         judged = (rows(X_v, "X of validation", text_fields), labels(Y_v, "Y of validation", known, None, append=True))
@@ -192,19 +202,28 @@ def train_data(kind, X, Y, validation, label_names, label_features, instance_wei
         "label_names": names,
         "validation": judged,
         "label_features": None if label_features is None else rows(label_features, "label_features"),
-        "instance_weights": numbers(instance_weights),
-        "label_costs": numbers(label_costs),
+        "instance_weights": numbers(instance_weights, "instance_weights"),
+        "label_costs": numbers(label_costs, "label_costs"),
     }
 
 
-def numbers(values):
+def numbers(values, name, dtype=np.float32):
     """A list of floats."""
-    return None if values is None else np.asarray(values, dtype=np.float32).tolist()
+    if values is None:
+        return None
+    _given.refuse_unordered(values, name, "a list of numbers")
+    try:
+        array = np.asarray(unmasked(np.asanyarray(values), name), dtype=dtype)
+    except (TypeError, ValueError):
+        raise OptionError(f"{name}: a {type(values).__name__} of other things; a list of numbers is expected") from None
+    if array.ndim != 1:
+        raise OptionError(f"{name}: an array of {array.ndim} dimensions; a list of numbers is expected")
+    return array.tolist()
 
 
 def path_of(path):
     """A path as a string, or None."""
-    return None if path is None else os.fspath(path)
+    return None if path is None else absolute(path)
 
 
 def on_cpu(device):
@@ -221,8 +240,9 @@ def train(
     """Trains a model of a kind: "tree", "mach", "dense", "uniform", "lns", "astra" or "skipgram".
 
     ``X``: sparse rows (any object with ``indptr``, ``indices``, ``data``, ``shape``), a matrix of floats, a list of str, or
-    a DataFrame with ``text_fields``. ``Y``: a sparse matrix or one of 0 and 1, or lists of ids or names. ``model`` is the
-    folder that the model is saved in; without one it lives in a temporary folder, until the last object of it is gone.
+    a DataFrame with ``text_fields``. ``Y``: a sparse matrix, one or a DataFrame of 0 and 1, lists of ids or names, or one of
+    them a row. ``model`` is the folder that the model is saved in; without one it lives in a temporary folder, until the
+    last object of it is gone.
     ``validation``: ``(X, Y)`` that judge. Other keywords are the program's options, with ``_`` for ``-`` and ``.``
     (``tree_branching=32``, or ``options={"tree.branching": 32}``): :func:`xc.settings` lists them. Values that are not
     given follow from the data, as in the program.
@@ -238,10 +258,10 @@ def train(
         kind, X, Y, validation, label_names, label_features, instance_weights, label_costs, text_fields
     )
     owner = Folder() if model is None else None
-    path = owner.inside(TEMPORARY) if model is None else os.fspath(model)
+    path = owner.inside(TEMPORARY) if model is None else place(model)
     vectors = owner.inside("vectors.txt") if owner is not None else None
     folders = {
-        "model": path, "checkpoint": path_of(checkpoint), "vectors": vectors, "refit": path_of(refit),
+        "model": path, "checkpoint": path_of(checkpoint), "vectors": vectors, "refit": place(refit),
         "resume": bool(resume), "restart": bool(restart),
     }
     watch = Watch(progress, callbacks, f"xc {kind}")
@@ -279,13 +299,14 @@ def tune(
         kind, X, Y, validation, label_names, label_features, instance_weights, label_costs, text_fields
     )
     owner = Folder() if output is None else None
-    path = owner.inside("search") if output is None else os.fspath(output)
+    path = owner.inside("search") if output is None else place(output)
     folders = {
         "model": path, "checkpoint": None, "vectors": None, "refit": None, "resume": bool(resume),
         "restart": bool(restart),
     }
     watch = Watch(progress, callbacks, f"xc tune {kind}")
     run = running(seed, threads, max_memory, watch)
+    trials, metric = _given.count("trials", trials, 0), _given.text("metric", metric, "a metric such as 'P@1'")
     search = {
         "budget": None if budget is None else str(budget), "trials": trials, "metric": metric,
         "train_model": bool(train_model),
@@ -314,12 +335,19 @@ def blend(
     members = list(members)
     if not members:
         raise OptionError("members: at least two models are expected")
+    refits = None if refits is None else list(refits)
+    for name, models in (("members", members), ("refits", refits or [])):
+        for model in models:
+            if not isinstance(model, Model):
+                raise TypeError(f"{name}: a {type(model).__name__}; models are expected, as xc.load opens them")
+            # They are opened again, from their folders.
+            model._check_folder()
     data = fitted_rows(X, Y, members[0], held_out, unknown_rows, text_fields)
     owner = Folder() if output is None else None
-    path = owner.inside(TEMPORARY) if output is None else os.fspath(output)
+    path = owner.inside(TEMPORARY) if output is None else place(output)
     watch = Watch(progress, callbacks, "xc blend")
     refits = None if refits is None else [model._native for model in refits]
-    run, sizes = running(seed, threads, max_memory, watch), (folds, hidden, networks)
+    run, sizes = running(seed, threads, max_memory, watch), sizes_of(folds=folds, hidden=hidden, networks=networks)
     natives = [model._native for model in members]
     report = followed(watch, False, lambda: _native.blend(natives, refits, data, rule, sizes, path, run))
     return Fitted(Model(_opened(path), owner=owner), report)
@@ -332,16 +360,22 @@ def calibrate(
     """Fits probabilities and thresholds of a model's scores to rows that it was not trained on. The calibrated model is
     saved in ``output``, by default in the model's own folder, which ``model`` then answers from. Returns an object with
     ``model`` and ``report``."""
+    model._check_folder()
     data = fitted_rows(X, Y, model, held_out, unknown_rows, text_fields)
-    path = model.folder if output is None else os.fspath(output)
+    path = model.folder if output is None else place(output)
     watch = Watch(progress, callbacks, "xc calibrate")
-    run, sizes = running(seed, threads, max_memory, watch), (top_k, least_true, folds)
+    run, sizes = running(seed, threads, max_memory, watch), sizes_of(top_k=top_k, least_true=least_true, folds=folds)
+    method = _given.text("method", method, "'isotonic' or 'platt'")
     report = followed(watch, False, lambda: _native.calibrate(model._native, data, method, sizes, path, run))
     if output is not None:
         return Fitted(Model(_opened(path)), report)
-    model._native = _opened(path, *model._options)
-    model._about = model._native.describe()
+    model._take(_opened(path, *model._options))
     return Fitted(model, report)
+
+
+def sizes_of(**sizes):
+    """Numbers that are given, or None, in order."""
+    return tuple(_given.count(name, value, 0) for name, value in sizes.items())
 
 
 class Fitted:

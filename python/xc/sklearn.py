@@ -21,7 +21,7 @@ from ._errors import DataError, OptionError
 from ._folders import Folder, packed, unpacked
 from ._model import running
 from ._ranked import Ranked
-from ._rows import rows
+from ._rows import columns_of, holds_numbers, is_frame, rows
 from ._train import calibrate, train, typed
 
 __all__ = [
@@ -119,9 +119,8 @@ class _Classifier(ClassifierMixin, BaseEstimator):
         n = len(self.classes_)
         if self.model_.n_labels > n and self._form != "names":
             asked["exclude"] = list(range(n, self.model_.n_labels))
-        found = self.model_.predict(
-            self._as_taken(self._instances(X, reset=False)), top_k=top_k, threads=self.threads, **asked
-        )
+        # Rows of the other form, dense or sparse, are taken in blocks: no copy of all of them is made.
+        found = self.model_.predict(self._instances(X, reset=False), top_k=top_k, threads=self.threads, **asked)
         if self._form == "classes":
             found = Ranked(found.indptr, found.ids, found.scores, n, self.classes_.tolist(), found.known_terms)
         return found
@@ -199,10 +198,12 @@ class _Classifier(ClassifierMixin, BaseEstimator):
 
     def _instances(self, X, y="no", reset=True):
         """``X`` that was checked, as :func:`xc.train` takes it; with ``y`` both."""
-        of_texts = is_texts(X) or (self.text_fields is not None and hasattr(X, "columns"))
         with_y = not (isinstance(y, str) and y == "no")
+        if isinstance(X, (str, bytes)):
+            raise TypeError("X: a str; a list of texts is expected")
+        of_texts = is_texts(X) or is_frame_of_texts(X, self.text_fields) or (not with_y and self._is_no_text(X))
         if of_texts:
-            if hasattr(X, "columns"):
+            if is_frame(X):
                 X = rows(X, "X", self.text_fields)
             elif not isinstance(X, _native.Input):
                 X = list(X)
@@ -216,6 +217,9 @@ class _Classifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"X has {len(X)} texts and y {number_of(y)} rows; as many are expected")
             return X, y
         how = {"accept_sparse": "csr", "dtype": [np.float32, np.float64], "reset": reset}
+        if not with_y:
+            # Of no rows there are no answers.
+            how["ensure_min_samples"] = 0
         if with_y and not is_names(y):
             X, y = validate_data(self, X, y, multi_output=True, **how)
         else:
@@ -227,8 +231,13 @@ class _Classifier(ClassifierMixin, BaseEstimator):
             X.sum_duplicates()
         return (X, y) if with_y else X
 
+    def _is_no_text(self, X):
+        """Whether ``X`` has no rows and the model takes texts: nothing in it says so."""
+        takes_texts = hasattr(self, "model_") and self.model_.takes == "text"
+        return takes_texts and not is_frame(X) and getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and len(X) == 0
+
     def _as_taken(self, X):
-        """Rows in the form that the model takes."""
+        """Rows of a calibration in the form that the model takes."""
         if self.model_.takes == "sparse features" and isinstance(X, np.ndarray):
             return sp.csr_matrix(X)
         if self.model_.takes == "a vector" and sp.issparse(X):
@@ -298,6 +307,16 @@ def is_texts(X):
     if getattr(X, "ndim", 1) != 1:
         return False
     return len(X) > 0 and isinstance(next(iter(X)), str)
+
+
+def is_frame_of_texts(X, text_fields):
+    """Whether ``X`` is a data frame of which some columns, or the only one, are texts."""
+    if not is_frame(X):
+        return False
+    if text_fields is not None:
+        return True
+    columns = columns_of(X)
+    return len(columns) == 1 and not holds_numbers(columns[0][1])
 
 
 def is_names(y):

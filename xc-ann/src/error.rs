@@ -119,7 +119,7 @@ pub enum QueryError {
 
 impl QueryError {
     /// The same of a query behind so many others.
-    pub(crate) fn behind(self, n: usize) -> Self {
+    pub fn behind(self, n: usize) -> Self {
         match self {
             Self::NotFinite { query } => Self::NotFinite { query: query + n },
             Self::Sparse { query, source } => Self::Sparse { query: query + n, source },

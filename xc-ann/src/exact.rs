@@ -9,10 +9,10 @@ use crate::items::square;
 use crate::metric::Metric;
 use crate::precise::{Nearest, Scorer};
 use rayon::prelude::*;
-use xc_sparse::DenseRows;
 use xc_sparse::dense::{self, MatMut, MatRef, MatmulPrecision, Start};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::simd::{Loop, vectorised_loop};
+use xc_sparse::{Cancel, DenseRows};
 
 /// Queries of a block, and rows.
 const QUERIES: usize = 32;
@@ -44,8 +44,25 @@ pub(crate) fn exact_among(
     k: usize,
     passes: &(dyn Fn(u32) -> bool + Sync),
 ) -> RankedBatch {
+    exact_unless(rows, queries, metric, k, passes, &Never)
+}
+
+/// Never asks to stop.
+struct Never;
+
+impl Cancel for Never {}
+
+/// [`exact_among`], which leaves off soon after `cancel` asks for it, with answers of no meaning.
+pub(crate) fn exact_unless(
+    rows: DenseRows<'_>,
+    queries: DenseRows<'_>,
+    metric: Metric,
+    k: usize,
+    passes: &(dyn Fn(u32) -> bool + Sync),
+    cancel: &dyn Cancel,
+) -> RankedBatch {
     assert_eq!(rows.width(), queries.width(), "coordinates of rows and queries");
-    let scan = Scan { rows, metric, frame: &Frame::new(rows, metric), k: k.min(rows.len()), passes };
+    let scan = Scan { rows, metric, frame: &Frame::new(rows, metric), k: k.min(rows.len()), passes, cancel };
     let blocks: Vec<RankedBatch> = queries
         .values()
         .par_chunks(QUERIES * queries.width())
@@ -133,6 +150,7 @@ struct Scan<'a> {
     frame: &'a Frame<'a>,
     k: usize,
     passes: &'a (dyn Fn(u32) -> bool + Sync),
+    cancel: &'a dyn Cancel,
 }
 
 impl Scan<'_> {
@@ -147,7 +165,7 @@ impl Scan<'_> {
             found.reset(if has_direction { k } else { 0 }, bound);
         }
         let width = rows.width();
-        for first in (0..rows.len()).step_by(ROWS).take_while(|_| k > 0) {
+        for first in (0..rows.len()).step_by(ROWS).take_while(|_| k > 0 && !self.cancel.cancelled()) {
             let range = first..rows.len().min(first + ROWS);
             let n = range.len();
             let part = frame.part(range.clone(), copy);
@@ -162,6 +180,9 @@ impl Scan<'_> {
             }
         }
         let mut all = RankedBatch::new();
+        if self.cancel.cancelled() {
+            return all;
+        }
         for (query, found) in queries.iter().zip(found) {
             found.narrow();
             found.resolve(rows, &Scorer::new(metric, query));

@@ -1,10 +1,10 @@
 //! Restricting a search to some of the rows.
 
-use crate::exact::exact_among;
+use crate::exact::{exact_among, exact_unless};
 use crate::graph::Graph;
 use std::sync::OnceLock;
-use xc_sparse::DenseRows;
 use xc_sparse::rank::RankedBatch;
+use xc_sparse::{Cancel, DenseRows};
 
 /// A graph search for k answers costs about as much as a scan of 40 k vertices, where all pass.
 const WALK: usize = 40;
@@ -93,11 +93,36 @@ impl Graph {
         k: usize,
         filter: Option<&Filter<'_>>,
     ) -> RankedBatch {
-        let live = self.items.live_bits(rows.len());
+        self.among(rows.len(), filter, |passes| exact_among(rows, queries, self.params.metric, k, passes))
+    }
+
+    /// [`Graph::exact`]; `None` where `cancel` asked to stop meanwhile.
+    ///
+    /// # Panics
+    /// As [`Graph::exact`].
+    pub fn exact_stoppable(
+        &self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        k: usize,
+        filter: Option<&Filter<'_>>,
+        cancel: &dyn Cancel,
+    ) -> Option<RankedBatch> {
+        let metric = self.params.metric;
+        let found = self.among(rows.len(), filter, |passes| exact_unless(rows, queries, metric, k, passes, cancel));
+        (!cancel.cancelled()).then_some(found)
+    }
+
+    /// Does something with the test of rows that can be found and pass the filter.
+    fn among<T>(
+        &self,
+        n_rows: usize,
+        filter: Option<&Filter<'_>>,
+        work: impl FnOnce(&(dyn Fn(u32) -> bool + Sync)) -> T,
+    ) -> T {
+        let live = self.items.live_bits(n_rows);
         let live = live.as_deref().map(Filter::Bits);
-        let passes =
-            |row: u32| live.is_none_or(|live| live.passes(row)) && filter.is_none_or(|filter| filter.passes(row));
-        exact_among(rows, queries, self.params.metric, k, &passes)
+        work(&|row| live.is_none_or(|live| live.passes(row)) && filter.is_none_or(|filter| filter.passes(row)))
     }
 
     /// The vertices that pass a filter and are not deleted.

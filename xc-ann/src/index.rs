@@ -10,9 +10,9 @@ use crate::params::{BuildParams, Fitted, Scope, SearchParams};
 use crate::policy::{Refresh, Refreshed};
 use crate::query::Scratch;
 use crate::search::Effort;
-use xc_sparse::DenseRows;
 use xc_sparse::buffer::Buffer;
 use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::{Cancel, DenseRows};
 
 /// Rows and a graph over them, which can be searched without further data.
 ///
@@ -130,6 +130,20 @@ impl Index {
     /// If widths differ.
     pub fn exact(&self, queries: DenseRows<'_>, k: usize, filter: Option<&Filter<'_>>) -> RankedBatch {
         self.graph.exact(self.rows(), queries, k, filter)
+    }
+
+    /// [`Index::exact`]; `None` where `cancel` asked to stop meanwhile.
+    ///
+    /// # Panics
+    /// If widths differ.
+    pub fn exact_stoppable(
+        &self,
+        queries: DenseRows<'_>,
+        k: usize,
+        filter: Option<&Filter<'_>>,
+        cancel: &dyn Cancel,
+    ) -> Option<RankedBatch> {
+        self.graph.exact_stoppable(self.rows(), queries, k, filter, cancel)
     }
 
     /// The share of the exact answers that were found. See [`Graph::recall`].

@@ -5,10 +5,11 @@
 //! queries, and prints a table (`bench/results/ann.md`).
 #![allow(clippy::print_stdout)] // the table
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_ann::{BuildParams, Index, Metric, NoObserver, Scratch, SearchParams, exact};
 use xc_hash::stream::Stream;
-use xc_sparse::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::{Cancel, DenseRows};
 
 const K: usize = 10;
 
@@ -290,4 +291,34 @@ fn zeros_have_no_answers_and_do_not_stop_others() {
         let best = index.exact(queries, 4, None);
         assert!(best.iter().filter(|best| best.is_empty()).count() == if metric == Metric::Cosine { 3 } else { 0 });
     }
+}
+
+/// Asks to stop after so many questions.
+struct After(AtomicUsize);
+
+impl Cancel for After {
+    fn cancelled(&self) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
+    }
+}
+
+#[test]
+fn exact_answers_are_whole_or_none() {
+    let width = 4;
+    let rows: Vec<f32> = (0..3000 * width).map(|i| (i * 37 % 101) as f32).collect();
+    let queries = rows[..100 * width].to_vec();
+    let queries = DenseRows::new(&queries, width);
+    let index = Index::build(rows, width, &BuildParams::new(Metric::L2), &NoObserver).expect("rows of an index");
+    let expected = index.exact(queries, 3, None);
+    let (mut whole, mut none) = (0, 0);
+    for questions in 0..40 {
+        match index.exact_stoppable(queries, 3, None, &After(AtomicUsize::new(questions))) {
+            Some(found) => {
+                assert_eq!(found.iter().collect::<Vec<_>>(), expected.iter().collect::<Vec<_>>());
+                whole += 1;
+            }
+            None => none += 1,
+        }
+    }
+    assert!(whole > 0 && none > 5, "{whole} whole, {none} none");
 }
