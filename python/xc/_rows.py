@@ -339,7 +339,8 @@ def frame_of_marks(columns, name):
             row = int(np.flatnonzero(missing)[0])
             what = f"row {row}: a missing value in column {at} ({field!r}); 0 or 1 is expected"
             raise DataError(f"{name}: {what}", row, at)
-        found.append(np.asarray(column).astype(np.float64))
+        array = np.asarray(column)
+        found.append(array if array.dtype.kind in "biuf" else array.astype(np.float64))
     return np.column_stack(found) if found else np.empty((0, 0))
 
 
