@@ -95,6 +95,9 @@ impl Embed {
                 embedded.tokens += n_tokens;
                 done(block.len() as u64);
             }
+            if let Some(line) = of.tokens().taken().note() {
+                context.note(format_args!("{}: {line}", queries.name()));
+            }
             let file = out.end().map_err(unwritable)?;
             file.commit().map_err(|e| FitError::unwritable(&e))?;
             Ok(embedded)

@@ -198,7 +198,10 @@ fn configurations(file: &[u8], max_tokens: &serde_json::Value) -> [(&'static str
     use serde_json::{Map, Value, json};
     let tokenizer: Value = serde_json::from_slice(file).unwrap_or_default();
     let (normalizer, pre_tokenizer) = (&tokenizer["normalizer"], &tokenizer["pre_tokenizer"]);
-    let mut config = Map::from_iter([("model_max_length".to_owned(), max_tokens.clone())]);
+    // Of the class that reads the file as it is: that of the family builds its usual tokenizer anew.
+    let class = json!("PreTrainedTokenizerFast");
+    let mut config =
+        Map::from_iter([("model_max_length".to_owned(), max_tokens.clone()), ("tokenizer_class".to_owned(), class)]);
     let of_bert = [("do_lower_case", "lowercase"), ("strip_accents", "strip_accents")];
     let of_bert = of_bert.into_iter().chain([("tokenize_chinese_chars", "handle_chinese_chars")]);
     let mut copy = |from: &Value, theirs: &str, ours: &str| config.insert(theirs.to_owned(), from[ours].clone());

@@ -3,6 +3,7 @@
 #[cfg(feature = "fit")]
 mod frozen;
 mod made;
+mod steps;
 mod tokenizer;
 #[cfg(feature = "fit")]
 mod trained;
