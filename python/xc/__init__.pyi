@@ -135,7 +135,7 @@ class Embedder:
         folder: Path,
         *,
         max_tokens: int = 64,
-        prefix: str = "",
+        prefix: Union[str, None] = None,
         precision: Literal["f32", "bf16"] = "f32",
         normalise: bool = True,
     ) -> None: ...

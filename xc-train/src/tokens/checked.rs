@@ -1,6 +1,7 @@
 //! What the library of tokenizers is given of a `tokenizer.json`: it takes parts of a file at their word, and ends the
 //! program later, at some text.
 
+use super::LONGEST_PREFIX;
 use super::steps::normalised;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -51,6 +52,29 @@ pub(super) fn without_dropout(file: Vec<u8>) -> Result<Vec<u8>, String> {
     model.insert(DROPOUT.to_owned(), RawValue::NULL);
     let model = serde_json::value::to_raw_value(&model).map_err(wrong)?;
     parts.insert("model".to_owned(), &model);
+    serde_json::to_vec(&parts).map_err(wrong)
+}
+
+/// The content of a file whose normalizer makes lower case, or does not, where it can do either; one without a normalizer
+/// gets one for it. Other files stay as they are.
+///
+/// # Errors
+/// Malformed JSON.
+pub(super) fn with_lower_case(file: Vec<u8>, lower_case: bool) -> Result<Vec<u8>, String> {
+    const NORMALIZER: &str = "normalizer";
+    let wrong = |e: serde_json::Error| e.to_string();
+    let mut parts: BTreeMap<String, &RawValue> = serde_json::from_slice(&file).map_err(wrong)?;
+    let normalizer = parts.get(NORMALIZER).map(|part| serde_json::from_str(part.get()).map_err(wrong));
+    let changed = match normalizer.transpose()?.unwrap_or(Value::Null) {
+        Value::Object(mut of) if of.get("lowercase").is_some_and(|has| *has != lower_case) => {
+            of.insert("lowercase".to_owned(), lower_case.into());
+            Value::Object(of)
+        }
+        Value::Null if lower_case => serde_json::json!({ "type": "Lowercase" }),
+        _ => return Ok(file),
+    };
+    let changed = serde_json::value::to_raw_value(&changed).map_err(wrong)?;
+    parts.insert(NORMALIZER.to_owned(), &changed);
     serde_json::to_vec(&parts).map_err(wrong)
 }
 
@@ -181,6 +205,12 @@ fn check_added(tokens: Option<&RawValue>, normalizer: Option<&RawValue>) -> Resu
 }
 
 fn check_normalizer(of: &Object) -> Result<(), String> {
+    // What is put before every text, or in the place of a piece of it.
+    for name in ["prepend", "content"] {
+        if let Some(n) = of.get(name).and_then(Value::as_str).map(str::len).filter(|&n| n > LONGEST_PREFIX) {
+            return Err(format!("{name}: {n} bytes, expected at most {LONGEST_PREFIX}"));
+        }
+    }
     const MAP: &str = "precompiled_charsmap";
     match of.get(MAP) {
         None if of.get("type").is_none_or(|kind| kind != "Precompiled") => Ok(()),

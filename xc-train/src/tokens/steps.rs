@@ -14,6 +14,14 @@ pub(super) const READ: usize = 1 << 20;
 const MADE: usize = 16 << 20;
 const TOO_MUCH: &str = "its steps make more than 16777216 bytes of one text";
 
+/// What becomes of a text before the steps of its tokenizer.
+pub(super) struct Before<'a> {
+    /// What stands before it.
+    pub(super) prefix: &'a str,
+    /// Whether all of it is made lower case.
+    pub(super) lower_case: bool,
+}
+
 /// Ids of a text with special tokens, and whether the text has more.
 pub(super) struct Made {
     pub(super) ids: Vec<u32>,
@@ -25,9 +33,10 @@ pub(super) struct Made {
 ///
 /// # Errors
 /// What the library says, or that too much was made of the text.
-pub(super) fn encode(of: &Tokenizer, prefix: &str, text: &str, room: usize) -> tokenizers::Result<Made> {
+pub(super) fn encode(of: &Tokenizer, before: &Before<'_>, text: &str, room: usize) -> tokenizers::Result<Made> {
     let read = &text[..text.floor_char_boundary(READ)];
-    let whole = if prefix.is_empty() { read } else { &*format!("{prefix}{read}") };
+    let whole = if before.prefix.is_empty() { read } else { &*format!("{}{read}", before.prefix) };
+    let whole = if before.lower_case { &*whole.to_lowercase() } else { whole };
     let limited = of.get_normalizer().map(Limited::new);
     let mut pieces = of.get_added_vocabulary().extract_and_normalize(limited.as_ref(), whole);
     if limited.is_some_and(|limited| limited.is_over()) {

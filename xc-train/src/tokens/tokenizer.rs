@@ -6,7 +6,7 @@
 //!
 //! A model's folder keeps the file as it came, but for merges that are left out at random, so that it answers texts without the folder that it was trained from.
 
-use super::checked::{checked, without_dropout};
+use super::checked::{checked, with_lower_case, without_dropout};
 use super::steps;
 use super::{check_prefix, later_version};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 use tokenizers::PostProcessor;
 use xc_hash::text::{Featurizer, PartArray, PipelineParts, TextsTaken, Tokenise, TokeniseError};
-use xc_nn::encoder::transformer::is_lfs_pointer;
+use xc_nn::encoder::transformer::{TextRules, is_lfs_pointer};
 
 /// The file of a folder.
 pub const FILE: &str = "tokenizer.json";
@@ -57,6 +57,9 @@ struct Stored {
     /// What stands before every text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     prefix: String,
+    /// Whether texts are made lower case before all else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    lower_case: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,6 +165,19 @@ impl Tokenizer {
     /// # Errors
     /// See [`TokenizerError`].
     pub fn open(folder: &Path, max_tokens: usize, n_tokens: usize) -> Result<Self, TokenizerError> {
+        Self::open_by(folder, &TextRules::default(), max_tokens, n_tokens)
+    }
+
+    /// The same with what the folder says of lower case beside the file; limits and prompts are the caller's to choose.
+    ///
+    /// # Errors
+    /// See [`TokenizerError`].
+    pub fn open_by(
+        folder: &Path,
+        rules: &TextRules,
+        max_tokens: usize,
+        n_tokens: usize,
+    ) -> Result<Self, TokenizerError> {
         use std::io::Read as _;
         let path = folder.join(FILE);
         let io = |source| TokenizerError::Io { path: path.clone(), source };
@@ -182,7 +198,17 @@ impl Tokenizer {
         if is_lfs_pointer(&file) {
             return Err(TokenizerError::Pointer { path });
         }
-        Self::new(&path, file, max_tokens, n_tokens)
+        if let Some(lower_case) = rules.tokenizer_lower_case {
+            let made = with_lower_case(file, lower_case);
+            file = made.map_err(|why| TokenizerError::Malformed { path: path.clone(), why })?;
+        }
+        Ok(Self::new(&path, file, max_tokens, n_tokens)?.with_lower_case(rules.lower_case))
+    }
+
+    /// The same with texts that are made lower case, with what stands before them, before all else.
+    pub fn with_lower_case(mut self, lower_case: bool) -> Self {
+        self.stored.lower_case = lower_case;
+        self
     }
 
     /// The tokenizer of the content of a file; `path` is what messages call it.
@@ -204,7 +230,14 @@ impl Tokenizer {
         if let Some((token, id)) = past.min_by_key(|(_, id)| *id) {
             return Err(TokenizerError::OutOfRange { path: path(), token, id, n_tokens });
         }
-        let stored = Stored { kind: Kind::Tokens, version: VERSION, max_tokens, n_tokens, prefix: String::new() };
+        let stored = Stored {
+            kind: Kind::Tokens,
+            version: VERSION,
+            max_tokens,
+            n_tokens,
+            prefix: String::new(),
+            lower_case: false,
+        };
         let (room, texts, texts_cut) = (max_tokens - n_special, AtomicU64::new(0), AtomicU64::new(0));
         let made = Self { inner, file, stored, room, texts, texts_cut };
         // A character that no vocabulary has: a tokenizer without a token for what it does not know is found now.
@@ -245,11 +278,12 @@ impl Tokenizer {
         if let Some(version) = later_version(&parts.config, VERSION) {
             return Err(TokenizerError::Parts { path: folder.to_owned(), version, n_arrays });
         }
-        let Stored { version, max_tokens, n_tokens, prefix, .. } =
+        let Stored { version, max_tokens, n_tokens, prefix, lower_case, .. } =
             Stored::deserialize(&parts.config).map_err(config)?;
         match parts.arrays.into_iter().next() {
             Some((name, PartArray::U8(file))) if (name.as_str(), n_arrays, version) == (ARRAY, 1, VERSION) => {
-                Self::new(folder, file, max_tokens, n_tokens)?.with_prefix(folder, &prefix)
+                let made = Self::new(folder, file, max_tokens, n_tokens)?.with_lower_case(lower_case);
+                made.with_prefix(folder, &prefix)
             }
             _ => Err(TokenizerError::Parts { path: folder.to_owned(), version: version.into(), n_arrays }),
         }
@@ -266,7 +300,9 @@ impl Tokenizer {
     }
 
     fn encode(&self, text: &str) -> Result<steps::Made, TokeniseError> {
-        let made = steps::encode(&self.inner, &self.stored.prefix, text, self.room);
+        let Stored { prefix, lower_case, .. } = &self.stored;
+        let before = steps::Before { prefix, lower_case: *lower_case };
+        let made = steps::encode(&self.inner, &before, text, self.room);
         let made = made.map_err(|e| TokeniseError { why: one_line(&e) })?;
         // Special tokens are ids of the file's that stand in no vocabulary.
         if let Some(id) = made.ids.iter().find(|&&id| id as usize >= self.stored.n_tokens) {

@@ -110,6 +110,7 @@ fn read_small(path: &Path) -> Result<Option<Vec<u8>>, FolderError> {
 }
 
 /// A JSON object of a file.
+#[derive(Debug)]
 pub(super) struct Object {
     pub(super) path: PathBuf,
     pub(super) values: serde_json::Map<String, Value>,

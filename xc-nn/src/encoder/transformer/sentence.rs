@@ -29,6 +29,7 @@ const SENTENCE_CONFIGS: [&str; 8] = [
 ];
 const PROMPTS: &str = "config_sentence_transformers.json";
 const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+const INCLUDE_PROMPT: &str = "include_prompt";
 const ADAPTER: &str = "adapter_config.json";
 /// Modules of a folder, at most.
 const MOST_MODULES: usize = 16;
@@ -52,6 +53,8 @@ pub(super) struct Modules {
     /// The folder of the transformer.
     pub(super) transformer: PathBuf,
     pub(super) pooling: Pooling,
+    /// The configuration of a pooling that leaves the tokens of a prompt out.
+    leaves_prompt_out: Option<Object>,
     /// Folders of linear layers.
     dense: Vec<PathBuf>,
     /// The module that scales vectors to length 1.
@@ -62,10 +65,15 @@ impl Modules {
     /// Of a folder without `modules.json`: the transformer, and the usual place of a pooling.
     pub(super) fn read(folder: &Path) -> Result<Self, FolderError> {
         let path = folder.join(MODULES);
-        let mut out =
-            Self { transformer: folder.to_owned(), pooling: Pooling::Mean, dense: Vec::new(), normalise: None };
+        let mut out = Self {
+            transformer: folder.to_owned(),
+            pooling: Pooling::Mean,
+            leaves_prompt_out: None,
+            dense: Vec::new(),
+            normalise: None,
+        };
         let Some(values) = read_values(&path)? else {
-            out.pooling = read_pooling(&folder.join(POOLING))?;
+            out.read_pooling(&folder.join(POOLING))?;
             return Ok(out);
         };
         let wrong = |what: String| FolderError::Module { path: path.clone(), what };
@@ -89,7 +97,7 @@ impl Modules {
                 _ if at == 0 => return Err(wrong(format!("module 0 is {kind:?}, expected a Transformer"))),
                 "Pooling" if at == 1 => {
                     has_pooling = true;
-                    out.pooling = read_pooling(&at_place)?;
+                    out.read_pooling(&at_place)?;
                 }
                 "Dense" if at > 1 && out.normalise.is_none() => out.dense.push(at_place),
                 "Normalize" if at > 1 => out.normalise = Some(if place.is_empty() { name } else { place }.to_owned()),
@@ -108,7 +116,15 @@ impl Modules {
         if has_pooling { Ok(out) } else { Err(wrong("no Pooling behind the Transformer".to_owned())) }
     }
 
-    /// Names of the linear layers.
+    /// The mean of the tokens where nothing says otherwise.
+    fn read_pooling(&mut self, folder: &Path) -> Result<(), FolderError> {
+        let Some(config) = read_object(&folder.join(MODULE_CONFIG))? else { return Ok(()) };
+        self.pooling = pooling_of(&config)?;
+        self.leaves_prompt_out = Some(config).filter(|config| config.values.get(INCLUDE_PROMPT) == Some(&false.into()));
+        Ok(())
+    }
+
+    /// Folders of the linear layers.
     pub(super) fn dense_names(&self) -> impl Iterator<Item = &Path> {
         self.dense.iter().map(PathBuf::as_path)
     }
@@ -155,6 +171,9 @@ impl Modules {
         if let Some(config) = read_object(&folder.join(PROMPTS))? {
             rules.prompt = read_prompt(&config)?;
         }
+        if let Some(pooling) = self.leaves_prompt_out.as_ref().filter(|_| rules.prompt.is_some()) {
+            return Err(pooling.wrong(INCLUDE_PROMPT, "true where texts have a default prompt"));
+        }
         Ok(rules)
     }
 }
@@ -169,11 +188,9 @@ fn read_prompt(config: &Object) -> Result<Option<String>, FolderError> {
     Ok(Some(prompt.to_owned()).filter(|prompt| !prompt.is_empty()))
 }
 
-/// The mean of the tokens where nothing says otherwise.
-fn read_pooling(folder: &Path) -> Result<Pooling, FolderError> {
+fn pooling_of(config: &Object) -> Result<Pooling, FolderError> {
     const EXPECTED: &str =
         "the mean of the tokens (pooling_mode_mean_tokens) or the first (pooling_mode_cls_token) alone";
-    let Some(config) = read_object(&folder.join(MODULE_CONFIG))? else { return Ok(Pooling::Mean) };
     if let Some(mode) = config.values.get("pooling_mode") {
         return match mode.as_str() {
             Some("mean") => Ok(Pooling::Mean),
