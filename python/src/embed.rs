@@ -30,7 +30,7 @@ impl Embedder {
         py: Python<'_>,
         from: PathBuf,
         max_tokens: usize,
-        prefix: String,
+        prefix: Option<String>,
         precision: &str,
         normalise: bool,
     ) -> PyResult<Self> {

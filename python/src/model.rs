@@ -352,7 +352,7 @@ fn copied<T: numpy::Element + Copy>(array: &Bound<'_, PyArray1<T>>) -> PyResult<
 impl Model {
     /// Opens a folder.
     #[staticmethod]
-    #[pyo3(signature = (path, in_memory=false, use_index=true, post_processor=None, repetitions=None))]
+    #[pyo3(signature = (path, in_memory=false, use_index=true, post_processor=None, repetitions=None, verify=false))]
     fn open(
         py: Python<'_>,
         path: PathBuf,
@@ -360,12 +360,14 @@ impl Model {
         use_index: bool,
         post_processor: Option<String>,
         repetitions: Option<Vec<u32>>,
+        verify: bool,
     ) -> PyResult<(Self, Vec<String>)> {
         let options = OpenOptions {
             mode: if in_memory { OpenMode::Read } else { OpenMode::Map },
             index: if use_index { UseIndex::Fresh } else { UseIndex::Never },
             post_processor,
             repetitions,
+            verify,
         };
         let opened = py.detach(|| guarded(|| xc_train::Model::open_with(&path, &options)));
         let inner = opened.map_err(|panic| defect(py, &panic))?.map_err(|e| error::model(py, &e))?;

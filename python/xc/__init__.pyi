@@ -135,7 +135,7 @@ class Embedder:
         folder: Path,
         *,
         max_tokens: int = 64,
-        prefix: str = "",
+        prefix: Union[str, None] = None,
         precision: Literal["f32", "bf16"] = "f32",
         normalise: bool = True,
     ) -> None: ...
@@ -216,6 +216,7 @@ def load(
     use_index: bool = True,
     post_processor: Union[str, None] = None,
     repetitions: Union[Iterable[int], None] = None,
+    verify: bool = False,
 ) -> Model: ...
 def settings(kind: str) -> dict[str, dict[str, Any]]: ...
 def blend(

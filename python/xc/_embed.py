@@ -10,14 +10,14 @@ class Embedder:
 
     >>> vectors = xc.Embedder("all-MiniLM-L6-v2").embed(["a text", "another"])
 
-    ``max_tokens`` of a text are read, special ones included; ``prefix`` stands before every text. ``precision`` "bf16" rounds what
-    products multiply and takes half the time where the CPU has such products. Vectors have length 1 unless ``normalise`` is
-    False. Threads that embed at a time have the weights once each.
+    ``max_tokens`` of a text are read, special ones included; ``prefix`` stands before every text, the folder's default prompt
+    where it is None. ``precision`` "bf16" rounds what products multiply and takes half the time where the CPU has such
+    products. Vectors have length 1 unless ``normalise`` is False. Threads that embed at a time have the weights once each.
     """
 
     __slots__ = ("_native", "_given")
 
-    def __init__(self, folder, *, max_tokens=64, prefix="", precision="f32", normalise=True):
+    def __init__(self, folder, *, max_tokens=64, prefix=None, precision="f32", normalise=True):
         self._given = (absolute(folder), _given.count("max_tokens", max_tokens, 0), prefix, precision, normalise)
         self._native = _native.Embedder.open(*self._given)
 

@@ -16,23 +16,24 @@ TRIES = 10
 """How often a folder is opened that is replaced meanwhile."""
 
 
-def load(path, in_memory=False, use_index=True, post_processor=None, repetitions=None):
+def load(path, in_memory=False, use_index=True, post_processor=None, repetitions=None, verify=False):
     """Opens the model in a folder.
 
     ``in_memory`` reads its files instead of mapping them: opening is slower, answers are faster. ``use_index=False``
     scores all labels, even if the folder has an index of them. ``post_processor`` names another map of margins to scores.
-    ``repetitions``: numbers of those of a MACH model that answer, all by default.
+    ``repetitions``: numbers of those of a MACH model that answer, all by default. ``verify`` compares every byte with its hash,
+    as models below 8 MiB always are.
     """
     if repetitions is not None:
         repetitions = number_list(repetitions, "repetitions").tolist()
         if not repetitions or min(repetitions) < 0 or max(repetitions) >= 1 << 32:
             raise OptionError(f"repetitions {repetitions}: numbers of repetitions, one at least, are expected")
-    options = (in_memory, use_index, post_processor, repetitions)
+    options = (in_memory, use_index, post_processor, repetitions, verify)
     return Model(_opened(path, *options), options)
 
 
-def _opened(path, in_memory=False, use_index=True, post_processor=None, repetitions=None):
-    native, said = _native.Model.open(absolute(path), in_memory, use_index, post_processor, repetitions)
+def _opened(path, in_memory=False, use_index=True, post_processor=None, repetitions=None, verify=False):
+    native, said = _native.Model.open(absolute(path), in_memory, use_index, post_processor, repetitions, verify)
     for line in said:
         warnings.warn(line, XcWarning, stacklevel=3)
     return native
@@ -43,7 +44,7 @@ class Model:
 
     __slots__ = ("_native", "_about", "_options", "_owner", "_names", "_opened_as", "__weakref__")
 
-    def __init__(self, native, options=(False, True, None, None), owner=None):
+    def __init__(self, native, options=(False, True, None, None, False), owner=None):
         self._options, self._owner, self._names = options, owner, False
         self._take(native)
 

@@ -41,9 +41,10 @@ pub(crate) struct Args {
     /// Tokens of a text, at most, special ones included
     #[arg(long, value_name = "N", default_value_t = TransformerSettings::default().max_tokens)]
     max_tokens: usize,
-    /// What stands before every text, such as "query: " where the transformer was trained with it
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-    prefix: String,
+    /// What stands before every text, such as "query: " where the transformer was trained with it [default: the folder's
+    /// default prompt, if it has one]
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
     /// What products multiply: f32, or values rounded to bf16, in half the time where the CPU has them
     #[arg(long, value_name = "TYPE", default_value = "f32",
         value_parser = named::<MatmulPrecision, _>([MatmulPrecision::F32, MatmulPrecision::Bf16].map(MatmulPrecision::name)))]

@@ -494,8 +494,8 @@ fn what_was_trained_goes_out_to_other_libraries() {
     folder
         .ok(&format!("{} --model again", train("dense").replace("transformer.from bert", "transformer.from wide.hf")));
     let config: Value = serde_json::from_slice(&bytes("wide.hf/tokenizer_config.json")).unwrap();
-    let expected =
-        json!({ "model_max_length": 8, "do_lower_case": true, "strip_accents": null, "tokenize_chinese_chars": true });
+    let expected = json!({ "model_max_length": 8, "tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": true,
+        "strip_accents": null, "tokenize_chinese_chars": true });
     assert_eq!(config, expected);
     folder.ok(&format!(
         "{} --transformer.prefix mail --model prefix",

@@ -52,6 +52,6 @@ pub use pipeline::{
     PipelineParts, PipelineScratch, TextSink,
 };
 pub use tokenise::{TokenRule, Words};
-pub use tokens::{Tokenise, TokeniseError, Vectorise, VectoriseError};
+pub use tokens::{TextsTaken, Tokenise, TokeniseError, Vectorise, VectoriseError};
 pub use vocabulary::{Vocabulary, VocabularyError};
 pub use weighting::{Idf, Norm, RowWeights, Tf, WeightRowsError, Weighting};

@@ -17,6 +17,9 @@ pub trait Tokenise: Debug + Send + Sync {
     /// The tokenizer makes no ids of the text, or an id that there is not; nothing is appended then.
     fn append(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), TokeniseError>;
 
+    /// Texts whose ids were asked for so far.
+    fn taken(&self) -> TextsTaken;
+
     /// What a token is called; nothing where no token has the id.
     fn token(&self, id: u32) -> Option<String>;
 
@@ -27,6 +30,31 @@ pub trait Tokenise: Debug + Send + Sync {
 
     /// What a model's folder keeps of it.
     fn to_parts(&self) -> PipelineParts;
+}
+
+/// Texts of which a tokenizer made ids, and those that have more tokens than it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextsTaken {
+    /// Texts.
+    pub texts: u64,
+    /// Those of them that were cut.
+    pub cut: u64,
+    /// Tokens of a text, at most.
+    pub max_tokens: usize,
+}
+
+impl TextsTaken {
+    /// Those behind an earlier count.
+    pub fn since(self, before: Self) -> Self {
+        Self { texts: self.texts.wrapping_sub(before.texts), cut: self.cut.wrapping_sub(before.cut), ..self }
+    }
+
+    /// What is to be said of texts that were cut; nothing where none was.
+    pub fn note(self) -> Option<String> {
+        let Self { texts, cut, max_tokens } = self;
+        let are = if cut == 1 { "is" } else { "are" };
+        (cut > 0).then(|| format!("of {texts} texts {cut} {are} cut at {max_tokens} tokens"))
+    }
 }
 
 /// A text of which a tokenizer makes no ids.

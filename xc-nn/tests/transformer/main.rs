@@ -6,3 +6,4 @@ mod folders;
 mod gradients;
 mod huggingface;
 mod made;
+mod sentence;

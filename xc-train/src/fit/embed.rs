@@ -16,8 +16,8 @@ pub struct Embed {
     pub from: PathBuf,
     /// Tokens of a text, at most, special ones included.
     pub max_tokens: usize,
-    /// What stands before every text.
-    pub prefix: String,
+    /// What stands before every text; the folder's own default prompt where nothing is said.
+    pub prefix: Option<String>,
     /// What its products multiply.
     pub precision: MatmulPrecision,
     /// Whether vectors are scaled to length 1.
@@ -42,6 +42,12 @@ impl Embed {
     /// What is wrong with the folder.
     #[cfg(feature = "transformer")]
     pub fn open(&self) -> Result<TextVectors, FitError> {
+        Ok(self.open_and_say()?.0)
+    }
+
+    /// The same with what is to be said of what the folder asks for.
+    #[cfg(feature = "transformer")]
+    fn open_and_say(&self) -> Result<(TextVectors, Vec<String>), FitError> {
         let settings = TransformerSettings {
             encoder: EncoderName::Frozen,
             from: Some(self.from.display().to_string()),
@@ -76,7 +82,8 @@ impl Embed {
         const BLOCK: usize = 256;
 
         context.on_threads(|| {
-            let of = self.open()?;
+            let (of, notes) = self.open_and_say()?;
+            notes.iter().for_each(|line| context.note(line));
             let mut queries = Queries::texts(texts, input)?;
             let file = OutputFile::create(output).map_err(|e| FitError::unwritable(&e))?;
             let unwritable = |e: std::io::Error| FitError::failed(format_args!("{}: {e}", output.display()));
@@ -94,6 +101,9 @@ impl Embed {
                 embedded.rows += block.len();
                 embedded.tokens += n_tokens;
                 done(block.len() as u64);
+            }
+            if let Some(line) = of.tokens().taken().note() {
+                context.note(format_args!("{}: {line}", queries.name()));
             }
             let file = out.end().map_err(unwritable)?;
             file.commit().map_err(|e| FitError::unwritable(&e))?;

@@ -37,6 +37,8 @@ pub(super) struct Reading<'a> {
     transformer: Option<Featurizer>,
     /// Whether features of all words stand beside the tokens.
     words: bool,
+    /// What is to be said of what the folder of the transformer asks for.
+    notes: Vec<String>,
 }
 
 impl<'a> Reading<'a> {
@@ -55,6 +57,7 @@ impl<'a> Reading<'a> {
             vectors_as_rows: false,
             transformer: None,
             words: false,
+            notes: Vec::new(),
         })
     }
 
@@ -79,14 +82,16 @@ impl<'a> Reading<'a> {
             let of_features = |name: &str| name.starts_with("text.") && name != "text-fields" && !words;
             let is_idle = |name: &str| of_features(name) || ["tfidf", "normalise"].contains(&name);
             self.choices.refuse_if(is_idle, "a transformer reads tokens of texts, not features")?;
-            let made = if settings.encoder == EncoderName::Frozen {
+            let (made, notes) = if settings.encoder == EncoderName::Frozen {
                 let precision = self.choices.value("network.precision").unwrap_or(preset.params.precision);
                 // At length 1 networks learn slower: 6 points of P@1 less after as many epochs.
-                tokens::vectors(&settings, OF, precision, false)?.into_featurizer()
+                let (made, notes) = tokens::vectors(&settings, OF, precision, false)?;
+                (made.into_featurizer(), notes)
             } else {
-                tokens::tokenizer(&settings, OF)?.into_featurizer()
+                let (made, notes) = tokens::tokenizer(&settings, OF)?;
+                (made.into_featurizer(), notes)
             };
-            return Ok(Self { transformer: Some(made), words, ..self });
+            return Ok(Self { transformer: Some(made), words, notes, ..self });
         }
         let _ = preset;
         Ok(self)
@@ -159,6 +164,7 @@ impl<'a> Reading<'a> {
 
     /// Reads everything, and says which instances are held out.
     pub(super) fn read(&self, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Datasets, FitError> {
+        self.notes.iter().for_each(|line| context.note(line));
         let (train, validation) = match self.source {
             Source::Files(files) => self.read_files(files, hold_out, context)?,
             Source::Memory(arrays) => self.take_arrays(arrays, hold_out, context)?,

@@ -182,7 +182,7 @@ impl Model {
             transformer.write_folder(&folder)?;
             folder.file(FILE, |to| std::io::Write::write_all(to, &file))?;
             let of_tokens = parts.config.get("tokens").unwrap_or(&parts.config);
-            for (name, config) in configurations(&file, &of_tokens["max_tokens"]) {
+            for (name, config) in configurations(&file, of_tokens) {
                 folder.file(name, |to| std::io::Write::write_all(to, format!("{config:#}\n").as_bytes()))?;
             }
             folder.commit()
@@ -194,11 +194,15 @@ impl Model {
 /// What libraries are told of a tokenizer beside its own file: they would change it to what is usual for its kind. Texts
 /// are cut there as they are here.
 #[cfg(feature = "transformer")]
-fn configurations(file: &[u8], max_tokens: &serde_json::Value) -> [(&'static str, serde_json::Value); 2] {
+fn configurations(file: &[u8], tokens: &serde_json::Value) -> [(&'static str, serde_json::Value); 2] {
     use serde_json::{Map, Value, json};
+    let (max_tokens, lower_case) = (&tokens["max_tokens"], tokens["lower_case"] == true);
     let tokenizer: Value = serde_json::from_slice(file).unwrap_or_default();
     let (normalizer, pre_tokenizer) = (&tokenizer["normalizer"], &tokenizer["pre_tokenizer"]);
-    let mut config = Map::from_iter([("model_max_length".to_owned(), max_tokens.clone())]);
+    // Of the class that reads the file as it is: that of the family builds its usual tokenizer anew.
+    let class = json!("PreTrainedTokenizerFast");
+    let mut config =
+        Map::from_iter([("model_max_length".to_owned(), max_tokens.clone()), ("tokenizer_class".to_owned(), class)]);
     let of_bert = [("do_lower_case", "lowercase"), ("strip_accents", "strip_accents")];
     let of_bert = of_bert.into_iter().chain([("tokenize_chinese_chars", "handle_chinese_chars")]);
     let mut copy = |from: &Value, theirs: &str, ours: &str| config.insert(theirs.to_owned(), from[ours].clone());
@@ -208,7 +212,7 @@ fn configurations(file: &[u8], max_tokens: &serde_json::Value) -> [(&'static str
     if pre_tokenizer["type"] == "ByteLevel" {
         ["add_prefix_space", "trim_offsets"].into_iter().for_each(|name| drop(copy(pre_tokenizer, name, name)));
     }
-    let of_sentences = json!({ "max_seq_length": max_tokens, "do_lower_case": false });
+    let of_sentences = json!({ "max_seq_length": max_tokens, "do_lower_case": lower_case });
     [("tokenizer_config.json", Value::Object(config)), ("sentence_bert_config.json", of_sentences)]
 }
 

@@ -173,6 +173,12 @@ impl Model {
         self.maker.as_ref()
     }
 
+    /// What is to be said of texts that were cut since the model was opened; nothing where none was.
+    pub fn texts_cut(&self) -> Option<String> {
+        let members = self.as_kind().map_or(std::slice::from_ref(self), blend::Blend::members);
+        members.iter().find_map(|member| member.pipeline()?.taken()?.note())
+    }
+
     /// The pipeline by which rows of a file can be read: the model's own, or, for a blend, that of its
     /// first member.
     pub fn reading_pipeline(&self) -> Option<&Featurizer> {

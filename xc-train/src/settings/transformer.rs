@@ -123,8 +123,8 @@ pub struct TransformerSettings {
     pub from: Option<String>,
     /// Tokens of a text, at most.
     pub max_tokens: usize,
-    /// What stands before every text.
-    pub prefix: String,
+    /// What stands before every text; the folder's own default prompt where nothing is said.
+    pub prefix: Option<String>,
     /// Its learning rate.
     pub rate: f64,
     /// The rate of each layer as a share of that of the layer above.
@@ -140,7 +140,7 @@ pub struct TransformerSettings {
 impl Default for TransformerSettings {
     /// Features. The rate has not been searched for.
     fn default() -> Self {
-        let (from, max_tokens, prefix, rate) = (None, 64, String::new(), 1e-4);
+        let (from, max_tokens, prefix, rate) = (None, 64, None, 1e-4);
         let (layer_decay, frozen_layers, cache_states, dropout) = (1.0, 0, false, 0.0);
         let encoder = EncoderName::Features;
         Self { encoder, from, max_tokens, prefix, rate, layer_decay, frozen_layers, cache_states, dropout }

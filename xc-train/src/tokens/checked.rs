@@ -1,9 +1,14 @@
 //! What the library of tokenizers is given of a `tokenizer.json`: it takes parts of a file at their word, and ends the
 //! program later, at some text.
 
+use super::LONGEST_PREFIX;
+use super::steps::normalised;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use tokenizers::{AddedToken, NormalizerWrapper};
 
 /// Parts that make no ids: decoders turn ids into text, and models cut texts themselves and pad none.
 const UNUSED: [&str; 3] = ["decoder", "padding", "truncation"];
@@ -21,8 +26,56 @@ pub(super) fn checked(file: &[u8]) -> Result<Vec<u8>, String> {
         value.and_then(|value| check(&value)).map_err(|what| format!("{part}: {what}"))
     };
     check("normalizer", |part| for_each_object(part, &mut check_normalizer))?;
+    check("normalizer", check_byte_levels)?;
+    check("pre_tokenizer", |part| for_each_object(part, &mut check_pre_tokenizer))?;
+    check("pre_tokenizer", check_byte_levels)?;
     check("post_processor", check_post_processor)?;
+    check_merges(parts.get("model").copied()).map_err(|what| format!("model: {what}"))?;
+    check_added(parts.get("added_tokens").copied(), parts.get("normalizer").copied())?;
     serde_json::to_vec(&parts).map_err(|e| e.to_string())
+}
+
+/// The content of a file whose model leaves out merges at random, with a model that does not: that is for the training of
+/// others, and the same text is to have the same ids. Other files stay as they are.
+///
+/// # Errors
+/// Malformed JSON.
+pub(super) fn without_dropout(file: Vec<u8>) -> Result<Vec<u8>, String> {
+    const DROPOUT: &str = "dropout";
+    let wrong = |e: serde_json::Error| e.to_string();
+    let mut parts: BTreeMap<String, &RawValue> = serde_json::from_slice(&file).map_err(wrong)?;
+    let model = parts.get("model").map(|model| serde_json::from_str::<BTreeMap<String, &RawValue>>(model.get()));
+    let Some(Ok(mut model)) = model else { return Ok(file) };
+    if model.get(DROPOUT).is_none_or(|dropout| dropout.get() == "null") {
+        return Ok(file);
+    }
+    model.insert(DROPOUT.to_owned(), RawValue::NULL);
+    let model = serde_json::value::to_raw_value(&model).map_err(wrong)?;
+    parts.insert("model".to_owned(), &model);
+    serde_json::to_vec(&parts).map_err(wrong)
+}
+
+/// The content of a file whose normalizer makes lower case, or does not, where it can do either; one without a normalizer
+/// gets one for it. Other files stay as they are.
+///
+/// # Errors
+/// Malformed JSON.
+pub(super) fn with_lower_case(file: Vec<u8>, lower_case: bool) -> Result<Vec<u8>, String> {
+    const NORMALIZER: &str = "normalizer";
+    let wrong = |e: serde_json::Error| e.to_string();
+    let mut parts: BTreeMap<String, &RawValue> = serde_json::from_slice(&file).map_err(wrong)?;
+    let normalizer = parts.get(NORMALIZER).map(|part| serde_json::from_str(part.get()).map_err(wrong));
+    let changed = match normalizer.transpose()?.unwrap_or(Value::Null) {
+        Value::Object(mut of) if of.get("lowercase").is_some_and(|has| *has != lower_case) => {
+            of.insert("lowercase".to_owned(), lower_case.into());
+            Value::Object(of)
+        }
+        Value::Null if lower_case => serde_json::json!({ "type": "Lowercase" }),
+        _ => return Ok(file),
+    };
+    let changed = serde_json::value::to_raw_value(&changed).map_err(wrong)?;
+    parts.insert(NORMALIZER.to_owned(), &changed);
+    serde_json::to_vec(&parts).map_err(wrong)
 }
 
 type Object = serde_json::Map<String, Value>;
@@ -70,7 +123,94 @@ fn check_template(of: &Object) -> Result<(), String> {
     }
 }
 
+/// Each writes most bytes as two: one is of use, many of them fill memory.
+fn check_byte_levels(part: &Value) -> Result<(), String> {
+    const MOST: usize = 2;
+    let mut n = 0;
+    for_each_object(part, &mut |object| {
+        n += usize::from(object.get("type").is_some_and(|kind| kind == "ByteLevel"));
+        Ok(())
+    })?;
+    if n > MOST { Err(format!("{n} steps of type ByteLevel, expected at most {MOST}")) } else { Ok(()) }
+}
+
+fn check_pre_tokenizer(of: &Object) -> Result<(), String> {
+    let has_no_length = of.get("length").is_some_and(|length| length == 0);
+    if has_no_length && of.get("type").is_some_and(|kind| kind == "FixedLength") {
+        return Err("FixedLength: length 0, expected at least 1".to_owned());
+    }
+    Ok(())
+}
+
+/// The part of a model that makes longer pieces of shorter ones.
+#[derive(Deserialize)]
+struct Merges {
+    #[serde(default)]
+    continuing_subword_prefix: Option<String>,
+    vocab: BTreeMap<String, IgnoredAny>,
+    merges: Vec<Merge>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Merge {
+    Pair(String, String),
+    Line(String),
+}
+
+/// The second piece of a merge begins with what continues a word, and what the two become is no longer than the longest
+/// piece that there is. What is no such model is not looked at.
+fn check_merges(model: Option<&RawValue>) -> Result<(), String> {
+    let Some(Merges { continuing_subword_prefix, vocab, merges }) =
+        model.and_then(|model| serde_json::from_str(model.get()).ok())
+    else {
+        return Ok(());
+    };
+    let prefix = continuing_subword_prefix.unwrap_or_default();
+    let longest = vocab.keys().map(String::len).max().unwrap_or(0);
+    for merge in &merges {
+        let pair = match merge {
+            Merge::Pair(first, second) => Some((&**first, &**second)),
+            Merge::Line(line) => line.split_once(' '),
+        };
+        let Some((first, second)) = pair else { continue };
+        match second.get(prefix.len()..) {
+            None => {
+                return Err(format!("merge of {first:?} and {second:?}: the second one is shorter than {prefix:?}"));
+            }
+            Some(rest) if first.len() + rest.len() > longest => {
+                return Err(format!("merge of {first:?} and {second:?}: no piece is as long as the two"));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// A token that stands beside the vocabulary is something behind the normalizer, too, where texts are searched for it there.
+fn check_added(tokens: Option<&RawValue>, normalizer: Option<&RawValue>) -> Result<(), String> {
+    let tokens = tokens.and_then(|part| serde_json::from_str::<Vec<AddedToken>>(part.get()).ok());
+    let by = normalizer.and_then(|part| serde_json::from_str::<Option<NormalizerWrapper>>(part.get()).ok()?);
+    let (Some(tokens), Some(by)) = (tokens, by) else { return Ok(()) };
+    for AddedToken { content, .. } in tokens.iter().filter(|token| token.normalized && !token.content.is_empty()) {
+        match normalised(&by, content) {
+            Ok(made) if made.is_empty() => {
+                return Err(format!("added_tokens: nothing is left of {content:?} behind the normalizer"));
+            }
+            Ok(_) => {}
+            Err(what) => return Err(format!("added_tokens: {content:?}: {what}")),
+        }
+    }
+    Ok(())
+}
+
 fn check_normalizer(of: &Object) -> Result<(), String> {
+    // What is put before every text, or in the place of a piece of it.
+    for name in ["prepend", "content"] {
+        if let Some(n) = of.get(name).and_then(Value::as_str).map(str::len).filter(|&n| n > LONGEST_PREFIX) {
+            return Err(format!("{name}: {n} bytes, expected at most {LONGEST_PREFIX}"));
+        }
+    }
     const MAP: &str = "precompiled_charsmap";
     match of.get(MAP) {
         None if of.get("type").is_none_or(|kind| kind != "Precompiled") => Ok(()),

@@ -3,6 +3,8 @@
 #[cfg(feature = "transformer")]
 mod checked;
 #[cfg(feature = "transformer")]
+mod steps;
+#[cfg(feature = "transformer")]
 mod tokenizer;
 #[cfg(feature = "transformer")]
 mod vectors;

@@ -4,21 +4,26 @@
 //!   prefix and text ──▶ tokenizer.json ──▶ ids, cut to `max_tokens`, special tokens of both ends kept
 //! ```
 //!
-//! A model's folder keeps the file as it came, so that it answers texts without the folder that it was trained from.
+//! A model's folder keeps the file as it came, but for merges that are left out at random, so that it answers texts without the folder that it was trained from.
 
-use super::checked::checked;
+use super::checked::{checked, with_lower_case, without_dropout};
+use super::steps;
 use super::{check_prefix, later_version};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
-use tokenizers::{PostProcessor, TruncationParams};
-use xc_hash::text::{Featurizer, PartArray, PipelineParts, Tokenise, TokeniseError};
+use tokenizers::PostProcessor;
+use xc_hash::text::{Featurizer, PartArray, PipelineParts, TextsTaken, Tokenise, TokeniseError};
+use xc_nn::encoder::transformer::{TextRules, is_lfs_pointer};
 
 /// The file of a folder.
 pub const FILE: &str = "tokenizer.json";
+/// What tokenizers are written in without it.
+const OTHER_FORMS: [&str; 5] =
+    ["vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model", "tokenizer.model"];
 /// Bytes of the file, at most.
 const LIMIT: u64 = 256 << 20;
 /// The kind that a stored description states.
@@ -31,9 +36,14 @@ pub(crate) const ARRAY: &str = "tokenizer";
 #[derive(Debug)]
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
-    /// The file as it came.
+    /// The file as it came, without dropout.
     file: Vec<u8>,
     stored: Stored,
+    /// Tokens of a text, at most, beside the special ones.
+    room: usize,
+    /// Texts whose ids were asked for, and those of them that have more tokens than are taken.
+    texts: AtomicU64,
+    texts_cut: AtomicU64,
 }
 
 /// What a model's folder says of its tokens.
@@ -47,6 +57,9 @@ struct Stored {
     /// What stands before every text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     prefix: String,
+    /// Whether texts are made lower case before all else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    lower_case: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +79,20 @@ pub enum TokenizerError {
         path: PathBuf,
         /// The cause.
         source: std::io::Error,
+    },
+    /// What git-lfs keeps in the place of the file.
+    #[error("{}: a pointer of git-lfs in place of the file; `git lfs pull` in its folder fetches it", path.display())]
+    Pointer {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A tokenizer in a form that is not read.
+    #[error("{}: not there; {found} is not read: `AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)` of HuggingFace's transformers writes it", path.display())]
+    OtherForm {
+        /// The file that is expected.
+        path: PathBuf,
+        /// The one that is there.
+        found: &'static str,
     },
     /// A file that is too long.
     #[error("{}: more than {LIMIT} bytes", path.display())]
@@ -138,9 +165,27 @@ impl Tokenizer {
     /// # Errors
     /// See [`TokenizerError`].
     pub fn open(folder: &Path, max_tokens: usize, n_tokens: usize) -> Result<Self, TokenizerError> {
+        Self::open_by(folder, &TextRules::default(), max_tokens, n_tokens)
+    }
+
+    /// The same with what the folder says of lower case beside the file; limits and prompts are the caller's to choose.
+    ///
+    /// # Errors
+    /// See [`TokenizerError`].
+    pub fn open_by(
+        folder: &Path,
+        rules: &TextRules,
+        max_tokens: usize,
+        n_tokens: usize,
+    ) -> Result<Self, TokenizerError> {
         use std::io::Read as _;
         let path = folder.join(FILE);
         let io = |source| TokenizerError::Io { path: path.clone(), source };
+        if !path.exists()
+            && let Some(found) = OTHER_FORMS.into_iter().find(|name| folder.join(name).is_file())
+        {
+            return Err(TokenizerError::OtherForm { path, found });
+        }
         let meta = std::fs::metadata(&path).map_err(io)?;
         if !meta.is_file() {
             return Err(io(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file")));
@@ -150,7 +195,20 @@ impl Tokenizer {
         if file.len() as u64 > LIMIT {
             return Err(TokenizerError::TooLarge { path });
         }
-        Self::new(&path, file, max_tokens, n_tokens)
+        if is_lfs_pointer(&file) {
+            return Err(TokenizerError::Pointer { path });
+        }
+        if let Some(lower_case) = rules.tokenizer_lower_case {
+            let made = with_lower_case(file, lower_case);
+            file = made.map_err(|why| TokenizerError::Malformed { path: path.clone(), why })?;
+        }
+        Ok(Self::new(&path, file, max_tokens, n_tokens)?.with_lower_case(rules.lower_case))
+    }
+
+    /// The same with texts that are made lower case, with what stands before them, before all else.
+    pub fn with_lower_case(mut self, lower_case: bool) -> Self {
+        self.stored.lower_case = lower_case;
+        self
     }
 
     /// The tokenizer of the content of a file; `path` is what messages call it.
@@ -160,8 +218,10 @@ impl Tokenizer {
     pub fn new(path: &Path, file: Vec<u8>, max_tokens: usize, n_tokens: usize) -> Result<Self, TokenizerError> {
         let path = || path.to_owned();
         let malformed = |why: tokenizers::Error| TokenizerError::Malformed { path: path(), why: one_line(&why) };
-        let checked = checked(&file).map_err(|why| TokenizerError::Malformed { path: path(), why })?;
-        let mut inner = tokenizers::Tokenizer::from_bytes(checked).map_err(malformed)?;
+        let wrong = |why| TokenizerError::Malformed { path: path(), why };
+        let file = without_dropout(file).map_err(wrong)?;
+        let checked = checked(&file).map_err(wrong)?;
+        let inner = tokenizers::Tokenizer::from_bytes(checked).map_err(malformed)?;
         let n_special = inner.get_post_processor().map_or(0, |post| post.added_tokens(false));
         if max_tokens <= n_special {
             return Err(TokenizerError::NoRoom { path: path(), max_tokens, n_special });
@@ -170,13 +230,18 @@ impl Tokenizer {
         if let Some((token, id)) = past.min_by_key(|(_, id)| *id) {
             return Err(TokenizerError::OutOfRange { path: path(), token, id, n_tokens });
         }
-        let cut = TruncationParams { max_length: max_tokens, ..TruncationParams::default() };
-        inner.with_truncation(Some(cut)).map_err(malformed)?;
-        let stored = Stored { kind: Kind::Tokens, version: VERSION, max_tokens, n_tokens, prefix: String::new() };
-        let made = Self { inner, file, stored };
+        let stored = Stored {
+            kind: Kind::Tokens,
+            version: VERSION,
+            max_tokens,
+            n_tokens,
+            prefix: String::new(),
+            lower_case: false,
+        };
+        let (room, texts, texts_cut) = (max_tokens - n_special, AtomicU64::new(0), AtomicU64::new(0));
+        let made = Self { inner, file, stored, room, texts, texts_cut };
         // A character that no vocabulary has: a tokenizer without a token for what it does not know is found now.
-        let probe = made.append("\u{10FFFF} a", &mut Vec::new());
-        probe.map_err(|e| TokenizerError::Malformed { path: path(), why: e.why })?;
+        made.encode("\u{10FFFF} a").map_err(|e| TokenizerError::Malformed { path: path(), why: e.why })?;
         Ok(made)
     }
 
@@ -190,9 +255,8 @@ impl Tokenizer {
         let wrong = |what| TokenizerError::Prefix { path: path.to_owned(), what };
         check_prefix(prefix).map_err(wrong)?;
         prefix.clone_into(&mut self.stored.prefix);
-        let (mut ids, max_tokens) = (Vec::new(), self.stored.max_tokens);
-        self.append("", &mut ids).map_err(|e| wrong(e.why))?;
-        if ids.len() >= max_tokens {
+        let max_tokens = self.stored.max_tokens;
+        if self.encode("").map_err(|e| wrong(e.why))?.ids.len() >= max_tokens {
             return Err(wrong(format!("it takes all of at most {max_tokens} tokens")));
         }
         Ok(self)
@@ -214,11 +278,12 @@ impl Tokenizer {
         if let Some(version) = later_version(&parts.config, VERSION) {
             return Err(TokenizerError::Parts { path: folder.to_owned(), version, n_arrays });
         }
-        let Stored { version, max_tokens, n_tokens, prefix, .. } =
+        let Stored { version, max_tokens, n_tokens, prefix, lower_case, .. } =
             Stored::deserialize(&parts.config).map_err(config)?;
         match parts.arrays.into_iter().next() {
             Some((name, PartArray::U8(file))) if (name.as_str(), n_arrays, version) == (ARRAY, 1, VERSION) => {
-                Self::new(folder, file, max_tokens, n_tokens)?.with_prefix(folder, &prefix)
+                let made = Self::new(folder, file, max_tokens, n_tokens)?.with_lower_case(lower_case);
+                made.with_prefix(folder, &prefix)
             }
             _ => Err(TokenizerError::Parts { path: folder.to_owned(), version: version.into(), n_arrays }),
         }
@@ -233,6 +298,18 @@ impl Tokenizer {
     pub fn into_featurizer(self) -> Featurizer {
         Featurizer::Tokens(Arc::new(self))
     }
+
+    fn encode(&self, text: &str) -> Result<steps::Made, TokeniseError> {
+        let Stored { prefix, lower_case, .. } = &self.stored;
+        let before = steps::Before { prefix, lower_case: *lower_case };
+        let made = steps::encode(&self.inner, &before, text, self.room);
+        let made = made.map_err(|e| TokeniseError { why: one_line(&e) })?;
+        // Special tokens are ids of the file's that stand in no vocabulary.
+        if let Some(id) = made.ids.iter().find(|&&id| id as usize >= self.stored.n_tokens) {
+            return Err(TokeniseError { why: format!("token {id}, expected one below {}", self.stored.n_tokens) });
+        }
+        Ok(made)
+    }
 }
 
 impl Tokenise for Tokenizer {
@@ -245,17 +322,16 @@ impl Tokenise for Tokenizer {
     }
 
     fn append(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), TokeniseError> {
-        let whole = match &*self.stored.prefix {
-            "" => Cow::Borrowed(text),
-            prefix => Cow::Owned(format!("{prefix}{text}")),
-        };
-        let encoding = self.inner.encode_fast(&*whole, true).map_err(|e| TokeniseError { why: one_line(&e) })?;
-        // Special tokens are ids of the file's that stand in no vocabulary.
-        if let Some(id) = encoding.get_ids().iter().find(|&&id| id as usize >= self.stored.n_tokens) {
-            return Err(TokeniseError { why: format!("token {id}, expected one below {}", self.stored.n_tokens) });
-        }
-        ids.extend_from_slice(encoding.get_ids());
+        let made = self.encode(text)?;
+        self.texts.fetch_add(1, Ordering::Relaxed);
+        self.texts_cut.fetch_add(u64::from(made.is_cut), Ordering::Relaxed);
+        ids.extend_from_slice(&made.ids);
         Ok(())
+    }
+
+    fn taken(&self) -> TextsTaken {
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        TextsTaken { texts: count(&self.texts), cut: count(&self.texts_cut), max_tokens: self.stored.max_tokens }
     }
 
     fn to_parts(&self) -> PipelineParts {

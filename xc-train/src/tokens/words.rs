@@ -18,7 +18,7 @@ use std::sync::Arc;
 use thiserror::Error;
 #[cfg(feature = "transformer")]
 use xc_hash::text::OpenPipelineError;
-use xc_hash::text::{Pipeline, PipelineParts, Tokenise, TokeniseError};
+use xc_hash::text::{Pipeline, PipelineParts, TextsTaken, Tokenise, TokeniseError};
 use xc_sparse::CsrMatrix;
 use xc_sparse::rows::Texts;
 
@@ -146,6 +146,10 @@ impl Tokenise for TokensAndWords {
 
     fn token(&self, id: u32) -> Option<String> {
         self.tokens.token(id)
+    }
+
+    fn taken(&self) -> TextsTaken {
+        self.tokens.taken()
     }
 
     fn words(&self) -> Option<&Pipeline> {

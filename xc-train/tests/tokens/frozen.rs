@@ -41,7 +41,7 @@ fn frozen(kind: &str, from: &Path, model: &Path, more: &[(&str, &str)]) -> Train
 
 /// The vectors of texts.
 fn vectors(from: &Path, precision: MatmulPrecision, texts: &[String]) -> DenseMatrix {
-    let of = Embed { from: from.to_owned(), max_tokens: 6, prefix: String::new(), precision, normalise: false };
+    let of = Embed { from: from.to_owned(), max_tokens: 6, prefix: None, precision, normalise: false };
     of.open().unwrap().of(Texts::Strings(texts)).unwrap().0
 }
 

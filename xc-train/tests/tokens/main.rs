@@ -3,6 +3,9 @@
 #[cfg(feature = "fit")]
 mod frozen;
 mod made;
+#[cfg(feature = "fit")]
+mod sentence;
+mod steps;
 mod tokenizer;
 #[cfg(feature = "fit")]
 mod trained;

@@ -109,6 +109,9 @@ pub(super) fn predict(
     }
     drop(task);
     queries.report_unseen(&context.fit());
+    if let Some(line) = model.texts_cut() {
+        context.note(format_args!("{}: {line}", input.display()));
+    }
     if unknown > 0 {
         let input = input.display();
         context.warn(format_args!(

@@ -327,6 +327,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         None => stream::answer(&mut run, writer, context)?,
     }
     args.device.report(&model, context);
+    if let Some(line) = model.texts_cut() {
+        context.note(format_args!("{}: {line}", run.input));
+    }
     if run.unknown > 0 {
         let (input, n) = (&run.input, run.unknown);
         context.warn(format_args!("{input}: texts without a word that the model knows: {n}; their answers are empty"));

@@ -3,7 +3,7 @@
 //! The layout is written down in `docs/formats/pipeline.md`.
 
 use super::super::block::{BlockError, FittedSlots, MAX_FEATURES, Slots, lay_out};
-use super::super::tokens::{Tokenise, Vectorise};
+use super::super::tokens::{TextsTaken, Tokenise, Vectorise};
 use super::super::vocabulary::{Vocabulary, VocabularyError};
 use super::super::weighting::{Idf, RowWeights, Weighting};
 use super::{Pipeline, PipelineParams};
@@ -371,6 +371,15 @@ impl Featurizer {
             Featurizer::Rows(weights) => weights.n_features(),
             Featurizer::Tokens(tokeniser) => tokeniser.n_tokens(),
             Featurizer::Vectors(made) => made.width(),
+        }
+    }
+
+    /// Texts of which tokens were made so far; nothing where no tokens are.
+    pub fn taken(&self) -> Option<TextsTaken> {
+        match self {
+            Featurizer::Text(_) | Featurizer::Rows(_) => None,
+            Featurizer::Tokens(tokeniser) => Some(tokeniser.taken()),
+            Featurizer::Vectors(made) => Some(made.tokens().taken()),
         }
     }
 

@@ -1,8 +1,10 @@
 //! Folders as HuggingFace's libraries read them, of a transformer in memory: what [`Folder`](super::Folder) reads, written.
 
 use super::Transformer;
-use super::folder::{CONFIG, POOLING, WEIGHTS};
+use super::files::WEIGHTS;
+use super::folder::CONFIG;
 use super::params::{Family, Pooling, TransformerParams};
+use super::sentence::{MODULE_CONFIG, MODULES, POOLING};
 use super::weights::{Source, sources};
 use crate::state::State as _;
 use serde_json::{Map, Value, json};
@@ -35,15 +37,14 @@ impl Transformer {
             "pooling_mode_cls_token": is(Pooling::First),
             "pooling_mode_mean_tokens": is(Pooling::Mean),
         });
-        write_json(folder, POOLING, &pooling)?;
+        write_json(folder, &format!("{POOLING}/{MODULE_CONFIG}"), &pooling)?;
         // How sentence-transformers puts the two together.
         let part = |number: usize, path: &str, class: &str| {
             let class = format!("sentence_transformers.models.{class}");
             json!({ "idx": number, "name": number.to_string(), "path": path, "type": class })
         };
-        let pooling_folder = POOLING.split('/').next().unwrap_or_default();
-        let parts = json!([part(0, "", "Transformer"), part(1, pooling_folder, "Pooling")]);
-        write_json(folder, "modules.json", &parts)
+        let parts = json!([part(0, "", "Transformer"), part(1, POOLING, "Pooling")]);
+        write_json(folder, MODULES, &parts)
     }
 }
 

@@ -1,42 +1,36 @@
 //! Folders as HuggingFace's libraries write them: `config.json`, `model.safetensors` in one file or several, and
-//! `1_Pooling/config.json` of sentence-transformers.
+//! what sentence-transformers puts beside them.
 //!
 //! Nothing of a folder is believed: numbers are compared with the shapes of the arrays before anything is allocated for
 //! them, so that memory follows from the length of the files.
 
 use super::Transformer;
+use super::dense::Dense;
+use super::files::{Weights, open_weights, read_object};
 use super::params::{Distances, Family, Pooling, TransformerLearning, TransformerParams, TransformerParamsError};
+use super::sentence::{Modules, TextRules};
 use super::weights::{Source, WORDS, sources};
 use crate::parameter::Init;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, Read};
+use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::store::{OpenError, TensorFile};
 
 pub(super) const CONFIG: &str = "config.json";
-pub(super) const WEIGHTS: &str = "model.safetensors";
-const INDEX: &str = "model.safetensors.index.json";
-pub(super) const POOLING: &str = "1_Pooling/config.json";
-/// Bytes of a configuration, at most.
-const LIMIT: u64 = 16 << 20;
-/// Files of weights, at most.
-const MOST_FILES: usize = 1000;
-/// Letters of a value that a message shows.
-const SHOWN: usize = 60;
 /// Row of the first position in families whose padding token has the number 1.
 const BEHIND_PADDING: usize = 2;
 
 /// A folder whose configuration and weights belong together.
 #[derive(Debug)]
 pub struct Folder {
-    path: PathBuf,
     params: TransformerParams,
     files: Vec<TensorFile>,
     /// The file and the full name of each array that is wanted.
     places: BTreeMap<String, (usize, String)>,
+    texts: TextRules,
+    modules: Modules,
 }
 
 /// Why a folder holds no transformer that is known here.
@@ -59,6 +53,26 @@ pub enum FolderError {
         /// Position and cause.
         source: serde_json::Error,
     },
+    /// A folder that is not there.
+    #[error("{}: no such folder; one with config.json, tokenizer.json and model.safetensors is expected, since nothing is downloaded", path.display())]
+    NoFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// What git-lfs keeps in the place of a file.
+    #[error("{}: a pointer of git-lfs in place of the file; `git lfs pull` in its folder fetches it", path.display())]
+    Pointer {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Weights in a form that is not read.
+    #[error("{}: not there; {found} is not read: `save_pretrained` of HuggingFace's transformers writes model.safetensors", path.display())]
+    Pickled {
+        /// The file that is expected.
+        path: PathBuf,
+        /// The one that is there.
+        found: &'static str,
+    },
     /// A value that is not known here.
     #[error("{}: {key} is {got}, expected {expected}", path.display())]
     Value {
@@ -70,6 +84,14 @@ pub enum FolderError {
         got: String,
         /// What it may be.
         expected: &'static str,
+    },
+    /// A module that is not known here, or not in this place.
+    #[error("{}: {what}", path.display())]
+    Module {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
     },
     /// Sizes that are impossible.
     #[error("{}", path.display())]
@@ -103,21 +125,23 @@ impl Folder {
     /// What is missing, malformed, of another family or impossible; nothing is ever downloaded.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FolderError> {
         let path = path.as_ref();
-        let params = read_params(path)?;
-        let files = open_files(path)?;
-        let mut found: BTreeMap<&str, usize> = BTreeMap::new();
-        for (at, file) in files.iter().enumerate() {
-            file.arrays().for_each(|(name, ..)| {
-                found.entry(name).or_insert(at);
-            });
+        if !path.exists() {
+            return Err(FolderError::NoFolder { path: path.to_owned() });
         }
+        let modules = Modules::read(path)?;
+        let texts = modules.text_rules(path)?;
+        let path = &*modules.transformer;
+        let params = read_params(path, modules.pooling)?;
+        let Weights { files, places: found } = open_weights(path)?;
         let missing = |name: &str| {
             let path = files.first().map_or(path, |file| file.path());
             OpenError::MissingArray { path: path.to_owned(), name: name.to_owned() }
         };
         let prefix = found.keys().find_map(|name| name.strip_suffix(WORDS)).ok_or_else(|| missing(WORDS))?;
         let mut places = BTreeMap::new();
-        for Source { arrays, shape, .. } in sources(&params) {
+        // Each layer has an array: of more layers than arrays the first ones tell already that some are missing.
+        let looked_for = TransformerParams { layers: params.layers.min(found.len() + 1), ..params.clone() };
+        for Source { arrays, shape, .. } in sources(&looked_for) {
             for array in arrays {
                 // Old files have other names for gains and biases of norms.
                 let other =
@@ -129,12 +153,37 @@ impl Folder {
                 places.insert(array, (at, name));
             }
         }
-        Ok(Self { path: path.to_owned(), params, places, files })
+        Ok(Self { params, places, files, texts, modules })
     }
 
-    /// The folder.
+    /// The folder of the transformer and its tokenizer: that of the module where a folder has several.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.modules.transformer
+    }
+
+    /// How texts are to be read.
+    pub fn text_rules(&self) -> &TextRules {
+        &self.texts
+    }
+
+    /// Folders of linear layers behind the pooling, in their order.
+    pub fn dense_folders(&self) -> impl Iterator<Item = &Path> {
+        self.modules.dense_names()
+    }
+
+    /// The name of the module that scales vectors to length 1, where there is one.
+    pub fn normalises(&self) -> Option<&str> {
+        self.modules.normalise.as_deref()
+    }
+
+    /// The linear layers behind the pooling.
+    ///
+    /// *Cost*: reads their weights.
+    ///
+    /// # Errors
+    /// Layers that do not follow each other, an activation that is not known, weights that cannot be read.
+    pub fn read_dense(&self) -> Result<Vec<Dense>, FolderError> {
+        self.modules.read_dense(self.params.width)
     }
 
     /// What the transformer is.
@@ -147,7 +196,7 @@ impl Folder {
     /// # Errors
     /// A file cannot be read, or a weight is not finite; what is impossible about the learning.
     pub fn read(self, learning: TransformerLearning) -> Result<Transformer, FolderError> {
-        let impossible = |source| FolderError::Params { path: self.path.join(CONFIG), source };
+        let impossible = |source| FolderError::Params { path: self.path().join(CONFIG), source };
         let mut out = Transformer::new(self.params.clone(), learning, Init::Zeros).map_err(impossible)?;
         self.read_into(&mut out)?;
         Ok(out)
@@ -162,7 +211,7 @@ impl Folder {
     /// If the transformer is another one than the folder's.
     pub fn read_into(mut self, transformer: &mut Transformer) -> Result<(), FolderError> {
         use crate::state::State as _;
-        assert_eq!(transformer.params(), &self.params, "the transformer of the folder {}", self.path.display());
+        assert_eq!(transformer.params(), &self.params, "the transformer of the folder {}", self.path().display());
         let mut parameters: BTreeMap<String, _> =
             transformer.parameters_mut().into_iter().map(|named| (named.name, named.parameter)).collect();
         for Source { parameter, arrays, shape } in sources(&self.params) {
@@ -181,73 +230,7 @@ impl Folder {
     }
 }
 
-/// Reads a small JSON object; `None` where there is no such file.
-fn read_object(path: &Path) -> Result<Option<Object>, FolderError> {
-    let io = |source| FolderError::Io { path: path.to_owned(), source };
-    // Pipes and devices have no end, or keep their reader waiting.
-    match std::fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        found if !found.as_ref().is_ok_and(std::fs::Metadata::is_file) => {
-            let source =
-                found.err().unwrap_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-            return Err(io(source));
-        }
-        Ok(_) | Err(_) => {}
-    }
-    let mut text = Vec::new();
-    File::open(path).and_then(|file| file.take(LIMIT + 1).read_to_end(&mut text)).map_err(io)?;
-    if text.len() as u64 > LIMIT {
-        let (path, limit) = (path.to_owned(), LIMIT);
-        return Err(OpenError::TooLarge { path, what: "configuration", got: limit + 1, limit }.into());
-    }
-    let values = serde_json::from_slice(&text).map_err(|source| FolderError::Json { path: path.to_owned(), source })?;
-    Ok(Some(Object { path: path.to_owned(), values }))
-}
-
-/// A JSON object of a file.
-struct Object {
-    path: PathBuf,
-    values: serde_json::Map<String, Value>,
-}
-
-impl Object {
-    fn wrong(&self, key: &str, expected: &'static str) -> FolderError {
-        let got = self.values.get(key).map_or("missing".to_owned(), Value::to_string);
-        let got = match got.char_indices().nth(SHOWN) {
-            Some((end, _)) => format!("{}...", &got[..end]),
-            None => got,
-        };
-        FolderError::Value { path: self.path.clone(), key: key.to_owned(), got, expected }
-    }
-
-    /// A whole number; `usual` where it is not given.
-    fn number(&self, key: &str, usual: Option<usize>) -> Result<usize, FolderError> {
-        match (self.values.get(key), usual) {
-            (None, Some(usual)) => Ok(usual),
-            (value, _) => {
-                let number = value.and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
-                number.ok_or_else(|| self.wrong(key, "a whole number"))
-            }
-        }
-    }
-
-    fn float(&self, key: &str, usual: f64) -> Result<f64, FolderError> {
-        match self.values.get(key) {
-            None => Ok(usual),
-            Some(value) => value.as_f64().ok_or_else(|| self.wrong(key, "a number")),
-        }
-    }
-
-    /// The key is missing, or has the only value that is known here.
-    fn only(&self, key: &str, value: &Value, expected: &'static str) -> Result<(), FolderError> {
-        match self.values.get(key) {
-            Some(got) if got != value => Err(self.wrong(key, expected)),
-            _ => Ok(()),
-        }
-    }
-}
-
-fn read_params(folder: &Path) -> Result<TransformerParams, FolderError> {
+fn read_params(folder: &Path, pooling: Pooling) -> Result<TransformerParams, FolderError> {
     let path = folder.join(CONFIG);
     let missing = || FolderError::Io { path: path.clone(), source: io::ErrorKind::NotFound.into() };
     let config = read_object(&path)?.ok_or_else(missing)?;
@@ -298,45 +281,8 @@ fn read_params(folder: &Path) -> Result<TransformerParams, FolderError> {
         layers: config.number(key("num_hidden_layers", "n_layers"), None)?,
         epsilon: epsilon as f32,
         distances,
-        pooling: read_pooling(folder)?,
+        pooling,
     };
     params.check().map_err(|source| FolderError::Params { path, source })?;
     Ok(params)
-}
-
-/// The mean of the tokens where nothing says otherwise.
-fn read_pooling(folder: &Path) -> Result<Pooling, FolderError> {
-    const EXPECTED: &str =
-        "the mean of the tokens (pooling_mode_mean_tokens) or the first (pooling_mode_cls_token) alone";
-    let Some(config) = read_object(&folder.join(POOLING))? else { return Ok(Pooling::Mean) };
-    if let Some(mode) = config.values.get("pooling_mode") {
-        return match mode.as_str() {
-            Some("mean") => Ok(Pooling::Mean),
-            Some("cls") => Ok(Pooling::First),
-            _ => Err(config.wrong("pooling_mode", "mean or cls")),
-        };
-    }
-    let modes =
-        config.values.iter().filter(|(key, value)| key.starts_with("pooling_mode") && **value == Value::Bool(true));
-    match modes.map(|(key, _)| &**key).collect::<Vec<_>>()[..] {
-        ["pooling_mode_mean_tokens"] => Ok(Pooling::Mean),
-        ["pooling_mode_cls_token"] => Ok(Pooling::First),
-        [other, ..] => Err(config.wrong(other, EXPECTED)),
-        [] => Err(config.wrong("pooling_mode_mean_tokens", EXPECTED)),
-    }
-}
-
-fn open_files(folder: &Path) -> Result<Vec<TensorFile>, FolderError> {
-    let index = folder.join(INDEX);
-    if folder.join(WEIGHTS).exists() || !index.exists() {
-        return Ok(vec![TensorFile::open(folder, WEIGHTS)?]);
-    }
-    let missing = || FolderError::Io { path: index.clone(), source: io::ErrorKind::NotFound.into() };
-    let config = read_object(&index)?.ok_or_else(missing)?;
-    let wrong = || config.wrong("weight_map", "names of arrays with files *.safetensors of the same folder");
-    let map = config.values.get("weight_map").and_then(Value::as_object).ok_or_else(wrong)?;
-    let is_plain = |name: &str| name.ends_with(".safetensors") && !name.contains(['/', '\\']);
-    let names: Option<BTreeSet<&str>> = map.values().map(|file| file.as_str().filter(|name| is_plain(name))).collect();
-    let names = names.filter(|names| (1..=MOST_FILES).contains(&names.len())).ok_or_else(wrong)?;
-    Ok(names.into_iter().map(|name| TensorFile::open(folder, name)).collect::<Result<_, _>>()?)
 }

@@ -46,9 +46,11 @@
 
 mod attention;
 mod cached;
+mod dense;
 mod distance;
 mod embed;
 mod export;
+mod files;
 mod folder;
 mod gelu;
 mod kept;
@@ -58,10 +60,14 @@ mod norm;
 mod params;
 mod pool;
 mod ragged;
+mod sentence;
 mod weights;
 
+pub use dense::{Dense, DenseActivation, DenseParams};
+pub use files::is_lfs_pointer;
 pub use folder::{Folder, FolderError};
 pub use params::{Distances, Family, Pooling, TransformerLearning, TransformerParams, TransformerParamsError};
+pub use sentence::TextRules;
 
 use super::Encoder;
 use crate::activations::{Activation, ActivationDropout};

@@ -8,7 +8,7 @@ use crate::model::OwnedRows;
 use crate::model::training_rows::hash_text;
 use crate::tokens::{TokensAndWords, tokenise, vectorise};
 use std::sync::Arc;
-use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline, Tokenise, Vectorise};
+use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline, TextsTaken, Tokenise, Vectorise};
 use xc_sparse::io::{CollectedLabels, LabelCollector, ReadError};
 use xc_sparse::rows::{Texts, TokenRows};
 use xc_sparse::{CsrMatrix, CsrView, DenseMatrix};
@@ -128,12 +128,13 @@ fn read_tokens(
     of: &Arc<dyn Tokenise>,
     context: &Context,
 ) -> Result<Dataset, FitError> {
-    let mut rows = TokenRows::new(of.n_tokens());
+    let (mut rows, before) = (TokenRows::new(of.n_tokens()), of.taken());
     let found = each_block(source, with_labels, context, |texts| {
         let some = tokenise(&**of, Texts::Slices(texts)).map_err(|(at, e)| untold(source, rows.len() + at, &e))?;
         rows.append(&some).unwrap_or_else(|e| panic!("tokens of one tokenizer: {e}"));
         Ok(())
     })?;
+    note_cut(source, of.taken().since(before), context);
     Ok(dataset(OwnedRows::Tokens(rows), Some(Featurizer::Tokens(Arc::clone(of))), found))
 }
 
@@ -146,7 +147,7 @@ fn read_vectors_of(
 ) -> Result<Dataset, FitError> {
     /// Texts between two looks at an interrupt: seconds where they are long.
     const SOME: usize = 256;
-    let mut vectors: Vec<f32> = Vec::new();
+    let (mut vectors, before) = (Vec::<f32>::new(), of.tokens().taken());
     let mut done = context.observer.task("texts embedded");
     let found = each_block(source, with_labels, context, |texts| {
         // A plan needs their number alone.
@@ -161,10 +162,16 @@ fn read_vectors_of(
         }
         Ok(())
     })?;
+    note_cut(source, of.tokens().taken().since(before), context);
     let n = found.1.len();
     vectors.resize(n * of.width(), 0.0);
     let features = OwnedRows::Dense(DenseMatrix::new(n, of.width(), vectors));
     Ok(dataset(features, Some(Featurizer::Vectors(Arc::clone(of))), found))
+}
+
+/// Says how many texts are longer than what is read of them.
+fn note_cut(source: &TextSource<'_>, taken: TextsTaken, context: &Context) {
+    taken.note().into_iter().for_each(|line| context.note(format_args!("{}: {line}", source.name().display())));
 }
 
 /// Goes through all texts, block by block; gives their labels, and what each text is known by.

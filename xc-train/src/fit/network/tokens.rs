@@ -6,7 +6,7 @@ use crate::message::chain;
 use crate::settings::transformer::TransformerSettings;
 use crate::tokens::{TextVectors, Tokenizer, TokenizerError};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use xc_nn::encoder::transformer::{Folder, FolderError};
 use xc_sparse::dense::MatmulPrecision;
 use xxhash_rust::xxh3::Xxh3Default;
@@ -19,28 +19,68 @@ fn folder(settings: &TransformerSettings) -> Result<Folder, FitError> {
     Folder::open(settings.from.as_deref().unwrap_or_default()).map_err(|e| refused(&e))
 }
 
-/// The tokenizer of the folder, for its weights. `of` stands before the names of options in messages.
+/// The tokenizer of the folder, for its weights, and what is to be said of it. `of` stands before the names of options in
+/// messages.
 ///
 /// # Errors
-/// What is wrong with the folder, or does not belong together.
-pub(in crate::fit) fn tokenizer(settings: &TransformerSettings, of: &str) -> Result<Tokenizer, FitError> {
-    tokenizer_of(&folder(settings)?, settings, of)
+/// What is wrong with the folder, or does not belong together; a module that is not trained.
+pub(in crate::fit) fn tokenizer(
+    settings: &TransformerSettings,
+    of: &str,
+) -> Result<(Tokenizer, Vec<String>), FitError> {
+    let folder = folder(settings)?;
+    if let Some(layer) = folder.dense_folders().next() {
+        return Err(FitError::usage(format_args!(
+            "{}: a linear layer behind the pooling, which --encoder transformer does not train; --encoder frozen \
+             applies it",
+            layer.display()
+        )));
+    }
+    let (made, mut notes) = tokenizer_of(&folder, settings, of)?;
+    notes.extend(unscaled(&folder));
+    Ok((made, notes))
 }
 
-fn tokenizer_of(folder: &Folder, settings: &TransformerSettings, of: &str) -> Result<Tokenizer, FitError> {
-    let (got, most) = (settings.max_tokens, folder.params().positions);
+/// Networks read vectors as they are, whatever the folder says of their length.
+fn unscaled(folder: &Folder) -> Option<String> {
+    let module = folder.normalises()?;
+    let path = folder.path().display();
+    Some(format!("{path}: vectors are not scaled to length 1 ({module}): networks learn faster from them as they are"))
+}
+
+fn tokenizer_of(
+    folder: &Folder,
+    settings: &TransformerSettings,
+    of: &str,
+) -> Result<(Tokenizer, Vec<String>), FitError> {
+    let (got, most, path) = (settings.max_tokens, folder.params().positions, folder.path());
     if got > most {
-        let what = format_args!("--{of}max-tokens {got}: {} has {most} positions", folder.path().display());
+        let what = format_args!("--{of}max-tokens {got}: {} has {most} positions", path.display());
         return Err(FitError::usage(what));
     }
-    let made = Tokenizer::open(folder.path(), got, folder.params().vocabulary);
-    let made = made.and_then(|made| made.with_prefix(folder.path(), &settings.prefix));
-    made.map_err(|e| match e {
-        TokenizerError::Prefix { what, .. } => {
-            FitError::usage(format_args!("--{of}prefix {:?}: {what}", settings.prefix))
+    let (rules, mut notes) = (folder.text_rules(), Vec::new());
+    let max_tokens = match rules.max_tokens.filter(|&most| most < got) {
+        Some(most) => {
+            notes.push(format!("{}: at most {most} tokens of a text are read (max_seq_length)", path.display()));
+            most
         }
+        None => got,
+    };
+    let (prefix, whose) = match (&settings.prefix, &rules.prompt) {
+        (Some(prefix), _) => (&**prefix, format!("--{of}prefix {prefix:?}")),
+        (None, Some(prompt)) => {
+            let whose = format!("{}: default prompt {prompt:?}", path.display());
+            notes.push(format!("{whose} stands before every text; --{of}prefix '' leaves it out"));
+            (&**prompt, whose)
+        }
+        (None, None) => ("", String::new()),
+    };
+    let made = Tokenizer::open_by(path, rules, max_tokens, folder.params().vocabulary);
+    let made = made.and_then(|made| made.with_prefix(path, prefix)).map_err(|e| match e {
+        TokenizerError::Prefix { what, .. } => FitError::usage(format_args!("{whose}: {what}")),
         e => FitError::usage(chain(&e)),
-    })
+    })?;
+    Ok((made, notes))
 }
 
 /// Puts the transformer of the folder below the layers of a network.
@@ -55,7 +95,7 @@ pub(super) fn put(settings: &TransformerSettings, params: &mut ClassifierParams)
     Ok(())
 }
 
-/// What makes vectors of texts by the transformer of the folder as it comes. `of` stands before the names of options in
+/// What makes vectors of texts by the transformer of the folder as it comes, and what is to be said of it. `of` stands before the names of options in
 /// messages.
 ///
 /// # Errors
@@ -65,13 +105,19 @@ pub(in crate::fit) fn vectors(
     of: &str,
     precision: MatmulPrecision,
     normalise: bool,
-) -> Result<TextVectors, FitError> {
+) -> Result<(TextVectors, Vec<String>), FitError> {
     let folder = folder(settings)?;
-    let tokenizer = tokenizer_of(&folder, settings, of)?;
+    let (tokenizer, mut notes) = tokenizer_of(&folder, settings, of)?;
+    // Whoever asks for vectors alone says whether they are scaled.
+    if !of.is_empty() {
+        notes.extend(unscaled(&folder));
+    }
     let path = folder.path().to_owned();
+    let dense = folder.read_dense().map_err(|e| refused(&e))?;
     let transformer = folder.read(Default::default()).map_err(|e| refused(&e))?;
     let made = TextVectors::new(&path, tokenizer, transformer, precision, normalise);
-    made.map_err(|e| FitError::usage(chain(&e)))
+    let made = made.and_then(|made| made.with_dense(&path, dense)).map_err(|e| FitError::usage(chain(&e)))?;
+    Ok((made, notes))
 }
 
 /// Gives a classifier the weights of the folder.
@@ -94,16 +140,21 @@ pub(super) fn begin(settings: &TransformerSettings, classifier: &mut Classifier)
     }
 }
 
-/// Hash of the weights in the folder, and of what says how they are used: what is learned follows from them. *Cost*: reads
+/// Hash of the weights in the folder and its modules, and of what says how they are used: what is learned follows from them. *Cost*: reads
 /// them.
 pub(in crate::fit) fn hash(settings: &TransformerSettings) -> Result<String, FitError> {
     let folder = Path::new(settings.from.as_deref().unwrap_or_default());
     let wrong = |path: &Path, error: &std::io::Error| FitError::input(path, error);
-    let entries = std::fs::read_dir(folder).map_err(|e| wrong(folder, &e))?;
-    let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    files.retain(|path| path.extension().is_some_and(|end| end == "safetensors"));
-    files.extend(["config.json", "tokenizer.json", "1_Pooling/config.json"].map(|name| folder.join(name)));
-    files.retain(|path| path.is_file());
+    let of_folder = |folder: &Path| -> Result<Vec<PathBuf>, FitError> {
+        let entries = std::fs::read_dir(folder).map_err(|e| wrong(folder, &e))?;
+        Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
+    };
+    let mut files = of_folder(folder)?;
+    // Modules have folders of their own.
+    for inside in files.clone().iter().filter(|path| path.is_dir()) {
+        files.extend(of_folder(inside)?);
+    }
+    files.retain(|path| path.extension().is_some_and(|end| end == "safetensors" || end == "json") && path.is_file());
     files.sort();
     let (mut hash, mut piece) = (Xxh3Default::new(), vec![0; 1 << 20]);
     for path in files {

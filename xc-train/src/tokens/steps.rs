@@ -1,0 +1,140 @@
+//! The way from a text to ids, step by step, with a bound of what the steps may make of it: a file can ask for steps that
+//! multiply every text, and a text can be as long as a file.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tokenizers::normalizers::Replace;
+use tokenizers::{
+    Decoder as _, Model as _, NormalizedString, Normalizer, NormalizerWrapper, OffsetReferential, OffsetType,
+    PreTokenizedString, PreTokenizer as _, PreTokenizerWrapper, Tokenizer, TruncationDirection,
+};
+
+/// Bytes of a text that are read, at most: thousands for each token that a transformer takes.
+pub(super) const READ: usize = 1 << 20;
+/// Bytes that steps make of what is read, at most.
+const MADE: usize = 16 << 20;
+const TOO_MUCH: &str = "its steps make more than 16777216 bytes of one text";
+
+/// What becomes of a text before the steps of its tokenizer.
+pub(super) struct Before<'a> {
+    /// What stands before it.
+    pub(super) prefix: &'a str,
+    /// Whether all of it is made lower case.
+    pub(super) lower_case: bool,
+}
+
+/// Ids of a text with special tokens, and whether the text has more.
+pub(super) struct Made {
+    pub(super) ids: Vec<u32>,
+    pub(super) is_cut: bool,
+}
+
+/// The first ids of a text: at most `room`, and the special tokens. They are those of the library where the text has no more
+/// than [`READ`] bytes; of longer ones the first are read.
+///
+/// # Errors
+/// What the library says, or that too much was made of the text.
+pub(super) fn encode(of: &Tokenizer, before: &Before<'_>, text: &str, room: usize) -> tokenizers::Result<Made> {
+    let read = &text[..text.floor_char_boundary(READ)];
+    let whole = if before.prefix.is_empty() { read } else { &*format!("{}{read}", before.prefix) };
+    let whole = if before.lower_case { &*whole.to_lowercase() } else { whole };
+    let limited = of.get_normalizer().map(Limited::new);
+    let mut pieces = of.get_added_vocabulary().extract_and_normalize(limited.as_ref(), whole);
+    if limited.is_some_and(|limited| limited.is_over()) {
+        return Err(TOO_MUCH.into());
+    }
+    if let Some(step) = of.get_pre_tokenizer() {
+        pre_tokenise(step, &mut pieces)?;
+    }
+    // One more than there is room for says that there are more.
+    of.get_model().tokenize_in_pretokenized(&mut pieces, Some((room + 1, TruncationDirection::Right)))?;
+    let mut of_text = pieces.into_encoding(None, 0, OffsetType::None)?;
+    let is_cut = of_text.len() > room;
+    if is_cut {
+        // The library would make an encoding of every `room` tokens behind the first.
+        of_text = of_text.get_ids()[..room].iter().map(|&id| (id, String::new(), (0, 0), None, 0)).collect();
+    }
+    let ids = of.post_process(of_text, None, true)?.get_ids().to_vec();
+    Ok(Made { ids, is_cut: is_cut || read.len() < text.len() })
+}
+
+/// What a normalizer makes of a short text of a file; an error where that is too much.
+pub(super) fn normalised(by: &NormalizerWrapper, text: &str) -> Result<String, &'static str> {
+    let (limited, mut made) = (Limited::new(by), NormalizedString::from(text));
+    // Errors of the library are found where texts are read.
+    let _ = limited.normalize(&mut made);
+    if limited.is_over() { Err(TOO_MUCH) } else { Ok(made.get().to_owned()) }
+}
+
+/// A normalizer that stops where it has made too much of all the pieces of a text, and remembers it: the library does not
+/// look at its errors.
+struct Limited<'a> {
+    steps: &'a NormalizerWrapper,
+    made: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+impl<'a> Limited<'a> {
+    fn new(steps: &'a NormalizerWrapper) -> Self {
+        Self { steps, made: AtomicUsize::new(0), is_over: AtomicBool::new(false) }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    fn step(&self, step: &NormalizerWrapper, text: &mut NormalizedString) -> tokenizers::Result<()> {
+        if let NormalizerWrapper::Sequence(steps) = step {
+            return steps.as_ref().iter().try_for_each(|step| self.step(step, text));
+        }
+        let room = MADE - self.made.load(Ordering::Relaxed);
+        if !self.is_over() && least(step, text.get(), room)? <= room {
+            step.normalize(text)?;
+            if text.get().len() <= room {
+                return Ok(());
+            }
+        }
+        self.is_over.store(true, Ordering::Relaxed);
+        text.clear();
+        Err(TOO_MUCH.into())
+    }
+}
+
+impl Normalizer for Limited<'_> {
+    fn normalize(&self, text: &mut NormalizedString) -> tokenizers::Result<()> {
+        let done = self.step(self.steps, text);
+        self.made.fetch_add(text.get().len(), Ordering::Relaxed);
+        done
+    }
+}
+
+/// Bytes that a step makes of a text, before it makes them: of steps that may make any number of a byte they are counted
+/// where they could be more than `room`.
+fn least(step: &NormalizerWrapper, text: &str, room: usize) -> tokenizers::Result<usize> {
+    match step {
+        NormalizerWrapper::Prepend(step) => Ok(text.len() + step.prepend.len()),
+        NormalizerWrapper::Replace(step) if (text.len() + 1).saturating_mul(step.content.len() + 1) > room => {
+            let with = |content: &str| {
+                let mut other: Replace = step.clone();
+                content.clone_into(&mut other.content);
+                other.decode_chain(vec![text.to_owned()]).map(|made| made.iter().map(String::len).sum::<usize>())
+            };
+            let (without, n_replaced) = (with("")?, with("x")?);
+            Ok(without.saturating_add((n_replaced - without).saturating_mul(step.content.len())))
+        }
+        _ => Ok(0),
+    }
+}
+
+fn pre_tokenise(step: &PreTokenizerWrapper, pieces: &mut PreTokenizedString) -> tokenizers::Result<()> {
+    if let PreTokenizerWrapper::Sequence(steps) = step {
+        return steps.as_ref().iter().try_for_each(|step| pre_tokenise(step, pieces));
+    }
+    step.pre_tokenize(pieces)?;
+    // Others cut, or leave out.
+    let grows = matches!(step, PreTokenizerWrapper::ByteLevel(_) | PreTokenizerWrapper::Metaspace(_));
+    let made = |pieces: &PreTokenizedString| {
+        let pieces = pieces.get_splits(OffsetReferential::Normalized, OffsetType::None);
+        pieces.iter().map(|(text, ..)| text.len()).sum::<usize>()
+    };
+    if grows && made(pieces) > MADE { Err(TOO_MUCH.into()) } else { Ok(()) }
+}
