@@ -223,7 +223,7 @@ fn vectors_of_texts_are_written_and_learned_from() {
     assert!(judged["P@1"].as_f64().unwrap_or_else(|| panic!("{judged}")) > 0.25, "{judged}");
 
     for (more, why) in [
-        ("--from nowhere --input train.jsonl --output x.npy", "nowhere/config.json: "),
+        ("--from nowhere --input train.jsonl --output x.npy", "nowhere: no such folder"),
         (
             "--from bert --max-tokens 25 --input train.jsonl --output x.npy",
             "error: --max-tokens 25: bert has 24 positions",

@@ -222,6 +222,9 @@ fn check_normalizer(of: &Object) -> Result<(), String> {
     }
 }
 
+/// Bytes of what a character becomes, at most: twice what Unicode's longest does.
+const LONGEST_STRING: usize = 64;
+
 /// A map of characters as SentencePiece writes it: the bytes of a trie, its units of 32 bits, then what strings become, each
 /// with a 0 behind it.
 ///
@@ -234,6 +237,9 @@ fn check_map(map: &[u8]) -> Result<(), &'static str> {
     let units = units.chunks_exact(4).map(|unit| u32::from_le_bytes([unit[0], unit[1], unit[2], unit[3]]));
     let units: Vec<u32> = units.collect();
     let strings = std::str::from_utf8(strings).map_err(|_| "strings that are not UTF-8")?;
+    if strings.split('\0').any(|string| string.len() > LONGEST_STRING) {
+        return Err("a string of more than 64 bytes in the place of characters");
+    }
     let outside = "a node of its trie is outside of it";
     let children = |unit: u32| ((unit >> 10) << ((unit & (1 << 9)) >> 6)) as usize;
     let mut found = vec![false; n_units];

@@ -143,6 +143,13 @@ fn steps_that_multiply_a_text_are_refused_before_memory_ends() {
         let said = made(&with(file(), "/normalizer", step), 8).unwrap_err().to_string();
         assert!(said.ends_with(": 5000 bytes, expected at most 4096"), "{said}");
     }
+    let mapped = |n: usize| {
+        let map = [&1024u32.to_le_bytes()[..], &[0; 1024], "x".repeat(n).as_bytes(), &[0]].concat();
+        let step = json!({ "type": "Precompiled", "precompiled_charsmap": base64::encode(map) });
+        made(&with(file(), "/normalizer", step), 8).err().map(|error| error.to_string())
+    };
+    assert_eq!(mapped(64), None);
+    assert!(mapped(65).unwrap().ends_with("a string of more than 64 bytes in the place of characters"));
     // A token of its own that becomes too much is found with the file.
     let steps = sequence("normalizers", vec![replace(json!({ "String": "z" }), &"z".repeat(10)); 9]);
     let said = made(&with(with_added(file(), "zz"), "/normalizer", steps), 8).unwrap_err().to_string();
