@@ -15,8 +15,8 @@ const TOUCHED_PER_US: u64 = 4096;
 /// The same where no limit is given.
 const LOOK_SELDOM: Duration = Duration::from_millis(50);
 /// The least limit that is watched: the program itself takes up to half of it. Smaller ones
-/// bound only what is foreseen.
-const WATCHED: u64 = 24 << 20;
+/// bound only what is foreseen. A program that is not optimised is twice as large.
+const WATCHED: u64 = if cfg!(debug_assertions) { 48 << 20 } else { 24 << 20 };
 /// How much of the limit ends the program: what is touched meanwhile comes on top.
 const BEYOND: f64 = 1.04;
 
