@@ -58,22 +58,22 @@ def text(name, value, expected="a str"):
     return value
 
 
+def within(name, value, least, most, expected):
+    """A whole number from ``least`` to ``most``."""
+    found = whole(name, value)
+    if not least <= found <= most:
+        raise OptionError(f"{name} {found}: {expected} expected")
+    return found
+
+
 def seed(value):
     """A seed of draws."""
-    found = whole("seed", value)
-    if not 0 <= found <= MOST_SEED:
-        raise OptionError(f"seed {found}: a whole number from 0 to 2^64 - 1 is expected")
-    return found
+    return within("seed", value, 0, MOST_SEED, "a whole number from 0 to 2^64 - 1 is")
 
 
 def threads(value):
     """A number of threads, or None for all that there are."""
-    if value is None:
-        return None
-    found = whole("threads", value)
-    if not 1 <= found <= MOST_THREADS:
-        raise OptionError(f"threads {found}: between 1 and {MOST_THREADS} are expected")
-    return found
+    return None if value is None else within("threads", value, 1, MOST_THREADS, f"between 1 and {MOST_THREADS} are")
 
 
 def top_k(value):

@@ -7,6 +7,7 @@
 use crate::frame::{Bound, Form, Frame};
 use crate::items::square;
 use crate::metric::Metric;
+use crate::observe::NoObserver;
 use crate::precise::{Nearest, Scorer};
 use rayon::prelude::*;
 use xc_sparse::dense::{self, MatMut, MatRef, MatmulPrecision, Start};
@@ -44,13 +45,8 @@ pub(crate) fn exact_among(
     k: usize,
     passes: &(dyn Fn(u32) -> bool + Sync),
 ) -> RankedBatch {
-    exact_unless(rows, queries, metric, k, passes, &Never)
+    exact_unless(rows, queries, metric, k, passes, &NoObserver)
 }
-
-/// Never asks to stop.
-struct Never;
-
-impl Cancel for Never {}
 
 /// [`exact_among`], which leaves off soon after `cancel` asks for it, with answers of no meaning.
 pub(crate) fn exact_unless(

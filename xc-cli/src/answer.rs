@@ -143,7 +143,7 @@ impl LabelLists {
         let (format, header) = label_format(path, &options)?;
         let options = ReadOptions { format: Some(format), header, ..options };
         let lists = read_labels_and_ids(path, &of_labels(options, unknown, n_labels, names))?;
-        Self::of(path, what, unknown, n_labels, lists, context)
+        Self::of(path, what, n_labels, lists, context)
     }
 
     /// Reads the lists of one field of the instances' own file.
@@ -165,8 +165,7 @@ impl LabelLists {
         }
         options.format = Some(format);
         options.fields.labels = field.to_owned();
-        let unknown = UnknownLabels::Drop;
-        let read = read_labels_and_ids(path, &of_labels(options.clone(), unknown, n_labels, names));
+        let read = read_labels_and_ids(path, &of_labels(options.clone(), UnknownLabels::Drop, n_labels, names));
         let (lists, _) = read.map_err(|e| match e.kind() {
             ReadErrorKind::MissingColumn { .. } => CliError::usage(format_args!("--exclude-field {field}: {e}")),
             _ => e.into(),
@@ -183,13 +182,12 @@ impl LabelLists {
             }
         }
         // Each row is its own.
-        Self::of(path, EXCLUDED, unknown, n_labels, (lists, RowIds::default()), context)
+        Self::of(path, EXCLUDED, n_labels, (lists, RowIds::default()), context)
     }
 
     fn of(
         path: &Path,
         what: &'static str,
-        unknown: UnknownLabels,
         n_labels: usize,
         (lists, ids): (xc_sparse::io::LabelLists, RowIds),
         context: &Context,
@@ -207,8 +205,7 @@ impl LabelLists {
             }
             context.note(format_args!("{shown}: {dropped} {what} that the model does not have are left out"));
         }
-        let unmatched =
-            if unknown == UnknownLabels::Drop && what == EXCLUDED { Unmatched::Empty } else { Unmatched::Refused };
+        let unmatched = if what == EXCLUDED { Unmatched::Empty } else { Unmatched::Refused };
         let join = Join::new(ids, rows.len(), unmatched);
         Ok(Self { path: path.to_owned(), what, rows, join, batch: None })
     }

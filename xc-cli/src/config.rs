@@ -39,6 +39,11 @@ impl Arguments {
         self.path.iter().skip(1).fold(root, |command, name| command.find_subcommand(name).unwrap_or(command))
     }
 
+    /// What was parsed for that command.
+    pub(crate) fn of_command(matches: &clap::ArgMatches) -> &clap::ArgMatches {
+        matches.subcommand().map_or(matches, |(_, matches)| Self::of_command(matches))
+    }
+
     /// Whether the configuration file gave this option.
     pub(crate) fn is_from_file(&self, name: &str) -> bool {
         self.from_file.iter().any(|given| given == name)

@@ -45,10 +45,7 @@ impl CommandOption {
 impl Options {
     /// Those of the command that was parsed, by `root`: options of all commands are among its own since then.
     pub(crate) fn new(root: &clap::Command, matches: &clap::ArgMatches, arguments: &Arguments) -> Self {
-        let mut leaf = matches;
-        while let Some((_, matches)) = leaf.subcommand() {
-            leaf = matches;
-        }
+        let leaf = Arguments::of_command(matches);
         let command = arguments.command(root);
         let described = command.get_arguments().filter_map(|option| {
             let name = option.get_long().filter(|name| *name != "help" && *name != "version")?;

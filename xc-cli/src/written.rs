@@ -2,16 +2,13 @@
 
 use crate::config::Arguments;
 use crate::error::CliError;
+use std::any::TypeId;
 use std::path::{Path, PathBuf};
 use xc_sparse::atomic::parent_of;
 
 /// Arguments that name what is written, by their ids; all others that name files are read.
 const WRITTEN: [&str; 8] =
     ["output", "output_labels", "destination", "per_label", "worst", "plot", "picture", "save_pipeline"];
-
-/// How the help calls the value of an argument that names a file or folder.
-const FILES: [&str; 10] =
-    ["FILE", "DIR", "SRC", "DST", "MODEL", "TRAIN", "FILE.csv", "FILE.jsonl", "FILE.npy", "FILE.toml"];
 
 /// A file that was named, and as what.
 pub(crate) struct Named {
@@ -23,15 +20,12 @@ pub(crate) struct Named {
 
 /// Whether an argument names a file or folder.
 fn names_a_file(argument: &clap::Arg) -> bool {
-    argument.get_value_names().is_some_and(|names| names.iter().any(|name| FILES.contains(&name.as_str())))
+    argument.get_value_parser().type_id() == TypeId::of::<PathBuf>()
 }
 
 /// The files and folders of the command that was typed.
 pub(crate) fn named(root: &clap::Command, matches: &clap::ArgMatches, arguments: &Arguments) -> Vec<Named> {
-    let mut leaf = matches;
-    while let Some((_, matches)) = leaf.subcommand() {
-        leaf = matches;
-    }
+    let leaf = Arguments::of_command(matches);
     let mut named = Vec::new();
     for argument in arguments.command(root).get_arguments().filter(|argument| names_a_file(argument)) {
         let id = argument.get_id().as_str();
@@ -120,25 +114,23 @@ mod tests {
         command.get_subcommands().for_each(|command| leaves(command, into));
     }
 
-    /// Every argument with a value is of a kind that is known here: a new one that names a file says so, or a file that it
-    /// writes could be one that is read.
+    /// A file that is written under another name than these could be one that is read.
     #[test]
-    fn arguments_that_name_files_are_known_as_such() {
+    fn arguments_that_name_what_is_written_are_known_as_such() {
         let root = crate::Cli::command();
         let mut commands = Vec::new();
         leaves(&root, &mut commands);
-        let (mut written, mut n_read) = (std::collections::BTreeSet::new(), 0);
-        for argument in commands.iter().flat_map(|command| command.get_arguments()) {
-            let is_path = argument.get_value_parser().type_id() == std::any::TypeId::of::<PathBuf>();
-            let id = argument.get_id().as_str();
-            assert!(!is_path || names_a_file(argument), "{id}: a file, by its type, with another name of its value");
-            if WRITTEN.contains(&id) {
-                written.insert(id);
-            } else {
-                n_read += usize::from(is_path);
-            }
-        }
+        let arguments = || commands.iter().flat_map(|command| command.get_arguments()).filter(|of| names_a_file(of));
+        let mut written: Vec<&str> =
+            arguments().map(|of| of.get_id().as_str()).filter(|id| WRITTEN.contains(id)).collect();
+        written.sort_unstable();
+        written.dedup();
         assert_eq!(written.len(), WRITTEN.len(), "{written:?}");
-        assert!(n_read > 50, "{n_read}");
+        for argument in arguments().filter(|of| !WRITTEN.contains(&of.get_id().as_str())) {
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default().to_lowercase();
+            let id = argument.get_id();
+            assert!(!["write", "save to", "file for"].iter().any(|word| help.starts_with(word)), "{id}: {help}");
+        }
+        assert!(arguments().count() > 50);
     }
 }

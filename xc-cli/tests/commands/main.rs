@@ -37,6 +37,7 @@ mod names_and_ids;
 mod networks;
 mod one_answer;
 mod options;
+mod overwritten;
 mod parts;
 #[cfg(target_os = "linux")]
 mod places;
@@ -45,6 +46,7 @@ mod program;
 mod replaced;
 #[cfg(unix)]
 mod requests;
+mod said;
 mod scale;
 mod skipgram;
 #[cfg(unix)]

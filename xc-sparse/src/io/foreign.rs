@@ -1,5 +1,6 @@
 //! Formats that are not read: how they are known, and what makes readable files of them.
 
+use crate::store::LFS_POINTER;
 use std::path::Path;
 
 /// A format that is not read, but known by its first bytes, and what makes a readable file of it.
@@ -65,7 +66,7 @@ impl ForeignFile {
             text.len() > 4 && text[..4].eq_ignore_ascii_case(b"sep=") && matches!(text.get(5), Some(b'\n' | b'\r'));
         match () {
             () if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") => Some(Self::Utf16),
-            () if text.starts_with(b"version https://git-lfs.github.com/spec/") => Some(Self::LfsPointer),
+            () if text.starts_with(LFS_POINTER) => Some(Self::LfsPointer),
             () if is_sep => Some(Self::SepLine),
             () => None,
         }

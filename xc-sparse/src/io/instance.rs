@@ -1,6 +1,6 @@
 //! Instances of text formats.
 
-use super::fields::RowId;
+use super::ids::RowId;
 use super::label::LabelRef;
 
 /// One instance of a text format.

@@ -1,25 +1,9 @@
 //! Two files that both say which row is which: rows of the second are found by the ids of the first.
 
-use super::fields::RowId;
+use super::ids::{RowId, RowIds};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use thiserror::Error;
-
-/// Ids of the rows of a file.
-#[derive(Clone, Debug, Default)]
-pub struct RowIds {
-    /// One a row; empty where no row has one.
-    pub ids: Vec<Option<RowId>>,
-    /// The line of each row, from 1; empty where rows are no lines.
-    pub lines: Vec<u64>,
-}
-
-impl RowIds {
-    /// Nothing where no row has an id.
-    pub(crate) fn unless_without(self) -> Self {
-        if self.ids.iter().all(Option::is_none) { Self::default() } else { self }
-    }
-}
 
 /// What a row of the first file without a row in the second is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +134,7 @@ impl Join {
                 return Ok(Some(at));
             }
             match (id, self.second.ids.get(at)) {
-                (Some(id), Some(Some(other))) if id.text() == other.text() => {
+                (Some(id), Some(Some(other))) if id == other || id.text() == other.text() => {
                     self.is_compared = true;
                     return Ok(Some(at));
                 }

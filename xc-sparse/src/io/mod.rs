@@ -49,10 +49,10 @@ mod foreign;
 mod form;
 mod format;
 mod formats;
+mod ids;
 mod instance;
 mod join;
 mod label;
-mod labels_of;
 mod lines;
 mod names;
 mod number;
@@ -72,23 +72,23 @@ pub use csv::{push_field as push_csv_field, write_csv};
 pub use cut::PartRows;
 pub use dataset::{
     Instances, LabelLists, TextBlocks, TextDataset, first_fields, holds_text, open_text, read_dataset, read_ids,
-    read_instances, read_labels, read_labels_and_ids, read_text,
+    read_instances, read_labels, read_labels_and_ids, read_labels_of, read_text,
 };
 pub use digits::push_f32;
 pub use entries::IndexBase;
 pub use error::{ArrayProblem, Bound, BoundFrom, FieldOf, LineError, ReadError, ReadErrorKind, Snippet};
 pub use fasttext::{FASTTEXT_PREFIX, TextRows, push_fasttext_row, write_fasttext};
-pub use fields::{Fields, LabelSeparator, Parts, RowId, join_text};
+pub use fields::{Fields, LabelSeparator, Parts, join_text};
 pub use foreign::ForeignFile;
 pub use format::{Format, FormatNameError};
+pub use ids::{RowId, RowIds};
 pub use instance::TextInstance;
-pub use join::{Join, JoinError, Joined, RowIds, Unmatched};
+pub use join::{Join, JoinError, Joined, Unmatched};
 pub use jsonl::{
     json_error, labels_of_json, line_text, missing_field, push_jsonl_features, push_jsonl_text, write_jsonl_features,
     write_jsonl_text,
 };
 pub use label::{CollectedLabels, LabelCollector, LabelNames, LabelRef, LabelStrings, RepeatedName, UnknownLabels};
-pub use labels_of::read_labels_of;
 pub use lines::{Line, LineBlock, LineBlocks};
 pub use names::{NameColumn, read_label_names, read_label_names_field, write_label_names};
 pub use npy::{NpyRows, read_npy, write_npy};

@@ -2,7 +2,8 @@
 
 use super::error::{ReadError, ReadErrorKind, Snippet};
 use super::fasttext::utf8_error;
-use super::fields::{RowId, quoted};
+use super::fields::quoted;
+use super::ids::RowId;
 use super::jsonl;
 use super::label::{LabelNames, PRINTABLE};
 use super::source::Source;

@@ -1,6 +1,6 @@
 //! Compressed matrices: features by rows, weights by columns.
 
-use super::{LabelRows, SparseRow, SparseRowError, not_pointers};
+use super::{LabelRows, SparseRow, SparseRowError, group_by, not_pointers};
 use std::ops::Range;
 use thiserror::Error;
 
@@ -381,19 +381,13 @@ impl CscMatrix {
     /// The same matrix by rows. *Cost*: O(rows + columns + entries).
     pub fn to_csr(&self) -> CsrMatrix {
         let columns = self.0.view();
-        let mut indptr = vec![0; columns.cols + 1];
-        columns.indices.iter().for_each(|&row| indptr[row as usize + 1] += 1);
-        (0..columns.cols).for_each(|row| indptr[row + 1] += indptr[row]);
-        let mut next = indptr.clone();
-        let (mut indices, mut data) = (vec![0; columns.nnz()], vec![0.0; columns.nnz()]);
-        for (column, entries) in columns.iter().enumerate() {
-            for (row, value) in entries.iter() {
-                let at = &mut next[row as usize];
-                (indices[*at], data[*at]) = (column as u32, value);
-                *at += 1;
-            }
-        }
-        // Columns were visited in order: those of each row ascend.
+        // Columns are visited in order: those of each row ascend.
+        let entries = columns
+            .iter()
+            .zip(0..)
+            .flat_map(|(entries, column)| entries.iter().map(move |(row, value)| (row, (column, value))));
+        let (indptr, entries) = group_by(columns.cols, entries).into_parts();
+        let (indices, data) = entries.into_iter().unzip();
         CsrMatrix { indptr, indices, data, cols: columns.rows() }
     }
 }

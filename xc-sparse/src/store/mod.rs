@@ -59,6 +59,9 @@ pub use verify::{Damage, Mismatch};
 pub(crate) use view::map_elements;
 pub use writer::{ArrayRef, ArrayStream, ContainerWriter};
 
+/// What git-lfs keeps in the place of a file that it has not fetched begins with.
+pub const LFS_POINTER: &[u8] = b"version https://git-lfs";
+
 /// Every array starts at a multiple of this many bytes in its file.
 pub const ALIGNMENT: usize = 64;
 

@@ -372,7 +372,6 @@ proptest! {
         let (row, column) = if by_columns { (at.0 as usize, outer) } else { (outer, at.0 as usize) };
         let said = read.unwrap_err().to_string();
         prop_assert!(said.contains(&format!("{} (row {row}, column {column})", at.1)), "{said}");
-
     }
 
     #[test]

@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 use tokenizers::PostProcessor;
 use xc_hash::text::{Featurizer, PartArray, PipelineParts, TextsTaken, Tokenise, TokeniseError};
-use xc_nn::encoder::transformer::{TextRules, is_lfs_pointer};
+use xc_nn::encoder::transformer::TextRules;
+use xc_sparse::store::LFS_POINTER;
 
 /// The file of a folder.
 pub const FILE: &str = "tokenizer.json";
@@ -195,7 +196,7 @@ impl Tokenizer {
         if file.len() as u64 > LIMIT {
             return Err(TokenizerError::TooLarge { path });
         }
-        if is_lfs_pointer(&file) {
+        if file.starts_with(LFS_POINTER) {
             return Err(TokenizerError::Pointer { path });
         }
         if let Some(lower_case) = rules.tokenizer_lower_case {

@@ -67,10 +67,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         None => None,
         Some(path) => {
             let own = model.dictionary()?;
-            {
-                let names = given.as_ref().or(own.as_ref());
-                Some(read_label_set(path, model.describe().n_labels, names, UnknownLabels::Refuse)?.0)
-            }
+            let names = given.as_ref().or(own.as_ref());
+            Some(read_label_set(path, model.describe().n_labels, names, UnknownLabels::Refuse)?.0)
         }
     };
     let changes = Changes {

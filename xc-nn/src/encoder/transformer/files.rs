@@ -1,12 +1,12 @@
 //! Files of a folder: small JSON objects, weights in one file or several, and what stands in their places.
 
-use super::folder::FolderError;
+use super::error::FolderError;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use xc_sparse::store::{OpenError, TensorFile};
+use xc_sparse::store::{LFS_POINTER, OpenError, TensorFile};
 
 pub(super) const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
@@ -18,14 +18,6 @@ const LIMIT: u64 = 16 << 20;
 const MOST_FILES: usize = 1000;
 /// Letters of a value that a message shows.
 const SHOWN: usize = 60;
-/// What a file that git-lfs has not fetched begins with.
-const POINTER: &[u8] = b"version https://git-lfs";
-
-/// Whether the content of a file is the pointer that git-lfs keeps in its place until it is fetched.
-pub fn is_lfs_pointer(content: &[u8]) -> bool {
-    content.starts_with(POINTER)
-}
-
 /// Files of weights, and which of them holds each array.
 pub(super) struct Weights {
     pub(super) files: Vec<TensorFile>,
@@ -61,11 +53,11 @@ pub(super) fn open_tensors(folder: &Path, name: &str) -> Result<TensorFile, Fold
     let mut first = Vec::new();
     if path.is_file() {
         let io = |source| FolderError::Io { path: path.clone(), source };
-        File::open(&path).and_then(|file| file.take(POINTER.len() as u64).read_to_end(&mut first)).map_err(io)?;
+        File::open(&path).and_then(|file| file.take(LFS_POINTER.len() as u64).read_to_end(&mut first)).map_err(io)?;
     } else if let Some(found) = PICKLED.into_iter().find(|found| folder.join(found).is_file()) {
         return Err(FolderError::Pickled { path, found });
     }
-    if is_lfs_pointer(&first) {
+    if first.starts_with(LFS_POINTER) {
         return Err(FolderError::Pointer { path });
     }
     Ok(TensorFile::open(folder, name)?)
@@ -103,7 +95,7 @@ fn read_small(path: &Path) -> Result<Option<Vec<u8>>, FolderError> {
         let (path, limit) = (path.to_owned(), LIMIT);
         return Err(OpenError::TooLarge { path, what: "configuration", got: limit + 1, limit }.into());
     }
-    if is_lfs_pointer(&text) {
+    if text.starts_with(LFS_POINTER) {
         return Err(FolderError::Pointer { path: path.to_owned() });
     }
     Ok(Some(text))

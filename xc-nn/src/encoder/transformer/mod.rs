@@ -49,6 +49,7 @@ mod cached;
 mod dense;
 mod distance;
 mod embed;
+mod error;
 mod export;
 mod files;
 mod folder;
@@ -64,8 +65,8 @@ mod sentence;
 mod weights;
 
 pub use dense::{Dense, DenseActivation, DenseParams};
-pub use files::is_lfs_pointer;
-pub use folder::{Folder, FolderError};
+pub use error::FolderError;
+pub use folder::Folder;
 pub use params::{Distances, Family, Pooling, TransformerLearning, TransformerParams, TransformerParamsError};
 pub use sentence::TextRules;
 

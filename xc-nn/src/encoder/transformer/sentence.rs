@@ -7,8 +7,8 @@
 //! Whatever changes vectors is applied or refused by name.
 
 use super::dense::Dense;
+use super::error::FolderError;
 use super::files::{Object, open_tensors, read_object, read_values};
-use super::folder::FolderError;
 use super::params::Pooling;
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};

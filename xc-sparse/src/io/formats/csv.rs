@@ -12,8 +12,9 @@ mod quotes;
 
 use super::fasttext::TextRows;
 use crate::io::error::{FieldOf, LineError, ReadError, ReadErrorKind, Snippet};
-use crate::io::fields::{Fields, LabelSeparator, Parts, RowId, join_text, quoted, split_labels};
+use crate::io::fields::{Fields, LabelSeparator, Parts, join_text, quoted, split_labels};
 use crate::io::format::Format;
+use crate::io::ids::RowId;
 use crate::io::instance::TextInstance;
 use crate::io::label::{LabelRef, LabelStrings};
 use crate::io::options::ReadOptions;

@@ -3,9 +3,9 @@
 use crate::io::blocks::{BlockReader, Blocks, LineParser};
 use crate::io::entries::{self, IdKind};
 use crate::io::error::{LineError, ReadError, ReadErrorKind, Snippet};
-use crate::io::fields::RowId;
 use crate::io::format::Format;
 use crate::io::formats::fasttext::utf8_error;
+use crate::io::ids::RowId;
 use crate::io::jsonl;
 use crate::io::label::{LabelNames, LabelRef};
 use crate::io::npz::{self, Layout};

@@ -2,7 +2,7 @@
 
 use crate::io::csv::push_field;
 use crate::io::digits::{push_f32, push_u64};
-use crate::io::fields::id_text;
+use crate::io::ids::id_text;
 use crate::io::npz::{self, Layout};
 use crate::rank::{RankedBatch, Scored};
 use std::io::{self, Seek, Write};

@@ -48,3 +48,20 @@ pub fn read_side_file(path: &Path) -> Result<String, FitError> {
 pub fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_an_end_is_refused_and_many_short_ones_are_not() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), format!("a\n{}", "b".repeat(MAX_LINE_BYTES + 1))).unwrap();
+        let error = read_side_file(file.path()).unwrap_err().to_string();
+        assert!(error.contains("line 2: longer than"), "{error}");
+        std::fs::write(file.path(), "line\n".repeat(MAX_LINE_BYTES)).unwrap();
+        assert_eq!(read_side_file(file.path()).unwrap().lines().count(), MAX_LINE_BYTES);
+        #[cfg(target_os = "linux")]
+        assert!(read_side_file(Path::new("/dev/zero")).is_err());
+    }
+}

@@ -19,7 +19,8 @@ pub use write::{push_jsonl_features, push_jsonl_text, write_jsonl_features, writ
 use super::fasttext::{TextRows, utf8_error};
 use crate::io::blocks::LineParser;
 use crate::io::error::{FieldOf, LineError, ReadErrorKind, Snippet};
-use crate::io::fields::{Fields, Parts, RowId, join_text, quoted};
+use crate::io::fields::{Fields, Parts, join_text, quoted};
+use crate::io::ids::RowId;
 use crate::io::instance::TextInstance;
 use crate::io::label::LabelRef;
 use crate::io::options::ReadOptions;
