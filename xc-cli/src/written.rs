@@ -7,8 +7,18 @@ use std::path::{Path, PathBuf};
 use xc_sparse::atomic::parent_of;
 
 /// Arguments that name what is written, by their ids; all others that name files are read.
-const WRITTEN: [&str; 8] =
-    ["output", "output_labels", "destination", "per_label", "worst", "plot", "picture", "save_pipeline"];
+const WRITTEN: [&str; 10] = [
+    "output",
+    "output_labels",
+    "destination",
+    "per_label",
+    "worst",
+    "plot",
+    "picture",
+    "save_pipeline",
+    "untrained",
+    "written_vectors",
+];
 
 /// A file that was named, and as what.
 pub(crate) struct Named {

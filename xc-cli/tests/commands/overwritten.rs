@@ -3,7 +3,7 @@
 use crate::program::{Folder, Shared, npy};
 
 /// Commands that write: `IN` is a file that they read, `OUT` the one that they write.
-const WRITERS: [(&str, &str); 9] = [
+const WRITERS: [(&str, &str); 10] = [
     ("predict --model m --input IN --output OUT", "test.jsonl"),
     ("predict --model m --input test.jsonl --only-labels IN --output OUT", "some.txt"),
     ("predict --model m --input test.jsonl --exclude IN --exclude-own-labels --output OUT", "test.jsonl"),
@@ -16,12 +16,14 @@ const WRITERS: [(&str, &str); 9] = [
     ),
     ("index search --index i --queries IN --output OUT", "v.npy"),
     ("index evaluate --index i --queries IN --plot OUT", "v.npy"),
+    ("train skipgram --train IN --model words --min-count 1 --network.widths 4 --epochs 1 --vectors OUT", "words.txt"),
 ];
 
 fn make(folder: &Folder) {
     let line = |at: usize| format!("{{\"text\":\"word{} fruit\",\"labels\":[\"l{}\"]}}\n", at % 4, at % 4);
     folder.write("test.jsonl", (0..12).map(line).collect::<String>());
     folder.write("some.txt", "l0\nl1\n");
+    folder.write("words.txt", "red apple\nred pear\n");
     folder.write("labels.txt", "l0\nl1\nl2\nl3\n");
     folder.ok("train tree --train test.jsonl --text.min-df 1 --model m");
     folder.ok("predict --model m --input test.jsonl --output p.jsonl");

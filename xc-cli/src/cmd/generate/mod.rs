@@ -50,7 +50,7 @@ const NAME_BATCH: u64 = 1 << 16;
 pub(crate) struct Args {
     /// Folder to write to; created if missing. Files of these names that were generated there are replaced, others are
     /// refused
-    #[arg(long, value_name = "DIR", required_unless_present = "model")]
+    #[arg(long, value_name = "DIR", required_unless_present = "untrained")]
     output: Option<PathBuf>,
     /// Named shape: demo, eurlex-4k, wiki10-31k, syn30k, syn500k, wikipedia-500k, amazon-670k, amazon-3m, 100m
     #[arg(long, value_name = "NAME", default_value = "demo")]

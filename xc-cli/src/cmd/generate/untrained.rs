@@ -29,32 +29,33 @@ use xc_tree::{KIND, PostProcessor, TreeModel};
 #[command(next_help_heading = "Options of --model")]
 pub(super) struct ModelArgs {
     /// Write an untrained tree model of this shape; --output then gets queries for it (test.txt)
-    #[arg(long, value_name = "DIR")]
+    // Another id than the models that are read.
+    #[arg(id = "untrained", long = "model", value_name = "DIR")]
     pub(super) model: Option<PathBuf>,
     /// Children of a cluster
-    #[arg(long = "tree.branching", value_name = "B", default_value_t = 32, requires = "model")]
+    #[arg(long = "tree.branching", value_name = "B", default_value_t = 32, requires = "untrained")]
     branching: u32,
     /// Minimum number of weights of every label and cluster
-    #[arg(long = "tree.weights", value_name = "N", default_value_t = 25, requires = "model")]
+    #[arg(long = "tree.weights", value_name = "N", default_value_t = 25, requires = "untrained")]
     weights: u32,
-    /// Shares of the weight rows that 1, 2, 3, ... children have in common; the default is that of
-    /// a tree trained on 3,500 labels of legal texts
+    /// Shares of the weight rows that one, two, three and more children have in common; the default is that of a tree trained on
+    /// 3,500 labels of legal texts
     #[arg(
         long = "tree.overlap",
         value_name = "SHARES",
         value_delimiter = ',',
         default_value = "0.29,0.17,0.12,0.09,0.07,0.05,0.04,0.17",
-        requires = "model"
+        requires = "untrained"
     )]
     overlap: Vec<f64>,
     /// Take the overlap from this trained model, and print it
-    #[arg(long, value_name = "DIR", requires = "model", conflicts_with = "overlap")]
+    #[arg(long, value_name = "DIR", requires = "untrained", conflicts_with = "overlap")]
     like: Option<PathBuf>,
     /// Features of a query
-    #[arg(long, value_name = "N", default_value_t = 75, requires = "model")]
+    #[arg(long, value_name = "N", default_value_t = 75, requires = "untrained")]
     query_features: u32,
     /// Weights as f32, f16 or bf16
-    #[arg(long, value_name = "TYPE", value_parser = weight_type(), default_value = "f16", requires = "model")]
+    #[arg(long, value_name = "TYPE", value_parser = weight_type(), default_value = "f16", requires = "untrained")]
     precision: DType,
 }
 

@@ -58,7 +58,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     place: PlaceArgs,
     /// File for the vectors in word2vec's text format [default: MODEL.vectors.txt]
-    #[arg(long, value_name = "FILE")]
+    // Another id than the vectors that are read.
+    #[arg(id = "written_vectors", long = "vectors", value_name = "FILE")]
     vectors: Option<PathBuf>,
     #[command(flatten)]
     head: Chosen<OfCandidates>,
