@@ -33,7 +33,7 @@ fuzz_target!(|bytes: &[u8]| {
             let n = model.info().n_features;
             let every: Vec<u32> = (0..n as u32).collect();
             let queries = CsrMatrix::from_checked((2, n), vec![0, n, n], every, vec![0.5; n]);
-            model.predict_batch(queries.view(), &PredictParams::top(5));
+            model.predict_batch(queries.view(), &PredictParams::top(5)).unwrap();
         }
         Ok(_) => {}
     }

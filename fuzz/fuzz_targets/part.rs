@@ -39,6 +39,6 @@ fuzz_target!(|input: (u8, &[u8])| {
     let n = model.info().n_features;
     if n <= 1 << 16 && model.info().beam <= 1 << 10 {
         let queries = CsrMatrix::from_checked((2, n), vec![0, n, n], (0..n as u32).collect(), vec![0.5; n]);
-        model.predict_batch(queries.view(), &PredictParams::top(3));
+        model.predict_batch(queries.view(), &PredictParams::top(3)).unwrap();
     }
 });

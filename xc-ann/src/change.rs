@@ -1,7 +1,7 @@
 //! Rows that come, go and move.
 
 use crate::build::{self, Linking};
-use crate::choose::Shares;
+use crate::choose::{Shares, check_queries};
 use crate::codes;
 use crate::edges::NONE;
 use crate::error::BuildError;
@@ -27,11 +27,11 @@ impl Graph {
     /// call are cheaper than one by one.
     ///
     /// # Errors
-    /// A row that no graph may have or that this one has, or it was cancelled; the graph is as before
-    /// then.
+    /// Rows of another width, a row that no graph may have or that this one has, or it was cancelled; the graph is as
+    /// before then.
     ///
     /// # Panics
-    /// If `rows` has another width or lacks a row.
+    /// If `rows` lacks a row.
     pub fn insert(&mut self, rows: DenseRows<'_>, new: &[u32], observer: &dyn Observer) -> Result<(), BuildError> {
         let mut changed = self.clone();
         changed.add(rows, new, observer)?;
@@ -40,8 +40,14 @@ impl Graph {
         Ok(())
     }
 
+    /// Refuses rows of another width.
+    pub(crate) fn check_width(&self, rows: DenseRows<'_>) -> Result<(), BuildError> {
+        let (found, expected) = (rows.width(), self.width());
+        if found == expected { Ok(()) } else { Err(BuildError::Coordinates { found, expected }) }
+    }
+
     fn add(&mut self, rows: DenseRows<'_>, new: &[u32], observer: &dyn Observer) -> Result<(), BuildError> {
-        assert_eq!(rows.width(), self.width(), "coordinates of the rows, and of the graph");
+        self.check_width(rows)?;
         let kept = check_rows(rows, new, self.params.metric)?;
         let mut set = HashSet::with_capacity(new.len());
         let twice = new.iter().copied().find(|&row| !set.insert(row));
@@ -131,12 +137,12 @@ impl Graph {
     /// all of them, and a copy of the codes where a clone of the graph has them too.
     ///
     /// # Errors
-    /// A row that no graph may have; the graph is as before then.
+    /// Rows of another width, or a row that no graph may have; the graph is as before then.
     ///
     /// # Panics
-    /// If `rows` has another width, or not a row for each that moved.
+    /// If there is not a row for each that moved.
     pub fn recode(&mut self, moved: &[u32], rows: DenseRows<'_>) -> Result<(), BuildError> {
-        assert_eq!(rows.width(), self.width(), "coordinates of the rows, and of the graph");
+        self.check_width(rows)?;
         assert_eq!(rows.len(), moved.len(), "rows, and their numbers");
         let all: Vec<u32> = (0..moved.len() as u32).collect();
         let kept = check_rows(rows, &all, self.params.metric).map_err(|error| match error {
@@ -165,10 +171,10 @@ impl Graph {
     /// near rows alone.
     ///
     /// # Errors
-    /// A row that no graph may have, or it was cancelled; the graph is as before then.
+    /// Rows or queries of another width, a row that no graph may have, or it was cancelled; the graph is as before then.
     ///
     /// # Panics
-    /// If `rows` has another width or lacks a row.
+    /// If `rows` lacks a row.
     pub fn refresh(
         &mut self,
         rows: DenseRows<'_>,
@@ -176,7 +182,8 @@ impl Graph {
         policy: Option<Refresh>,
         observer: &dyn Observer,
     ) -> Result<Refreshed, BuildError> {
-        assert_eq!(rows.width(), self.width(), "coordinates of the rows, and of the graph");
+        self.check_width(rows)?;
+        check_queries(queries, self.width())?;
         let mut changed = self.clone();
         let cells = changed.cells.take();
         let moved = changed.encode_again(rows, observer)? || changed.is_behind;

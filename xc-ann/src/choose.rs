@@ -6,7 +6,7 @@
 
 use crate::cells::Cells;
 use crate::edges::NONE;
-use crate::error::BuildError;
+use crate::error::{BuildError, QueryError};
 use crate::graph::Graph;
 use crate::metric::Metric;
 use crate::observe::{Event, Observer};
@@ -49,6 +49,14 @@ fn split(rows: DenseRows<'_>, at: usize) -> (DenseRows<'_>, DenseRows<'_>) {
     (DenseRows::new(first, rows.width()), DenseRows::new(rest, rows.width()))
 }
 
+/// Refuses queries of another width than the rows.
+pub(crate) fn check_queries(queries: Option<DenseRows<'_>>, expected: usize) -> Result<(), QueryError> {
+    match queries {
+        Some(queries) if queries.width() != expected => Err(QueryError::Width { found: queries.width(), expected }),
+        _ => Ok(()),
+    }
+}
+
 impl Graph {
     /// Builds a graph over rows. The bytes are the same at any number of threads and on every
     /// instruction set. The search width is fitted with [`Graph::sample`].
@@ -70,9 +78,6 @@ impl Graph {
     ///
     /// # Errors
     /// See [`BuildError`].
-    ///
-    /// # Panics
-    /// If queries have another width.
     pub fn build_for(
         rows: DenseRows<'_>,
         queries: Option<DenseRows<'_>>,
@@ -91,7 +96,7 @@ impl Graph {
     /// See [`BuildError`].
     ///
     /// # Panics
-    /// If a listed row is not there, or queries have another width.
+    /// If a listed row is not there.
     pub fn build_of(
         rows: DenseRows<'_>,
         listed: &[u32],
@@ -100,6 +105,7 @@ impl Graph {
         observer: &dyn Observer,
     ) -> Result<Self, BuildError> {
         params.check(rows.width())?;
+        check_queries(queries, rows.width())?;
         let queries = Shares::new(queries, params.metric);
         let factor = match (params.factor, params.metric) {
             (Some(factor), _) => factor,

@@ -21,6 +21,24 @@ pub enum BuildError {
         /// The most there may be.
         most: usize,
     },
+    /// Rows of another width than those of the index.
+    #[error("rows of {found} coordinates, the index has {expected}")]
+    Coordinates {
+        /// Coordinates of the rows.
+        found: usize,
+        /// Coordinates of the index.
+        expected: usize,
+    },
+    /// Values that are not a whole number of rows, or other than those of the rows of the index.
+    #[error("{n} values, expected {expected} in rows of {width} coordinates")]
+    Values {
+        /// Values that were given.
+        n: usize,
+        /// The nearest number of them that would do.
+        expected: usize,
+        /// Coordinates of a row.
+        width: usize,
+    },
     /// No or too many edges.
     #[error("degree {degree}: expected 1 to {most} edges of a vertex")]
     Degree {

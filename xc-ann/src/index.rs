@@ -29,9 +29,6 @@ impl Index {
     ///
     /// # Errors
     /// See [`BuildError`].
-    ///
-    /// # Panics
-    /// If the width is 0 or the values are not a whole number of rows.
     pub fn build(
         rows: impl Into<Buffer<f32>>,
         width: usize,
@@ -45,9 +42,6 @@ impl Index {
     ///
     /// # Errors
     /// See [`BuildError`].
-    ///
-    /// # Panics
-    /// As [`Index::build`], or if queries have another width.
     pub fn build_for(
         rows: impl Into<Buffer<f32>>,
         width: usize,
@@ -56,6 +50,12 @@ impl Index {
         observer: &dyn Observer,
     ) -> Result<Self, BuildError> {
         let rows = rows.into();
+        if width == 0 {
+            return Err(BuildError::Nothing { what: "the width of rows" });
+        }
+        if !rows.len().is_multiple_of(width) {
+            return Err(BuildError::Values { n: rows.len(), expected: rows.len() / width * width, width });
+        }
         let graph = Graph::build_for(DenseRows::new(&rows, width), queries, params, observer)?;
         Ok(Self { graph, rows })
     }
@@ -190,6 +190,7 @@ impl Index {
     /// # Errors
     /// See [`BuildError`].
     pub fn insert(&mut self, rows: DenseRows<'_>, observer: &dyn Observer) -> Result<(), BuildError> {
+        self.graph.check_width(rows)?;
         let first = self.rows().len();
         let all: Vec<f32> = self.rows.iter().chain(rows.values()).copied().collect();
         let new: Vec<u32> = (first as u32..).take(rows.len()).collect();
@@ -207,9 +208,6 @@ impl Index {
     ///
     /// # Errors
     /// See [`BuildError`].
-    ///
-    /// # Panics
-    /// If the number of values differs.
     pub fn refresh(
         &mut self,
         rows: impl Into<Buffer<f32>>,
@@ -218,7 +216,10 @@ impl Index {
         observer: &dyn Observer,
     ) -> Result<Refreshed, BuildError> {
         let rows = rows.into();
-        assert_eq!(rows.len(), self.rows.len(), "values of rows, before and after");
+        let (n, expected) = (rows.len(), self.rows.len());
+        if n != expected {
+            return Err(BuildError::Values { n, expected, width: self.graph.width() });
+        }
         let done = self.graph.refresh(DenseRows::new(&rows, self.graph.width()), queries, policy, observer)?;
         self.rows = rows;
         Ok(done)

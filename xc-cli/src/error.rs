@@ -88,6 +88,11 @@ impl CliError {
         Self::new(self.kind, format_args!("{}: {}", file.display(), self.line))
     }
 
+    /// The same with a clause behind it.
+    pub(crate) fn and(self, clause: impl Display) -> Self {
+        Self::new(self.kind, format_args!("{}; {clause}", self.line))
+    }
+
     /// The line to print, unless there is nothing to say.
     pub(crate) fn line(&self) -> Option<&str> {
         (self.kind != Kind::BrokenPipe).then_some(&*self.line)

@@ -123,7 +123,26 @@ fn run() -> Result<(), CliError> {
     let command = arguments.command_path();
     let command = command.strip_prefix("xc ").unwrap_or_default();
     let context = Context::new(&cli.common, command, options).map_err(|e| arguments.located(e))?;
-    cli.command.run(&context).map_err(|e| arguments.located(e))
+    cli.command.run(&context).map_err(|e| with_way_out(arguments.located(e), &named))
+}
+
+/// What a full disk says, on Linux, macOS and Windows, and a full quota.
+const FULL: [&str; 3] = ["No space left on device", "There is not enough space on the disk", "Disk quota exceeded"];
+
+/// The way out of what an error names: the file that may be meant by one that is not there; what a full disk left.
+fn with_way_out(error: CliError, named: &[written::Named]) -> CliError {
+    let Some(line) = error.line() else { return error };
+    if FULL.iter().any(|full| line.contains(full)) {
+        return error.and(match interrupt::has_parts() {
+            true => "what is finished is kept: make room and go on with --resume",
+            false => "nothing was replaced: make room and repeat the command",
+        });
+    }
+    let read = named.iter().filter(|named| !named.is_written && line.contains(&*named.path.to_string_lossy()));
+    match read.into_iter().find_map(|named| similar::nearest_file(&named.path)) {
+        Some(near) => error.and(format_args!("a similar one is {}", near.display())),
+        None => error,
+    }
 }
 
 /// Says what clap has to say of arguments that it does not take: with all commands described.

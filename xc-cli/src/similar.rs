@@ -1,5 +1,8 @@
 //! Names that may be meant by one that is not there.
 
+use std::path::{Path, PathBuf};
+use xc_sparse::atomic::parent_of;
+
 /// The option of a command whose name is nearly this one.
 pub(crate) fn nearest_option<'a>(name: &str, root: &'a clap::Command, command: &'a clap::Command) -> Option<&'a str> {
     let options = command.get_arguments().chain(root.get_arguments());
@@ -15,6 +18,18 @@ pub(crate) fn nearest_option<'a>(name: &str, root: &'a clap::Command, command: &
 /// The name that is nearly this one: one letter in four may differ.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     names.filter_map(|other| Some((similar(name, other)?, other))).min().map(|(_, other)| other)
+}
+
+/// The file or folder that is nearly called as one that is not there, beside which it would lie.
+pub(crate) fn nearest_file(path: &Path) -> Option<PathBuf> {
+    if std::fs::symlink_metadata(path).is_ok() {
+        return None;
+    }
+    let name = path.file_name()?.to_str()?;
+    let entries = std::fs::read_dir(parent_of(path)).ok()?.flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let shown = names.iter().map(|name| &**name).filter(|name| !name.starts_with('.'));
+    Some(path.with_file_name(nearest(name, shown)?))
 }
 
 /// The letters in which two names differ, unless they are too many for the names to be taken for one

@@ -2,7 +2,7 @@
 
 use crate::TargetRows;
 use crate::table::Entries;
-use crate::{Row, Rows};
+use crate::{Row, Rows, StepError};
 use thiserror::Error;
 use xc_sparse::rows::InputKind;
 use xc_sparse::{DenseRows, SparseRow};
@@ -35,6 +35,20 @@ pub enum ExamplesError {
         /// The row.
         row: usize,
     },
+}
+
+/// A batch of rows that an encoder does not take.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("instances are {got} of {got_width}, expected {expected} of {expected_width}")]
+pub struct WrongBatch {
+    /// What the instances are.
+    pub got: InputKind,
+    /// Features, values of a vector, or tokens that there are ([`Batch::width`]).
+    pub got_width: usize,
+    /// What the encoder takes.
+    pub expected: InputKind,
+    /// How many of them.
+    pub expected_width: usize,
 }
 
 impl<'a> Examples<'a> {
@@ -227,6 +241,19 @@ impl Batch {
     /// Number of features, of values of a vector, or of tokens that there are.
     pub fn width(&self) -> usize {
         self.width
+    }
+
+    /// Refuses rows of another kind or width than an encoder takes.
+    ///
+    /// # Errors
+    /// See [`WrongBatch`].
+    pub fn check(&self, kind: InputKind, width: usize) -> Result<(), StepError> {
+        let (got, got_width) = (self.kind.unwrap_or(kind), self.width);
+        if (got, got_width) == (kind, width) {
+            return Ok(());
+        }
+        let wrong = WrongBatch { got, got_width, expected: kind, expected_width: width };
+        Err(StepError::new("encoder", wrong))
     }
 
     /// Numbers of the instances in the data that the batch was taken from.

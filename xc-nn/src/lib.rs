@@ -61,7 +61,7 @@ mod targets;
 pub mod trainer;
 
 pub use activations::{Activation, Activations, Mode};
-pub use batch::{Batch, Examples, ExamplesError, Targets};
+pub use batch::{Batch, Examples, ExamplesError, Targets, WrongBatch};
 pub use encoder::Encoder;
 #[cfg(feature = "train")]
 pub use hard_labels::HardLabels;

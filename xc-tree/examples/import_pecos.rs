@@ -32,7 +32,7 @@ fn run(given: Option<PathBuf>) -> Result<(), Box<dyn std::error::Error>> {
     model.save(&path)?;
 
     // 3. Ask.
-    let answer = TreeModel::open(&path)?.predict(SparseRow::try_new(&[0], &[1.0])?, 3);
+    let answer = TreeModel::open(&path)?.predict(SparseRow::try_new(&[0], &[1.0])?, 3)?;
     println!("feature 0 alone: {answer:?}");
     Ok(())
 }

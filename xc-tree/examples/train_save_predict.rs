@@ -38,12 +38,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // 4. Ask. A server keeps the scratch: then a query allocates nothing.
     let query = SparseRow::try_new(&[3, 4], &[2.0, 0.4])?;
     let (params, mut scratch, mut answer) = (PredictParams::top(3), PredictScratch::default(), Vec::new());
-    model.predict_one(query, &params, &mut scratch, &mut answer);
+    model.predict_one(query, &params, &mut scratch, &mut answer)?;
     for item in &answer {
         println!("label {}: {:.3}", item.label, item.score);
     }
     assert_eq!(answer[0].label, 3);
-    assert_eq!(answer, model.predict(query, 3));
+    assert_eq!(answer, model.predict(query, 3)?);
     Ok(())
 }
 

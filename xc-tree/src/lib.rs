@@ -30,7 +30,7 @@
 //! model.save(&path)?;
 //!
 //! let model = TreeModel::open(&path)?;
-//! let answer = model.predict(SparseRow::try_new(&[0, 1], &[1.0, 1.0])?, 5);
+//! let answer = model.predict(SparseRow::try_new(&[0, 1], &[1.0, 1.0])?, 5)?;
 //! assert_eq!(answer[0].label, 0);
 //! # Ok(())
 //! # }
@@ -79,13 +79,13 @@ pub mod text;
 mod train;
 
 #[cfg(feature = "cuda")]
-pub use cuda::DeviceTrees;
+pub use cuda::{DeviceQueryError, DeviceTrees};
 pub use model::trusted;
 pub use model::{
     BuildError, KIND, ModelInfo, OpenTreeError, PostProcessor, Topology, TopologyError, Tree, TreeChangeError,
     TreeChanges, TreeModel, TreeParts, UnknownPostProcessor, WeightCounts,
 };
-pub use predict::{PathNode, PredictParams, PredictScratch, Restriction, UnknownLabel};
+pub use predict::{PathNode, PredictParams, PredictScratch, QueryError, Restriction, UnknownLabel};
 #[cfg(feature = "train")]
 pub use train::rankers;
 #[cfg(feature = "train")]

@@ -99,7 +99,7 @@ fn bits(answers: &RankedBatch) -> Vec<Vec<(u32, u32)>> {
 fn assert_same(model: &TreeModel, device: &Device, rows: CsrView<'_>, params: &PredictParams) {
     let on_device = model.on(device).unwrap();
     let got = on_device.predict_batch(rows, params).unwrap();
-    assert_eq!(bits(&got), bits(&model.predict_batch(rows, params)), "{params:?}");
+    assert_eq!(bits(&got), bits(&model.predict_batch(rows, params).unwrap()), "{params:?}");
 }
 
 const EXACT: [PostProcessor; 4] = [
@@ -253,8 +253,10 @@ fn scores_of_the_sigmoid_are_close() {
     let rows = queries(&mut rng, 6, 60);
     let (levels, all) = (3, PredictParams::top(1000).with_beam(100));
     let log = model(vec![parts()], PostProcessor::LogSigmoid, DType::F32);
-    let (got, expected) =
-        (log.on(&device).unwrap().predict_batch(rows.view(), &all).unwrap(), log.predict_batch(rows.view(), &all));
+    let (got, expected) = (
+        log.on(&device).unwrap().predict_batch(rows.view(), &all).unwrap(),
+        log.predict_batch(rows.view(), &all).unwrap(),
+    );
     let by_label = |row: &[Scored]| {
         let mut row = row.to_vec();
         row.sort_by_key(|s| s.label);
@@ -325,7 +327,7 @@ fn more_labels_than_a_block_has_shared_memory_for_are_refused() {
     // It still answers.
     let params = PredictParams::top(3);
     let got = on_device.predict_batch(rows.view(), &params).unwrap();
-    assert_eq!(bits(&got), bits(&model.predict_batch(rows.view(), &params)));
+    assert_eq!(bits(&got), bits(&model.predict_batch(rows.view(), &params).unwrap()));
 }
 
 /// A number of all launches, added up.

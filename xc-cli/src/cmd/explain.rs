@@ -7,6 +7,7 @@ use crate::error::{CliError, escaped};
 use crate::help::OF_LABELS;
 use crate::model::OpenArgs;
 use crate::output::Output;
+use crate::similar::nearest;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -30,16 +31,19 @@ use xc_train::model::{BatchError, largest_parts};
 /// Examples:
 ///   xc explain --model my.model --input test.txt --label 17
 ///   xc explain --model text.model --input test.jsonl --label "red fox" --label dog --top 5
-///   xc explain --model text.model --input test.jsonl --label 17 --json
+///   xc explain --model text.model --text "a red fox" --label "red fox" --json
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, group = clap::ArgGroup::new("of").required(true).args(["input", "text"]))]
 pub(crate) struct Args {
     /// The model folder
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
     /// File of instances, each of which is explained
     #[arg(long, value_name = "FILE")]
-    input: PathBuf,
+    input: Option<PathBuf>,
+    /// Explain this text; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    text: Vec<String>,
     /// The label, by name or id; may be given several times
     #[arg(long, value_name = "LABEL", required = true)]
     label: Vec<String>,
@@ -56,7 +60,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    if args.input == Path::new("-") {
+    if args.input.as_deref() == Some(Path::new("-")) {
         return Err(CliError::usage("--input -: a file is expected"));
     }
     // A label is scored whatever an index finds.
@@ -68,13 +72,22 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Ok(Some(label)) => Ok(label),
         Ok(None) => {
             let what = if names.is_some() { "a label name or an id" } else { "a label id" };
-            Err(CliError::usage(format_args!("--label {word}: {what} below {n_labels} is expected")))
+            let error = CliError::usage(format_args!("--label {word}: {what} below {n_labels} is expected"));
+            let few = names.as_ref().map(|names| names.names()).filter(|names| names.len() <= COMPARED);
+            let near = few.and_then(|names| nearest(word, names.iter().map(|name| &**name)));
+            Err(match near {
+                Some(near) => error.and(format_args!("a similar name is {near:?}")),
+                None => error,
+            })
         }
         Err(why) => Err(CliError::usage(format_args!("--label {word}: {why}"))),
     };
     let labels: Vec<u32> = args.label.iter().map(label).collect::<Result<_, _>>()?;
-    let input = args.input.display().to_string();
-    let mut queries = Queries::open(&args.input, &args.format.settings(), &model)?;
+    let mut queries = match &args.input {
+        Some(path) => Queries::open(path, &args.format.settings(), &model)?,
+        None => Queries::given(args.text.clone(), "--text", &model)?,
+    };
+    let input = queries.name().to_owned();
     let mut out = Output::create(Path::new("-"))?;
     let options = ExplainOptions { raw: args.raw_scores, ..ExplainOptions::default() };
     let mut number = 0;
@@ -97,6 +110,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     out.commit()
 }
 
+/// Label names that are compared with one that no label has, at most: some tenths of a second.
+const COMPARED: usize = 1 << 18;
+
 /// Instances that are read together.
 const BATCH: usize = 256;
 
@@ -106,11 +122,15 @@ impl Args {
             let why = "the model is not calibrated: its scores are those without it";
             context.options.refuse(&["raw-scores"], why)?;
         }
+        if self.input.is_none() {
+            let why = "--input FILE is expected with it: --text is a text as it stands";
+            context.options.refuse(&["format", "text-fields", "id-field", "svmlight-base"], why)?;
+        }
         let input = self.format.or(model.input());
         let why = "labels of the input are ignored";
         context.options.refuse(&OF_LABELS, why)?;
-        input.refuse_idle_of_instances([&*self.input])?;
-        Ok(input.refuse_idle([&*self.input])?)
+        input.refuse_idle_of_instances(self.input.as_deref())?;
+        Ok(input.refuse_idle(self.input.as_deref())?)
     }
 }
 

@@ -326,13 +326,19 @@ fn an_output_that_cannot_be_is_exit_code_2_one_that_cannot_be_written_1_and_both
             "predict --model m --input test.txt --output /dev/full",
             "convert --from xc-text ok.txt --to jsonl /dev/full",
         ] {
-            folder.xc(arguments).refused(1, "/dev/full: cannot write: No space left on device");
+            let what = "/dev/full: cannot write: No space left on device; nothing was replaced: make room and repeat the \
+                        command";
+            folder.xc(arguments).refused(1, what);
         }
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let outcome = run(folder.command("inspect m").stdout(full));
         assert_eq!(
             (outcome.code, &*outcome.stderr),
-            (1, "xc: error: standard output: cannot write: No space left on device\n")
+            (
+                1,
+                "xc: error: standard output: cannot write: No space left on device; nothing was replaced: make room and \
+                 repeat the command\n"
+            )
         );
     }
     assert_eq!(folder.names(), ["m", "m.log", "ok.txt", "test.txt"]);

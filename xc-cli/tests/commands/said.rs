@@ -129,3 +129,74 @@ fn files_of_other_kinds_are_named_with_the_way_out() {
         assert!(outcome.code == 2 && outcome.error().contains(expected), "{name}: {}", outcome.stderr);
     }
 }
+
+#[test]
+fn a_file_folder_or_label_that_is_nearly_there_is_named_and_no_other() {
+    let folder = Folder::new();
+    rows(&folder, "train.jsonl", |at| format!("label{}", at % 4));
+    folder.write("other.jsonl", "{\"text\": \"apple\", \"labels\": [\"label1\"]}\n");
+    folder.ok("train tree --text.min-df 1 --train train.jsonl --model my.model");
+    for (command, near) in [
+        ("predict --model my.modl --input train.jsonl", "my.model"),
+        ("predict --model my.model --input tarin.jsonl", "train.jsonl"),
+        ("predict --model my.model --input train.jsonl --exclude othr.jsonl", "othr.jsonl"),
+        ("evaluate --model my.modell --input train.jsonl", "my.model"),
+        ("evaluate --truth train.json --predictions other.jsonl", "train.jsonl"),
+        ("train tree --train trainjsonl --model new", "train.jsonl"),
+        ("convert --from jsonl other.jsonll --to csv o.csv", "other.jsonl"),
+        ("inspect ./my_model", "./my.model"),
+        ("explain --model my.model --input train.jsonl --label labl2", "\"label2\""),
+    ] {
+        let outcome = folder.xc(command);
+        let near = near.replace("othr", "other");
+        assert_eq!(outcome.code, 2, "{command}: {}", outcome.stderr);
+        let (what, _) = outcome.stderr.split_once("; a similar ").unwrap_or_default();
+        assert!(what.starts_with("xc: error: "), "{command}: {}", outcome.stderr);
+        assert!(outcome.stderr.ends_with(&format!(" is {near}\n")), "{command}: {}", outcome.stderr);
+    }
+    for command in ["predict --model model --input train.jsonl", "inspect mine", "evaluate --model my.model --input x"]
+    {
+        let outcome = folder.xc(command);
+        assert!(outcome.code == 2 && !outcome.stderr.contains("similar"), "{command}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_text_of_the_command_line_is_answered_and_explained_as_one_of_a_file() {
+    let folder = Folder::new();
+    rows(&folder, "train.jsonl", |at| format!("label{}", at % 4));
+    folder.ok("train tree --text.min-df 1 --train train.jsonl --model m");
+    folder.ok("convert --from jsonl train.jsonl --to xc-text --text.min-df 1 train.txt");
+    folder.ok("train tree --train train.txt --model features");
+    let texts = ["apple red", "- {\"text\": 1}", "sun", ""];
+    let line = |text: &&str| serde_json::json!({ "text": text, "labels": [] }).to_string() + "\n";
+    folder.write("texts.jsonl", texts.iter().map(line).collect::<String>());
+    for command in ["predict --model m --names", "predict --model m --output-format csv", "explain --model m --label 2"]
+    {
+        let mut given = folder.command(command);
+        texts.iter().for_each(|text| _ = given.arg(format!("--text={text}")));
+        let given = run(&mut given);
+        assert_eq!(
+            (given.code, &*given.stdout),
+            (0, &*folder.ok(&format!("{command} --input texts.jsonl"))),
+            "{command}"
+        );
+    }
+    for (refused, why) in [
+        ("predict --model features --text apple", "--text: the model was trained on sparse features, not on text"),
+        (
+            "explain --model features --text apple --label 0",
+            "--text: the model was trained on sparse features, not on text",
+        ),
+        ("predict --model m --text apple --input train.jsonl", "'--text <TEXT>' cannot be used with '--input <FILE>'"),
+        ("predict --model m --text apple --format csv", "--format csv: --input FILE is expected with it"),
+        (
+            "explain --model m --text apple --label 1 --text-fields a",
+            "--text-fields a: --input FILE is expected with it",
+        ),
+        ("predict --model m", "--input <FILE>"),
+    ] {
+        let outcome = folder.xc(refused);
+        assert!(outcome.code == 2 && outcome.stderr.contains(why), "{refused}: {}", outcome.stderr);
+    }
+}

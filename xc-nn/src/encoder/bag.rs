@@ -17,6 +17,7 @@ use crate::table;
 use crate::{Activation, Activations, Batch, Mode, StepError, Update};
 use serde_json::json;
 use xc_sparse::parallel::for_each_part;
+use xc_sparse::rows::InputKind;
 
 /// A table with a vector for each feature, and a bias.
 #[derive(Clone, Debug)]
@@ -69,11 +70,10 @@ impl Encoder for Bag {
         self.table.width()
     }
 
-    /// # Panics
-    /// If the batch's rows are not sparse or have another number of features.
+    /// # Errors
+    /// The batch's rows are not sparse or have another number of features.
     fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) -> Result<(), StepError> {
-        let got = batch.width();
-        assert!(got == self.n_features() && batch.dense().is_none(), "rows of {got}, expected {}", self.n_features());
+        batch.check(InputKind::Sparse, self.n_features())?;
         let (width, instances) = (self.width(), batch.instances());
         output.reshape(batch.len(), width);
         for_each_part(output.values_mut(), (BLOCK * width).max(1), |block, rows| {

@@ -6,6 +6,7 @@ use crate::state::State;
 use crate::{Activation, Activations, Batch, Mode, StepError, Update};
 use serde_json::json;
 use xc_sparse::parallel::for_each_part;
+use xc_sparse::rows::InputKind;
 
 /// Hands on the dense rows of the batch; learns nothing.
 #[derive(Clone, Copy, Debug)]
@@ -44,12 +45,11 @@ impl Encoder for Precomputed {
         false
     }
 
-    /// # Panics
-    /// If the batch's rows are not dense rows of this width.
+    /// # Errors
+    /// The batch's rows are not dense rows of this width.
     fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) -> Result<(), StepError> {
+        batch.check(InputKind::Dense, self.width)?;
         let dense = batch.dense().map_or(&[][..], |rows| rows.values());
-        let expected = batch.len() * self.width;
-        assert!(dense.len() == expected, "{} dense values in a batch, expected {expected}", dense.len());
         output.reshape(batch.len(), self.width);
         let (width, size) = (self.width, (BLOCK * self.width).max(1));
         for_each_part(output.values_mut(), size, |block, rows| {

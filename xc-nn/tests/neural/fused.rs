@@ -7,9 +7,10 @@ use xc_nn::head::{Dense, DenseScratch};
 use xc_nn::state::State;
 use xc_nn::{
     Activation, Activations, Batch, DenseRows, Encoder, Examples, Head, Loss, Mode, Named, Network, Optimizer,
-    Parameter, Rows, Rule, Scratch, Step, StepError, StepParams, Targets, Update,
+    Parameter, Rows, Rule, Scratch, Step, StepError, StepParams, Targets, Update, WrongBatch,
 };
 use xc_sparse::LabelRows;
+use xc_sparse::rows::TokenRows;
 
 /// A dense head that notes what its steps were told.
 #[derive(Clone, Debug)]
@@ -135,6 +136,68 @@ fn a_fused_step_is_called_unless_gradients_are_clipped() {
     assert_eq!(values(&network), values(&parts));
     assert_eq!(network.head().steps, [(5, 11, true), (6, 11, true), (7, 11, true)]);
     assert_eq!((network.head().updates, parts.head().updates, parts.head().steps.len()), (0, 3, 0));
+}
+
+/// Every kind of encoder of rows, and every kind of rows: those of its own kind and width alone make a step, and what is
+/// refused changes nothing.
+#[test]
+fn rows_that_an_encoder_does_not_take_are_refused_and_change_nothing() {
+    let y = targets(4, 9);
+    let sparse = [features(4, 30), features(4, 31)];
+    let dense = [vec![0.5; 4 * 30], vec![0.5; 4 * 31]];
+    let tokens = |vocabulary| TokenRows::try_new(vec![1, 2, 0, 3], vec![1, 2, 3, 4], vocabulary).unwrap();
+    let tokens = [tokens(30), tokens(31)];
+    let rows = [
+        Rows::Sparse(sparse[0].view()),
+        Rows::Sparse(sparse[1].view()),
+        Rows::Dense(DenseRows::new(&dense[0], 30)),
+        Rows::Dense(DenseRows::new(&dense[1], 31)),
+        Rows::Tokens(tokens[0].view()),
+        Rows::Tokens(tokens[1].view()),
+    ];
+    assert_eq!(taken_by(&|| Bag::new(30, 6, Activation::Relu, 0.0, 1), &rows, &y), [0]);
+    assert_eq!(taken_by(&|| Precomputed::new(30), &rows, &y), [2]);
+    #[cfg(feature = "transformer")]
+    assert_eq!(taken_by(&transformer, &rows, &y), [4]);
+}
+
+#[cfg(feature = "transformer")]
+fn transformer() -> xc_nn::encoder::transformer::Transformer {
+    use xc_nn::encoder::transformer::{Family, Transformer, TransformerParams};
+    let params = TransformerParams {
+        family: Family::Bert,
+        vocabulary: 30,
+        positions: 8,
+        first_position: 0,
+        types: 1,
+        width: 4,
+        heads: 2,
+        units: 8,
+        layers: 1,
+        epsilon: 1e-12,
+        distances: None,
+        pooling: Default::default(),
+    };
+    Transformer::new(params, Default::default(), 1).unwrap()
+}
+
+/// The numbers of the rows with which a step is made.
+fn taken_by<E: Encoder<Output = Activations>>(new: &dyn Fn() -> E, rows: &[Rows<'_>], y: &LabelRows) -> Vec<usize> {
+    let made = rows.iter().map(|&rows| {
+        let encoder = new();
+        let width = encoder.width();
+        let mut network = Network::new(encoder, Fused::new(9, width));
+        let before = values(&network);
+        let batch = batch(&Examples::try_new(rows, y).unwrap());
+        let done = network.step(&batch, Loss::Bce, &params(0, None), &mut Scratch::default());
+        if let Err(error) = &done {
+            let source = error.source.downcast_ref::<WrongBatch>().expect("the reason");
+            assert_eq!((source.got, source.got_width), (rows.kind(), rows.width()));
+            assert_eq!(values(&network), before);
+        }
+        done.is_ok()
+    });
+    made.enumerate().filter(|(_, is_made)| *is_made).map(|(at, _)| at).collect()
 }
 
 #[test]

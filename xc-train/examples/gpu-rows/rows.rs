@@ -226,7 +226,7 @@ fn tree(device: &Arc<Device>, shape: &'static TreeShape, n: usize, n_features: u
     let (of_cpu, params) = (queries.clone(), PredictParams::top(10));
     Ok(Case {
         call: Box::new(move || Ok(answer(on_device.predict_batch(queries.view(), &params)?))),
-        expected: Box::new(move || bytes(&model.predict_batch(of_cpu.view(), &params))),
+        expected: Box::new(move || bytes(&model.predict_batch(of_cpu.view(), &params).unwrap())),
     })
 }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 use xc_kernels::{Device, Error as KernelError};
 use xc_mach::DeviceScanError;
-use xc_tree::{DeviceTrees, TreeModel};
+use xc_tree::{DeviceQueryError, DeviceTrees, TreeModel};
 
 /// Why a model cannot be put on a device.
 #[derive(Debug, Error)]
@@ -61,6 +61,16 @@ enum NoAnswer {
 impl From<KernelError> for NoAnswer {
     fn from(error: KernelError) -> Self {
         Self::Device(error)
+    }
+}
+
+impl From<DeviceQueryError> for NoAnswer {
+    fn from(error: DeviceQueryError) -> Self {
+        match error {
+            DeviceQueryError::Device(error) => Self::Device(error),
+            // Rows of another width were refused.
+            other => panic!("queries that were checked: {other}"),
+        }
     }
 }
 

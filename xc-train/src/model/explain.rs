@@ -156,7 +156,7 @@ impl Model {
         let last = without.len() - 1;
         let others = (!others.is_empty()).then(|| Others { n: others.len(), score: score(last), logit: logit(last) });
         let paths = match (self.as_kind::<TreeModel>(), &rows[0]) {
-            (Some(tree), OwnedRows::Sparse(rows)) => tree.paths(rows.row(0), label),
+            (Some(tree), OwnedRows::Sparse(rows)) => tree.paths(rows.row(0), label)?,
             _ => Vec::new(),
         };
         let logit = logits.map(|logits| logits[0]);

@@ -346,6 +346,9 @@ pub enum QueryError {
     /// Cells of an index that has none.
     #[error("the index of the labels has no cells")]
     NoCells,
+    /// A query that trees do not take.
+    #[error(transparent)]
+    Tree(#[from] xc_tree::QueryError),
     /// A search width or cells for an index whose answers are exact.
     #[error("the index of a sparse output layer answers exactly")]
     NoWidth {

@@ -101,7 +101,7 @@ impl System for TreeModel {
         let Scratch { predict, candidates, restriction } = scratch_of(scratch);
         let row = row.sparse()?;
         let Some(labels) = ask.candidates.of(0) else {
-            self.predict_one(row, &params(ask), predict, out);
+            self.predict_one(row, &params(ask), predict, out)?;
             return Ok(Told::default());
         };
         // Preparing them passes over all labels, so the same candidates are prepared once.
@@ -109,7 +109,7 @@ impl System for TreeModel {
             self.restrict_into(labels, restriction)?;
             labels.clone_into(candidates);
         }
-        self.predict_restricted(row, restriction, ask.top_k, predict, out);
+        self.predict_restricted(row, restriction, ask.top_k, predict, out)?;
         Ok(Told::default())
     }
 
@@ -117,7 +117,9 @@ impl System for TreeModel {
         let rows = rows.sparse().map_err(|e| (0, e.into()))?;
         let mut shared = Restriction::default();
         match ask.candidates {
-            Candidates::All => return Ok(Answers::of(self.predict_batch(rows, &params(ask)))),
+            Candidates::All => {
+                return self.predict_batch(rows, &params(ask)).map(Answers::of).map_err(|e| (0, e.into()));
+            }
             Candidates::Labels(labels) => self.restrict_into(labels, &mut shared).map_err(|e| (0, e.into()))?,
             Candidates::ByQuery { .. } => {}
         }
@@ -132,8 +134,8 @@ impl System for TreeModel {
                     &shared
                 };
                 let mut answer = Vec::new();
-                self.predict_restricted(rows.row(i), restriction, ask.top_k, scratch, &mut answer);
-                Ok(answer)
+                let found = self.predict_restricted(rows.row(i), restriction, ask.top_k, scratch, &mut answer);
+                found.map(|()| answer).map_err(|e| (i, e.into()))
             },
         );
         let answers: Vec<Vec<Scored>> = answers.collect::<Result<_, _>>()?;
@@ -144,9 +146,10 @@ impl System for TreeModel {
 
     fn touched(&self, row: SparseRow<'_>, ask: &Ask<'_>, scratch: &mut dyn Any, touched: &mut Touched) -> bool {
         let (params, scratch) = (params(ask), scratch_of::<Scratch>(scratch));
-        self.predict_traced(row, &params, &mut scratch.predict, &mut Vec::new(), |level, query, parents| {
-            parents.iter().for_each(|&parent| touched.add(level, query, parent, params.choice));
-        });
-        true
+        let traced =
+            self.predict_traced(row, &params, &mut scratch.predict, &mut Vec::new(), |level, query, parents| {
+                parents.iter().for_each(|&parent| touched.add(level, query, parent, params.choice));
+            });
+        traced.is_ok()
     }
 }

@@ -9,7 +9,7 @@ mod batch;
 mod memory;
 
 use crate::model::{ModelInfo, TreeModel};
-use crate::predict::{PredictParams, Sought};
+use crate::predict::{PredictParams, QueryError, Sought, check_rows};
 use batch::{Batch, BatchShape};
 use memory::TreeMemory;
 use std::fmt;
@@ -23,6 +23,18 @@ const MOST_ROWS: usize = 8192;
 
 /// Bytes of a batch's answers, at most.
 const MOST_BYTES: usize = 64 << 20;
+
+/// Why trees on a device have no answers.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceQueryError {
+    /// As on the CPU.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// The device refuses or fails.
+    #[error(transparent)]
+    Device(#[from] Error),
+}
 
 /// The trees of a model on a CUDA device. Single queries and searches among given labels stay on the CPU.
 ///
@@ -73,12 +85,13 @@ impl DeviceTrees {
     /// One call works at a time; others wait.
     ///
     /// # Errors
-    /// The device has too little memory for the answers, or too little shared memory in a block for what is kept of a search:
+    /// A matrix of another width than the model has features. The device has too little memory for the answers, or too little shared memory in a block for what is kept of a search:
     /// on an H100 a beam of some 7,000 or a `top_k` of some 14,000 is too much. The device fails.
     ///
     /// # Panics
     /// If a value is not finite.
-    pub fn predict_batch(&self, queries: CsrView<'_>, params: &PredictParams) -> Result<RankedBatch, Error> {
+    pub fn predict_batch(&self, queries: CsrView<'_>, params: &PredictParams) -> Result<RankedBatch, DeviceQueryError> {
+        check_rows(queries, &self.info)?;
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         let answers = self.answers(queries, &params.of(&self.info), &mut batches);
         if answers.is_err() {
@@ -86,7 +99,7 @@ impl DeviceTrees {
             let _ = batches.pipeline.wait();
             batches.slots = Default::default();
         }
-        answers
+        Ok(answers?)
     }
 
     /// Compares the structs that kernels take with those of their text; for tests.

@@ -3,6 +3,7 @@
 //! Alg. 3).
 
 use super::ensemble::Means;
+use super::error::{QueryError, check_rows};
 use super::online::{PredictParams, Sought};
 use super::scores::{Leaves, Reached, offer_nodes, scaled};
 use super::top;
@@ -78,9 +79,13 @@ impl TreeModel {
     ///
     /// *Determinism*: the same bits as [`TreeModel::predict_one`], for any thread count.
     ///
+    /// # Errors
+    /// A matrix of another width than the model has features.
+    ///
     /// # Panics
     /// If a value is not finite.
-    pub fn predict_batch(&self, queries: CsrView<'_>, params: &PredictParams) -> RankedBatch {
+    pub fn predict_batch(&self, queries: CsrView<'_>, params: &PredictParams) -> Result<RankedBatch, QueryError> {
+        check_rows(queries, &self.info)?;
         let params = &params.of(&self.info);
         let rows = queries;
         let n = rows.rows();
@@ -97,7 +102,7 @@ impl TreeModel {
         for tile in &tiles {
             all.append(tile);
         }
-        all
+        Ok(all)
     }
 
     fn predict_tile(

@@ -3,6 +3,7 @@
 
 mod batch;
 mod ensemble;
+mod error;
 mod online;
 mod path;
 mod restrict;
@@ -11,6 +12,9 @@ mod top;
 
 #[cfg(feature = "cuda")]
 pub(crate) use ensemble::{Ensemble, Means};
+pub use error::QueryError;
+#[cfg(feature = "cuda")]
+pub(crate) use error::check_rows;
 #[cfg(feature = "cuda")]
 pub(crate) use online::Sought;
 pub use online::{PredictParams, PredictScratch};
@@ -30,12 +34,15 @@ impl TreeModel {
     /// *Cost*: that of [`TreeModel::predict_one`], and new scratch memory for each call: a server should
     /// keep its scratch and call that.
     ///
+    /// # Errors
+    /// A feature that the model does not have.
+    ///
     /// # Panics
     /// If the row is none: features that do not ascend, or a value that is not finite
     /// ([`SparseRow::from_checked`]).
-    pub fn predict(&self, row: SparseRow<'_>, top_k: usize) -> Vec<Scored> {
+    pub fn predict(&self, row: SparseRow<'_>, top_k: usize) -> Result<Vec<Scored>, QueryError> {
         let mut out = Vec::new();
-        self.predict_one(row, &PredictParams::top(top_k), &mut PredictScratch::default(), &mut out);
-        out
+        self.predict_one(row, &PredictParams::top(top_k), &mut PredictScratch::default(), &mut out)?;
+        Ok(out)
     }
 }

@@ -1,6 +1,7 @@
 //! Beam search of one query, online: no allocation once the scratch has grown.
 
 use super::ensemble::Means;
+use super::error::{QueryError, check_row};
 use super::scores::{Leaves, Reached, offer_nodes, scaled};
 use super::top;
 use crate::model::{ModelInfo, PostProcessor, Top, Tree, TreeModel};
@@ -83,6 +84,9 @@ impl TreeModel {
     /// *Determinism*: the same labels and score bits as [`TreeModel::predict_batch`], for any
     /// thread count.
     ///
+    /// # Errors
+    /// A feature that the model does not have; `out` is then empty.
+    ///
     /// # Panics
     /// If the row is none: features that do not ascend, or a value that is not finite
     /// ([`SparseRow::from_checked`]).
@@ -92,13 +96,16 @@ impl TreeModel {
         params: &PredictParams,
         scratch: &mut PredictScratch,
         out: &mut Vec<Scored>,
-    ) {
-        self.predict_traced(row, params, scratch, out, |_, _, _| {});
+    ) -> Result<(), QueryError> {
+        self.predict_traced(row, params, scratch, out, |_, _, _| {})
     }
 
     /// [`TreeModel::predict_one`] that reports every product to `trace` before computing it: the level,
     /// the query and the parents whose children are scored. For instrumentation; a trace that does nothing
     /// costs nothing.
+    ///
+    /// # Errors
+    /// As [`TreeModel::predict_one`].
     ///
     /// # Panics
     /// As [`TreeModel::predict_one`].
@@ -109,8 +116,9 @@ impl TreeModel {
         scratch: &mut PredictScratch,
         out: &mut Vec<Scored>,
         mut trace: impl FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32]),
-    ) {
+    ) -> Result<(), QueryError> {
         out.clear();
+        check_row(row, &self.info)?;
         let params = &params.of(&self.info);
         let mut room = std::mem::take(&mut scratch.scaled);
         let row = scaled(row, &self.info, &mut room);
@@ -132,6 +140,7 @@ impl TreeModel {
             out.extend_from_slice(search.select.sorted());
         }
         scratch.scaled = room;
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What trees say on the way to one label, node by node.
 
+use super::error::{QueryError, check_row};
 use super::scores::scaled;
 use crate::model::{Tree, TreeModel};
 use xc_sparse::SparseRow;
@@ -26,9 +27,13 @@ impl TreeModel {
     ///
     /// *Cost*: the product of one parent in each level, and a pass over its weights.
     ///
+    /// # Errors
+    /// As [`TreeModel::predict_one`].
+    ///
     /// # Panics
     /// As [`TreeModel::predict_one`].
-    pub fn paths(&self, row: SparseRow<'_>, label: u32) -> Vec<Vec<PathNode>> {
+    pub fn paths(&self, row: SparseRow<'_>, label: u32) -> Result<Vec<Vec<PathNode>>, QueryError> {
+        check_row(row, &self.info)?;
         let mut room = Vec::new();
         let row = scaled(row, &self.info, &mut room);
         let (mut query, mut product) = (QueryScratch::default(), ProductScratch::default());
@@ -57,7 +62,7 @@ impl TreeModel {
             });
             nodes.collect()
         };
-        self.trees.iter().map(&mut path).collect()
+        Ok(self.trees.iter().map(&mut path).collect())
     }
 }
 
@@ -101,7 +106,7 @@ mod tests {
         let (mut n_nodes, mut n_parts) = (0, 0);
         for i in 0..60 {
             let (row, label) = (x.row(i), (i * 11 % 50) as u32);
-            let paths = model.paths(row, label);
+            let paths = model.paths(row, label).unwrap();
             assert_eq!(paths.len(), 2);
             for node in paths.iter().flatten() {
                 let sum: f64 = f64::from(node.bias) + node.parts.iter().map(|part| f64::from(part.1)).sum::<f64>();
@@ -110,11 +115,11 @@ mod tests {
             }
             let restriction = one.restrict(&[label]).unwrap();
             let mut out = Vec::new();
-            one.predict_restricted(row, &restriction, 1, &mut Default::default(), &mut out);
+            one.predict_restricted(row, &restriction, 1, &mut Default::default(), &mut out).unwrap();
             assert_eq!(out[0].score, paths[0].last().unwrap().score);
         }
         assert!(n_nodes >= 120 && n_parts > 100, "{n_nodes} nodes, {n_parts} parts");
-        let unknown = model.paths(x.row(0), 50);
+        let unknown = model.paths(x.row(0), 50).unwrap();
         assert!(unknown.iter().all(Vec::is_empty));
     }
 }

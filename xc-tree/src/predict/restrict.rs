@@ -1,5 +1,6 @@
 //! Scores of given labels only: just the paths to them are scored.
 
+use super::error::{QueryError, check_row};
 use super::online::{PredictScratch, SearchScratch};
 use super::scores::{rank_scores, scaled};
 use crate::model::{Tree, TreeModel};
@@ -87,6 +88,9 @@ impl TreeModel {
     /// Every prepared label is scored, whether or not a beam would have reached it; the scores are those
     /// of a search with an unlimited beam.
     ///
+    /// # Errors
+    /// As [`TreeModel::predict_one`].
+    ///
     /// # Panics
     /// If `restriction` was prepared for a model of another shape; as [`TreeModel::predict_one`].
     pub fn predict_restricted(
@@ -96,9 +100,10 @@ impl TreeModel {
         top_k: usize,
         scratch: &mut PredictScratch,
         out: &mut Vec<Scored>,
-    ) {
+    ) -> Result<(), QueryError> {
         assert_eq!(restriction.trees.len(), self.trees.len(), "a restriction belongs to its model");
         out.clear();
+        check_row(row, &self.info)?;
         let PredictScratch { query, scaled: room, search, reached, means } = scratch;
         let SearchScratch { product, parent_scores, child_scores, margins: room_margins, select, .. } = search;
         let row = scaled(row, &self.info, room);
@@ -150,6 +155,7 @@ impl TreeModel {
             self.ensemble().best_means(reached, top_k, means, select);
             out.extend_from_slice(select.sorted());
         }
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@
 //! let texts = ["a red car", "a red bus", "a green tree", "the green leaf"];
 //! let labels = LabelRows::from_lists([[0], [0], [1], [1]], 2)?;
 //! let model = TextModel::train(&texts, &labels, PipelineParams::default(), &TreeParams::default())?;
-//! assert_eq!(model.predict("Red!", 1)[0].label, 0);
+//! assert_eq!(model.predict("Red!", 1).unwrap()[0].label, 0);
 //! # Ok(())
 //! # }
 //! ```
@@ -141,7 +141,8 @@ impl TextModel {
     /// `out` have grown.
     pub fn predict_one(&self, text: &str, params: &PredictParams, scratch: &mut TextScratch, out: &mut Vec<Scored>) {
         let (indices, values) = self.pipeline.transform_one(text, &mut scratch.pipeline);
-        self.tree.predict_one(SparseRow::from_checked(indices, values), params, &mut scratch.tree, out);
+        let answered = self.tree.predict_one(SparseRow::from_checked(indices, values), params, &mut scratch.tree, out);
+        answered.expect("the features of the pipeline are the model's");
     }
 }
 
@@ -210,7 +211,7 @@ mod tests {
         let rows = trained.pipeline().transform_batch(&texts);
         let shape = (texts.len(), rows.n_features);
         let rows = CsrMatrix::try_new(shape, rows.indptr, rows.indices, rows.values).unwrap();
-        let batch = trained.tree().predict_batch(rows.view(), &PredictParams::top(3));
+        let batch = trained.tree().predict_batch(rows.view(), &PredictParams::top(3)).unwrap();
         let (params, mut scratch, mut out) = (PredictParams::top(3), TextScratch::default(), Vec::new());
         for (i, text) in texts.iter().enumerate() {
             opened.predict_one(text, &params, &mut scratch, &mut out);

@@ -324,7 +324,7 @@ proptest! {
             Ok(model) => {
                 let (x, _) = data(3, 30);
                 if model.info().n_features == 30 + 11 {
-                    prop_assert_eq!(model.predict_batch(x.view(), &PredictParams::top(3)).len(), 3);
+                    prop_assert_eq!(model.predict_batch(x.view(), &PredictParams::top(3)).unwrap().len(), 3);
                 }
             }
             Err(message) => prop_assert!(!message.contains('\n') && !message.is_empty(), "{}", message),

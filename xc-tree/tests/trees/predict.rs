@@ -143,9 +143,9 @@ proptest! {
         let model = TreeModel::from_parts(info, vec![parts], DType::F32).unwrap();
         let params = PredictParams::top(5);
         let (from, to) = (cut.0.min(cut.1).min(n), cut.0.max(cut.1).min(n));
-        let all = model.predict_batch(queries.view(), &params);
+        let all = model.predict_batch(queries.view(), &params).unwrap();
         let slice = queries.slice(from..to);
-        for some in [model.predict_batch(slice, &params), model.predict_batch(slice.to_owned().view(), &params)] {
+        for some in [model.predict_batch(slice, &params).unwrap(), model.predict_batch(slice.to_owned().view(), &params).unwrap()] {
             prop_assert_eq!(some.len(), to - from);
             prop_assert!((from..to).all(|i| bits(some.row(i - from)) == bits(all.row(i))));
         }
@@ -170,6 +170,28 @@ proptest! {
     }
 
     #[test]
+    fn queries_of_another_width_are_refused_with_both_numbers(seed in any::<u64>(), width in 0..2 * D, beyond in 0u32..50) {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let model = TreeModel::from_parts(info(20, PostProcessor::Sigmoid), vec![random_tree(&mut rng, 20, 4)], DType::F32).unwrap();
+        let params = PredictParams::top(5);
+        let matrix = CsrMatrix::from_checked((1, width), vec![0, 0], vec![], vec![]);
+        let expected = if width == D { Ok(1) } else { Err(QueryError::Width { found: width, expected: D }) };
+        prop_assert_eq!(model.predict_batch(matrix.view(), &params).map(|answers| answers.len()), expected);
+
+        let feature = D as u32 - 1 + beyond;
+        let expected = if beyond == 0 { Ok(()) } else { Err(QueryError::Feature { feature, n_features: D }) };
+        let (indices, values) = ([0, feature], [1.0, 1.0]);
+        let row = SparseRow::try_new(&indices, &values).unwrap();
+        let (mut scratch, mut out) = (PredictScratch::default(), vec![Scored { label: 0, score: 0.0 }]);
+        let restriction = model.restrict(&[3]).unwrap();
+        prop_assert_eq!(model.predict(row, 5).map(|_| ()), expected);
+        prop_assert_eq!(model.paths(row, 3).map(|_| ()), expected);
+        prop_assert_eq!(model.predict_restricted(row, &restriction, 5, &mut scratch, &mut out), expected);
+        prop_assert_eq!(model.predict_one(row, &params, &mut scratch, &mut out), expected);
+        prop_assert!(out.is_empty() == expected.is_err());
+    }
+
+    #[test]
     fn online_and_batch_equal_the_plain_search(seed in any::<u64>(), n_labels in 1usize..400, branching in 2usize..40, beam in 1usize..20, k in 0usize..30, n in 0usize..12) {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let parts = random_tree(&mut rng, n_labels, branching);
@@ -180,12 +202,12 @@ proptest! {
             let (mut scratch, mut out) = (PredictScratch::default(), vec![]);
             for choice in [Choice::Auto, Choice::Fixed(Intersect::Lookup), Choice::Fixed(Intersect::Marching)] {
                 let params = PredictParams::top(k).with_beam(beam).with_choice(choice);
-                let batch = model.predict_batch(queries.view(), &params);
+                let batch = model.predict_batch(queries.view(), &params).unwrap();
                 prop_assert_eq!(batch.len(), n);
                 prop_assert!(batch.check().is_ok());
                 for i in 0..n {
                     let expected = reference_tree(&parts, post, rows.row(i), beam, k);
-                    model.predict_one(rows.row(i), &params, &mut scratch, &mut out);
+                    model.predict_one(rows.row(i), &params, &mut scratch, &mut out).unwrap();
                     prop_assert_eq!(bits(&out), bits(&expected), "{} query {}", post, i);
                     prop_assert_eq!(bits(batch.row(i)), bits(&expected), "{} batch {}", post, i);
                 }
@@ -202,7 +224,7 @@ proptest! {
         let rows = queries.view();
         for post in [PostProcessor::Hinge { p: 3 }, PostProcessor::Sigmoid, PostProcessor::Noop] {
             let model = TreeModel::from_parts(info(n_labels, post), vec![parts.clone()], DType::F32).unwrap();
-            let batch = model.predict_batch(queries.view(), &PredictParams::top(k).with_beam(beam));
+            let batch = model.predict_batch(queries.view(), &PredictParams::top(k).with_beam(beam)).unwrap();
             for i in 0..300 {
                 let expected = reference_tree(&parts, post, rows.row(i), beam, k);
                 prop_assert_eq!(bits(batch.row(i)), bits(&expected), "{} query {}", post, i);
@@ -225,7 +247,7 @@ proptest! {
             let (mut scratch, mut out) = (PredictScratch::default(), vec![]);
             for k in [k, n_labels] {
                 let params = PredictParams::top(k).with_beam(beam);
-                let batch = model.predict_batch(queries.view(), &params);
+                let batch = model.predict_batch(queries.view(), &params).unwrap();
                 for i in 0..n {
                     // All labels that a tree's beam reaches; those that it does not reach count 0.
                     let mut sums = vec![None; n_labels];
@@ -243,7 +265,7 @@ proptest! {
                     let mut expected: Vec<Scored> = sums.iter().enumerate().filter_map(mean).collect();
                     expected.sort_by(|&a, &b| rank_order(a, b));
                     expected.truncate(k);
-                    model.predict_one(rows.row(i), &params, &mut scratch, &mut out);
+                    model.predict_one(rows.row(i), &params, &mut scratch, &mut out).unwrap();
                     prop_assert_eq!(bits(&out), bits(&expected), "{} query {}", post, i);
                     prop_assert_eq!(bits(batch.row(i)), bits(&expected), "{} batch {}", post, i);
                 }
@@ -264,9 +286,9 @@ proptest! {
         let params = PredictParams::top(n_labels).with_beam(n_labels);
         let (mut scratch, mut full, mut out) = (PredictScratch::default(), vec![], vec![]);
         for i in 0..4 {
-            model.predict_one(rows.row(i), &params, &mut scratch, &mut full);
+            model.predict_one(rows.row(i), &params, &mut scratch, &mut full).unwrap();
             full.retain(|s| wanted.contains(&s.label));
-            model.predict_restricted(rows.row(i), &restriction, n_labels, &mut scratch, &mut out);
+            model.predict_restricted(rows.row(i), &restriction, n_labels, &mut scratch, &mut out).unwrap();
             prop_assert_eq!(bits(&out), bits(&full));
         }
         prop_assert!(model.restrict(&[n_labels as u32]).is_err());
@@ -285,7 +307,7 @@ proptest! {
         model.write(&mut writer).unwrap();
         writer.finish().unwrap();
         let params = PredictParams::top(5);
-        let expected = model.predict_batch(queries.view(), &params);
+        let expected = model.predict_batch(queries.view(), &params).unwrap();
         for is_trusted in [false, true] {
             let container = Container::open(&path, OpenMode::Map).unwrap();
             let opened = match is_trusted {
@@ -295,7 +317,7 @@ proptest! {
             };
             let opened = opened.unwrap();
             prop_assert_eq!(opened.info(), model.info());
-            prop_assert_eq!(&opened.predict_batch(queries.view(), &params), &expected);
+            prop_assert_eq!(&opened.predict_batch(queries.view(), &params).unwrap(), &expected);
             if !half {
                 prop_assert_eq!(&opened.to_parts(1).levels, &trees[1].levels);
             }
@@ -318,9 +340,9 @@ proptest! {
         let params = PredictParams::top(n_labels).with_beam(n_labels);
         let (mut scratch, mut full, mut out) = (PredictScratch::default(), vec![], vec![]);
         for i in 0..4 {
-            expected.predict_one(rows.row(i), &params, &mut scratch, &mut full);
+            expected.predict_one(rows.row(i), &params, &mut scratch, &mut full).unwrap();
             full.retain(|s| wanted.contains(&s.label));
-            changed.predict_one(rows.row(i), &params, &mut scratch, &mut out);
+            changed.predict_one(rows.row(i), &params, &mut scratch, &mut out).unwrap();
             prop_assert_eq!(bits(&out), bits(&full));
         }
     }

@@ -47,7 +47,7 @@ fn halves(x: &CsrMatrix, y: &LabelRows) -> [(CsrMatrix, LabelRows); 2] {
 }
 
 fn answers(model: &TreeModel, rows: &CsrMatrix) -> RankedBatch {
-    model.predict_batch(rows.view(), &PredictParams::top(5))
+    model.predict_batch(rows.view(), &PredictParams::top(5)).unwrap()
 }
 
 /// Share of the rows whose best label is right.
@@ -100,12 +100,12 @@ proptest! {
             let (mut scratch, mut out) = (PredictScratch::default(), Vec::new());
             let some = [1u32, 5, 7];
             let of = |model: &TreeModel, row, scratch: &mut PredictScratch, out: &mut Vec<Scored>| {
-                model.predict_restricted(row, &model.restrict(&some).unwrap(), 3, scratch, out);
+                model.predict_restricted(row, &model.restrict(&some).unwrap(), 3, scratch, out).unwrap();
                 out.clone()
             };
             for i in (0..x.rows()).step_by(17) {
                 let (row, other_row) = (x.view().row(i), scaled.view().row(i));
-                other.predict_one(other_row, &PredictParams::top(5), &mut scratch, &mut out);
+                other.predict_one(other_row, &PredictParams::top(5), &mut scratch, &mut out).unwrap();
                 prop_assert_eq!(&out[..], expected.row(i));
                 let restricted = of(&model, row, &mut scratch, &mut out);
                 prop_assert_eq!(of(&other, other_row, &mut scratch, &mut out), restricted);

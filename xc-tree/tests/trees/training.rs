@@ -249,10 +249,13 @@ fn a_model_that_normalises_equals_one_of_normalised_rows_and_normalises_what_it_
     let model = TreeModel::train(&TrainInput::new(stretched.view(), &y), &unit).unwrap();
     assert_eq!((model.info().normalise_rows, model.info().beam), (true, 10));
     let params = PredictParams::top(5);
-    assert_eq!(model.predict_batch(stretched.view(), &params), expected.predict_batch(scaled.view(), &params));
+    assert_eq!(
+        model.predict_batch(stretched.view(), &params).unwrap(),
+        expected.predict_batch(scaled.view(), &params).unwrap()
+    );
     let row = stretched.view().row(3);
-    let batch = model.predict_batch(stretched.view(), &params);
-    assert_eq!(model.predict(row, 5), batch.row(3));
+    let batch = model.predict_batch(stretched.view(), &params).unwrap();
+    assert_eq!(model.predict(row, 5).unwrap(), batch.row(3));
 }
 
 /// Cancels after a number of events.

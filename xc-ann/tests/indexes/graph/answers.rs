@@ -1,7 +1,7 @@
 use super::made::{build, clustered};
 use proptest::prelude::*;
 use xc_ann::{
-    BuildError, BuildParams, Filter, Graph, Metric, NoObserver, QueryError, Scratch, SearchParams, exact, recall,
+    BuildError, BuildParams, Filter, Graph, Index, Metric, NoObserver, QueryError, Scratch, SearchParams, exact, recall,
 };
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::{DenseMatrix, DenseRows};
@@ -315,6 +315,45 @@ fn edges_for_queries_find_what_edges_among_rows_do_not() {
         with.0 > without.0 + 0.02 && with.1 < 2 * without.1,
         "{with:?} with edges for queries, {without:?} without"
     );
+}
+
+#[test]
+fn rows_and_queries_of_another_width_are_refused_and_change_nothing() {
+    let rows = clustered(50, 4, 3, 1);
+    for width in 1..8 {
+        let other = clustered(50, width, 3, 2);
+        let (mut index, new) = (made_index(&rows), other.view());
+        let (found, expected) = (width, 4);
+        let values = |n: usize| BuildError::Values { n, expected: 200, width: 4 };
+        let coordinates = BuildError::Coordinates { found, expected };
+        let query = QueryError::Width { found, expected };
+        let refused = [
+            (index.refresh(other.values.to_vec(), None, None, &NoObserver).map(drop), values(50 * width)),
+            (
+                index.refresh(rows.values.to_vec(), Some(new), None, &NoObserver).map(drop),
+                BuildError::Query(query.clone()),
+            ),
+            (
+                Index::build_for(rows.values.to_vec(), 4, Some(new), &BuildParams::new(Metric::L2), &NoObserver)
+                    .map(drop),
+                BuildError::Query(query.clone()),
+            ),
+            (index.search_batch(new, SearchParams::top(1), None).map(drop).map_err(BuildError::Query), query.into()),
+            (index.insert(new, &NoObserver), coordinates),
+        ];
+        for (outcome, error) in refused {
+            assert_eq!(outcome, if width == 4 { Ok(()) } else { Err(error) }, "{width}");
+        }
+        // Nothing was added but by rows of its width.
+        assert_eq!(index.rows().len(), if width == 4 { 100 } else { 50 });
+    }
+    let part = Index::build(vec![0.5; 7], 2, &BuildParams::new(Metric::L2), &NoObserver).unwrap_err();
+    assert_eq!(part, BuildError::Values { n: 7, expected: 6, width: 2 });
+    assert!(Index::build(vec![0.5; 7], 0, &BuildParams::new(Metric::L2), &NoObserver).is_err());
+}
+
+fn made_index(rows: &DenseMatrix) -> Index {
+    Index::build(rows.values.to_vec(), 4, &BuildParams::new(Metric::L2), &NoObserver).unwrap()
 }
 
 #[test]

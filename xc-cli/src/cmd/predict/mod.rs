@@ -52,6 +52,7 @@ use xc_train::model::{Excluded, InputKind, QueryOptions, ScoreOptions};
 /// Examples:
 ///   xc predict --model my.model --input test.txt --top-k 5 --output predictions.txt
 ///   xc predict --model my.model --input test.jsonl --names --output -
+///   xc predict --model text.model --text "lorem ipsum" --names
 ///   echo "lorem ipsum" | xc predict --model text.model --input - --top-k 3
 ///   xc predict --model text.model --input - --output-format jsonl < requests.jsonl
 ///   xc predict --model my.model --input test.txt --only-labels some.txt --min-score 0.1
@@ -63,14 +64,17 @@ use xc_train::model::{Excluded, InputKind, QueryOptions, ScoreOptions};
 ///   xc predict --model calibrated.model --input test.txt --threshold micro --output decided.txt
 ///   xc predict --model my.model --input users.jsonl --part 3/8 --output part-3.txt
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, group = clap::ArgGroup::new("of").required(true).args(["input", "text"]))]
 pub(crate) struct Args {
     /// The model folder
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
     /// File of instances; - answers each line of stdin
     #[arg(long, value_name = "FILE")]
-    input: PathBuf,
+    input: Option<PathBuf>,
+    /// Answer this text; may be given several times
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["part", "exclude_field"])]
+    text: Vec<String>,
     /// Answer part I of N of --input, from 0/N on: the answers of all parts, joined in order (cat), are those of the
     /// whole. Of npz and npy a part has the rows I n/N to (I+1) n/N; of other formats the rows that begin in its share
     /// of the bytes. A line number of a message counts from the byte that stands with it. Not with stdin, compressed
@@ -207,7 +211,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.names && form == Form::Npz {
         return Err(CliError::usage("--names: an npz matrix has no names; lines, jsonl or csv is expected"));
     }
-    let from_stdin = args.input == Path::new("-");
+    let from_stdin = args.is_from_stdin();
     if let Some(part) = args.part {
         let why = match form {
             _ if from_stdin => "a stream has no parts that could be read apart; --input FILE is expected",
@@ -281,7 +285,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let exclude = match (&args.exclude, &args.exclude_field) {
         (Some(path), _) => Some(read(path, EXCLUDED, UnknownLabels::Drop)?),
         (None, Some(field)) => {
-            Some(LabelLists::read_field(&args.input, field, n_labels, names.as_ref(), &input, context)?)
+            let path = args.input.as_deref().unwrap_or(Path::new(""));
+            Some(LabelLists::read_field(path, field, n_labels, names.as_ref(), &input, context)?)
         }
         (None, None) => None,
     };
@@ -295,9 +300,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             "labels have names that are whole numbers, and answers have the model's own ids: --names writes names",
         );
     }
-    let queries = match from_stdin {
-        true => None,
-        false => Some(Queries::open_part(&args.input, &args.format.settings(), &model, part, counts)?),
+    let queries = match &args.input {
+        None => Some(Queries::given(args.text.clone(), "--text", &model)?),
+        Some(_) if from_stdin => None,
+        Some(path) => Some(Queries::open_part(path, &args.format.settings(), &model, part, counts)?),
     };
     let input = queries.as_ref().map_or(stdin::NAME, Queries::name).to_owned();
     let style = Style { form, names: names.as_deref().filter(|_| args.names || form.has_names()) };
@@ -342,6 +348,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 }
 
 impl Args {
+    fn is_from_stdin(&self) -> bool {
+        self.input.as_deref() == Some(Path::new("-"))
+    }
+
     /// Refuses a bound that no score reaches.
     fn check_bounds(&self, model: &Model) -> Result<(), CliError> {
         let threshold = match self.threshold {
@@ -359,7 +369,7 @@ impl Args {
 
     /// Refuses options that were given and that nothing reads here.
     fn refuse_idle(&self, model: &Model, form: Form, by_name: bool, context: &Context) -> Result<(), CliError> {
-        let from_stdin = self.input == Path::new("-");
+        let from_stdin = self.is_from_stdin();
         if !from_stdin {
             context
                 .options
@@ -379,11 +389,18 @@ impl Args {
         if !form.has_names() {
             context.options.refuse(&["id-field"], "--output-format jsonl or csv is expected with it")?;
         }
+        if self.input.is_none() {
+            let why = "--input FILE is expected with it: --text is a text as it stands";
+            context.options.refuse(&["text-fields", "id-field"], why)?;
+            if self.candidates.is_none() && self.exclude.is_none() {
+                context.options.refuse(&["format", "svmlight-base"], why)?;
+            }
+        }
         let input = self.format.or(model.input());
         let files = || [&self.candidates, &self.exclude].into_iter().flatten().map(PathBuf::as_path);
         if files().next().is_some() {
             // Of another field of the input only the separator is asked for beside.
-            let with_field = self.exclude_field.is_some().then_some(&*self.input);
+            let with_field = self.exclude_field.is_some().then(|| self.input.as_deref()).flatten();
             input.of_any_format().refuse_idle_of_labels(files().chain(with_field))?;
         } else {
             let why = "--candidates or --exclude is expected with it: labels of the input are ignored";
@@ -393,8 +410,8 @@ impl Args {
             }
         }
         if !from_stdin {
-            input.refuse_idle_of_instances([&*self.input])?;
-            input.refuse_idle(std::iter::once(&*self.input).chain(files()))?;
+            input.refuse_idle_of_instances(self.input.as_deref())?;
+            input.refuse_idle(self.input.as_deref().into_iter().chain(files()))?;
         } else if model.describe().takes != InputKind::Text {
             context.options.refuse(&["text-fields"], "a model of text is expected with it")?;
         }
@@ -415,14 +432,14 @@ impl Args {
 fn refuse_true_labels(args: &Args, model: &Model, input: &InputSettings) -> Result<(), CliError> {
     let usual = Fields::default().labels;
     let own = model.input().label_field.as_ref().unwrap_or(&usual);
-    if args.exclude_field.is_some() && args.input == Path::new("-") {
+    if args.exclude_field.is_some() && args.is_from_stdin() {
         return Err(CliError::usage(
             "--exclude-field: the lines of stdin have a field \"exclude\" of their own; --input FILE is expected",
         ));
     }
     let (option, advice) = match (&args.exclude, &args.exclude_field) {
         _ if args.exclude_own_labels => return Ok(()),
-        (Some(path), _) if is_same(path, &args.input) => {
+        (Some(path), _) if args.input.as_ref().is_some_and(|input| is_same(path, input)) => {
             let (format, _) = label_format(path, &input.options())?;
             let has_fields = matches!(format, Format::Jsonl | Format::Csv | Format::Tsv);
             if has_fields && input.label_field.as_ref().unwrap_or(&usual) != own {

@@ -332,6 +332,7 @@ pub(crate) fn value(command: &str, option: &str) -> Option<&'static str> {
         (_, _, "input") => "../in/test.txt",
         (_, _, "top-k") => "2",
         (_, "explain", "top") => "1",
+        (_, "explain" | "predict", "text") => "stone",
         (_, _, "only-labels") => "../in/some.txt",
         (_, _, "candidates" | "exclude") => "../in/lists.txt",
         (_, _, "min-score") => "0.6",

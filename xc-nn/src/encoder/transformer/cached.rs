@@ -89,7 +89,7 @@ impl Transformer {
                 return Ok(());
             }
             batch.fill_features(Rows::Tokens(rows), some.iter().map(|&i| i as usize));
-            self.check_lengths(&batch)?;
+            self.check(&batch)?;
             let pass = self.pass(&batch, Mode::Predict, &[]);
             self.run(&pass, 0..self.n_frozen(), &mut scratch);
             for (at, &i) in some.iter().enumerate() {

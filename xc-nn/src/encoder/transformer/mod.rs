@@ -87,6 +87,7 @@ use thiserror::Error;
 use xc_hash::stream::mix;
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::parallel::in_pool;
+use xc_sparse::rows::InputKind;
 
 /// Tokens that are answered together, where no instance has more.
 const TOGETHER: usize = 2048;
@@ -218,19 +219,14 @@ impl Transformer {
         }
     }
 
-    /// The tokens of a batch.
-    ///
-    /// # Panics
-    /// If there are none, or of another vocabulary.
+    /// The tokens of a batch that was checked.
     fn tokens<'b>(&self, batch: &'b Batch) -> Ragged<'b> {
-        let (got, expected) = (batch.width(), self.params.vocabulary);
-        let Some((ids, ends)) = batch.tokens().filter(|_| got == expected) else {
-            panic!("rows of {got} that are no tokens of {expected}")
-        };
+        let (ids, ends) = batch.tokens().expect("a batch that was checked");
         Ragged { ids, ends }
     }
 
-    fn check_lengths(&self, batch: &Batch) -> Result<(), StepError> {
+    fn check(&self, batch: &Batch) -> Result<(), StepError> {
+        batch.check(InputKind::Tokens, self.params.vocabulary)?;
         let (got, most) = (self.tokens(batch).longest(), self.params.positions);
         if got > most { Err(StepError::new("encoder", TooManyTokens { got, most })) } else { Ok(()) }
     }
@@ -355,10 +351,8 @@ impl Encoder for Transformer {
     }
 
     /// # Errors
-    /// An instance has more tokens than there are positions ([`TooManyTokens`]).
-    ///
-    /// # Panics
-    /// If the batch holds no tokens, or those of another vocabulary.
+    /// The batch holds no tokens, or those of another vocabulary; an instance has more tokens than there are positions
+    /// ([`TooManyTokens`]).
     fn forward(
         &self,
         batch: &Batch,
@@ -366,7 +360,7 @@ impl Encoder for Transformer {
         output: &mut Activations,
         scratch: &mut TransformerScratch,
     ) -> Result<(), StepError> {
-        self.check_lengths(batch)?;
+        self.check(batch)?;
         if mode == Mode::Predict {
             scratch.mode = Some(mode);
             self.answer(batch, output, scratch);

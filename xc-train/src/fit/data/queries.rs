@@ -4,7 +4,7 @@ use super::report_unseen;
 use crate::Model;
 use crate::fit::Context;
 use crate::fit::FitError;
-use crate::model::{InputKind, OwnedRows, Row};
+use crate::model::{InputKind, OwnedRows};
 use crate::settings::input::InputSettings;
 use std::ops::Range;
 use std::path::Path;
@@ -13,7 +13,7 @@ use xc_sparse::io::{
     Content, ForeignFile, Format, InstanceBuffer, InstanceReader, PartRows, Parts, ReadError, ReadErrorKind, RowId,
     Source, UnseenCount, Vectors, read_dataset,
 };
-use xc_sparse::{CsrMatrix, DenseMatrix, Part};
+use xc_sparse::{CsrMatrix, DenseMatrix, Part, SparseRow};
 
 /// A stream of queries for one model.
 pub struct Queries {
@@ -33,6 +33,7 @@ enum Reader {
     Lines { reader: Box<InstanceReader>, buffer: Box<InstanceBuffer> },
     Whole { features: CsrMatrix, rows: Range<usize> },
     Vectors { vectors: Vectors, rows: Range<usize> },
+    Given { texts: std::vec::IntoIter<String> },
 }
 
 impl Queries {
@@ -71,6 +72,21 @@ impl Queries {
     /// As [`Self::open`].
     pub fn texts(path: &Path, input: &InputSettings) -> Result<Self, FitError> {
         Self::of(path, input, (InputKind::Text, 0, ""), Part::WHOLE, false)
+    }
+
+    /// Texts that are there already; `name` is what messages call them.
+    ///
+    /// # Errors
+    /// The model was not trained on text.
+    pub fn given(texts: Vec<String>, name: &str, model: &Model) -> Result<Self, FitError> {
+        let about = model.describe();
+        if about.takes != InputKind::Text {
+            let takes = about.takes;
+            return Err(FitError::usage(format_args!("{name}: the model was trained on {takes}, not on text")));
+        }
+        let reader = Reader::Given { texts: texts.into_iter() };
+        let (takes, n_features) = (about.takes, about.n_features);
+        Ok(Self { reader, takes, n_features, name: name.to_owned(), ids: Vec::new(), unseen: None, lies: None })
     }
 
     /// What is wanted: a kind of rows, of how many features, and why.
@@ -142,6 +158,7 @@ impl Queries {
             Reader::Lines { reader, .. } => reader.content()?,
             Reader::Whole { features, .. } => (features.rows() > 0).then_some(Content::Features),
             Reader::Vectors { vectors, .. } => return Ok(vectors.rows() == 0),
+            Reader::Given { texts } => return Ok(texts.len() == 0),
         };
         match content {
             Some(content) if (content == Content::Text) != (self.takes == InputKind::Text) => {
@@ -175,6 +192,7 @@ impl Queries {
     pub fn before(&self) -> usize {
         match (&self.reader, self.lies) {
             (Reader::Whole { rows, .. } | Reader::Vectors { rows, .. }, _) => rows.start,
+            (Reader::Given { .. }, _) => 0,
             (Reader::Lines { .. }, lies) => lies.and_then(|lies| lies.before).map_or(0, |n| n as usize),
         }
     }
@@ -188,30 +206,23 @@ impl Queries {
             }
             Reader::Whole { features, .. } => Some(features.rows()),
             Reader::Vectors { vectors, .. } => Some(vectors.rows()),
+            Reader::Given { texts } => Some(texts.len()),
         }
     }
 
-    /// The next query, or `None` at the end; its id is added to those that are kept.
-    fn one(&mut self) -> Result<Option<Row<'_>>, FitError> {
+    /// The next row of features, or `None` at the end; its id is added to those that are kept.
+    fn features(&mut self) -> Result<Option<SparseRow<'_>>, FitError> {
         match &mut self.reader {
             Reader::Lines { reader, buffer } => {
                 if reader.next_into(buffer)?.is_none() {
                     return Ok(None);
                 }
                 self.ids.push(buffer.text.id.take());
-                Ok(Some(match self.takes {
-                    InputKind::Text => Row::Text(&buffer.text.text),
-                    _ => Row::Sparse(buffer.row.features()),
-                }))
+                Ok(Some(buffer.row.features()))
             }
-            Reader::Whole { features, rows } => Ok(rows.next().map(|at| Row::Sparse(features.view().row(at)))),
-            Reader::Vectors { vectors, rows } => match rows.next() {
-                None => Ok(None),
-                Some(at) => {
-                    vectors.check(at..at + 1)?;
-                    Ok(Some(Row::Dense(vectors.some(at..at + 1))))
-                }
-            },
+            Reader::Whole { features, rows } => Ok(rows.next().map(|at| features.view().row(at))),
+            // Of another kind.
+            Reader::Vectors { .. } | Reader::Given { .. } => Ok(None),
         }
     }
 
@@ -231,6 +242,10 @@ impl Queries {
             let (n, columns, values) = (rows.len(), vectors.columns(), vectors.some(rows).to_vec());
             return Ok(Some(OwnedRows::Dense(DenseMatrix::new(n, columns, values))));
         }
+        if let Reader::Given { texts } = &mut self.reader {
+            let texts: Vec<String> = texts.take(max_rows).collect();
+            return Ok((!texts.is_empty()).then_some(OwnedRows::Texts(texts)));
+        }
         if let (Reader::Lines { reader, buffer }, InputKind::Text) = (&mut self.reader, self.takes) {
             let mut texts = Vec::new();
             while texts.len() < max_rows && reader.next_into(buffer)?.is_some() {
@@ -241,7 +256,7 @@ impl Queries {
         }
         let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         while indptr.len() <= max_rows {
-            let Some(Row::Sparse(row)) = self.one()? else { break };
+            let Some(row) = self.features()? else { break };
             indices.extend_from_slice(row.indices());
             values.extend_from_slice(row.values());
             indptr.push(indices.len());

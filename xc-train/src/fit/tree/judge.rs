@@ -61,7 +61,7 @@ fn answer(
     for first in (0..rows.rows()).step_by(AT_ONCE) {
         context.check_interrupt()?;
         let some = rows.slice(first..rows.rows().min(first + AT_ONCE));
-        answers.append(&model.predict_batch(some, &params));
+        answers.append(&model.predict_batch(some, &params).expect("rows of as many features as those of training"));
         container.release();
     }
     Ok(answers)

@@ -528,7 +528,7 @@ fn libpecos_answers_are_reproduced() {
         let expected = read_rows(&fixture.join(format!("pred_beam{beam}_top{k}_{name}.npz")));
         let post = name.parse().unwrap();
         let packed = pack(&model, post);
-        let batch = packed.predict_batch(queries.view(), &PredictParams::top(k).with_beam(beam));
+        let batch = packed.predict_batch(queries.view(), &PredictParams::top(k).with_beam(beam)).unwrap();
         for row in 0..queries.rows() {
             let query = queries.view().row(row);
             let got = predict(&model, post, (query.indices(), query.values()), beam, k);
