@@ -77,6 +77,11 @@ fn usage(command: &Command, path: &str) -> String {
             None => format!(" <{}>", value(arg)),
         };
     }
+    for group in command.get_groups().filter(|group| group.is_required_set()) {
+        let of = |id: &clap::Id| command.get_arguments().find(|arg| arg.get_id() == id).map(typed);
+        let names: Vec<String> = group.get_args().filter_map(of).collect();
+        out += &format!(" <{}>", names.join("|"));
+    }
     out
 }
 
