@@ -8,6 +8,7 @@ use crate::interrupt;
 use crate::memory::{self, Budget};
 use crate::options::Options;
 use crate::progress::{Form, Progress, Task};
+use crate::stdin;
 use crate::watch::{Both, Log, NetworkWatch, TreeWatch};
 use clap::Args;
 use std::io::Write;
@@ -115,14 +116,14 @@ impl Context {
     /// A line for a person, on stderr.
     pub(crate) fn note(&self, line: impl std::fmt::Display) {
         if !self.quiet {
-            let _ = writeln!(std::io::stderr(), "xc: {}", one_line(&line.to_string()));
+            let _ = writeln!(std::io::stderr(), "xc: {}", said(&line));
         }
     }
 
     /// A line about something that may surprise, on stderr.
     pub(crate) fn warn(&self, line: impl std::fmt::Display) {
         if !self.quiet {
-            let _ = writeln!(std::io::stderr(), "xc: warning: {}", one_line(&line.to_string()));
+            let _ = writeln!(std::io::stderr(), "xc: warning: {}", said(&line));
         }
     }
 
@@ -199,4 +200,9 @@ impl fit::Observer for Context {
     fn released(&self) {
         give_back_small_arrays();
     }
+}
+
+/// A message as one line.
+fn said(line: &impl std::fmt::Display) -> String {
+    one_line(&stdin::named(&line.to_string()))
 }

@@ -36,7 +36,7 @@ pub(crate) struct CliError {
 
 impl CliError {
     fn new(kind: Kind, line: impl Display) -> Self {
-        Self { kind, line: one_line(&without_os_numbers(&line.to_string())) }
+        Self { kind, line: one_line(&without_os_numbers(&crate::stdin::named(&line.to_string()))) }
     }
 
     /// Exit code 1: the work failed.

@@ -123,7 +123,9 @@ fn run() -> Result<(), CliError> {
     let command = arguments.command_path();
     let command = command.strip_prefix("xc ").unwrap_or_default();
     let context = Context::new(&cli.common, command, options).map_err(|e| arguments.located(e))?;
-    cli.command.run(&context).map_err(|e| with_way_out(arguments.located(e), &named))
+    let outcome = cli.command.run(&context).map_err(|e| with_way_out(arguments.located(e), &named));
+    stdin::forget();
+    outcome
 }
 
 /// What a full disk says, on Linux, macOS and Windows, and a full quota.

@@ -1,12 +1,17 @@
 //! Lines of stdin, read by a thread of their own: a signal ends a wait for a line that may never
-//! come.
+//! come; and all of stdin as a file.
 
 use crate::error::CliError;
 use crate::interrupt;
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use xc_sparse::atomic::OutputFolder;
 use xc_sparse::io::{Line, LineBlock, LineBlocks, ReadError};
+use xc_train::fit::beside;
 
 /// How stdin is called in messages.
 pub(crate) const NAME: &str = "standard input";
@@ -14,6 +19,72 @@ pub(crate) const NAME: &str = "standard input";
 pub(crate) const MAX_LINE_BYTES: usize = 1 << 26;
 /// What lines that wait may take together before no more are fetched.
 const PENDING_BYTES: usize = 1 << 23;
+
+/// All of stdin, where a command wanted it as a file.
+static WHOLE: Mutex<Option<Whole>> = Mutex::new(None);
+
+struct Whole {
+    /// Never put in its place: removed when it is dropped, or by a signal.
+    _folder: OutputFolder,
+    file: PathBuf,
+}
+
+fn whole() -> MutexGuard<'static, Option<Whole>> {
+    WHOLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `path`, or if it is `-` a file of all that stdin gives, for a command that reads its file more than once. The file is
+/// beside `output` until [`forget`].
+///
+/// # Errors
+/// Ctrl-C; stdin cannot be read; the folder of `output` cannot be written, or is full.
+pub(crate) fn as_file(path: PathBuf, output: &Path) -> Result<PathBuf, CliError> {
+    if path != Path::new("-") {
+        return Ok(path);
+    }
+    if let Some(whole) = &*whole() {
+        return Ok(whole.file.clone());
+    }
+    let folder = OutputFolder::create(beside(output, "stdin")).map_err(|e| CliError::unwritable(&e))?;
+    let (mut stdin, mut unread) = (io::stdin().lock(), None);
+    let written = folder.file("stdin", |file| {
+        let mut room = vec![0; 1 << 16];
+        while !interrupt::interrupted() {
+            match stdin.read(&mut room) {
+                Ok(0) => break,
+                Ok(n) => file.write_all(&room[..n])?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    unread = Some(error);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    });
+    if interrupt::interrupted() {
+        return Err(CliError::interrupted());
+    }
+    if let Some(error) = unread {
+        return Err(CliError::failed(format_args!("{NAME}: cannot be read: {error}")));
+    }
+    written.map_err(|e| CliError::unwritable(&e))?;
+    let file = folder.path().join("stdin");
+    Ok(whole().insert(Whole { _folder: folder, file }).file.clone())
+}
+
+/// Removes the file of stdin.
+pub(crate) fn forget() {
+    drop(whole().take());
+}
+
+/// A message in which the file of stdin is called what it is.
+pub(crate) fn named(line: &str) -> Cow<'_, str> {
+    match &*whole() {
+        Some(whole) => line.replace(&*whole.file.to_string_lossy(), NAME).into(),
+        None => line.into(),
+    }
+}
 
 /// The lines that have been read and not answered.
 pub(crate) struct StdinLines {

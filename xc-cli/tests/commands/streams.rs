@@ -1,6 +1,6 @@
 //! Pipes and signals: answers line by line, readers that go away, Ctrl-C.
 
-use crate::program::{Folder, Stream, contents, wait_until};
+use crate::program::{Folder, Stream, contents, json, wait_until};
 use std::io::Write;
 use std::process::Command;
 
@@ -194,4 +194,61 @@ fn a_closed_stdout_is_an_error_and_not_a_success_that_says_nothing() {
     let ended = after(&folder, "exec >&-", "predict --model m --input in.jsonl --output answers").end();
     assert_eq!(ended, (0, String::new()));
     assert!(folder.read("answers").starts_with("0:"));
+}
+
+/// The model of a file, whatever its form and the kind that is trained; what messages call it; and nothing stays.
+#[test]
+fn training_takes_what_stdin_gives() {
+    let folder = Folder::new();
+    let rows: Vec<(String, usize)> =
+        (0..24).map(|at| (format!("word{} fruit tree{}", at % 4, at % 3), at % 4)).collect();
+    let line = |(text, label): &(String, usize)| format!("{{\"text\": \"{text}\", \"labels\": [\"l{label}\"]}}\n");
+    let jsonl = rows.iter().map(line).collect::<String>();
+    let fasttext = rows.iter().map(|(text, label)| format!("__label__l{label} {text}\n")).collect::<String>();
+    let features =
+        format!("24 9 4\n{}", (0..24).map(|at| format!("{} {}:1 8:0.5\n", at % 4, at % 8)).collect::<String>());
+    for (train, given) in [
+        ("tree --text.min-df 1", jsonl.as_bytes()),
+        ("tree --text.min-df 1", fasttext.as_bytes()),
+        ("tree --text.min-df 1 --validation-fraction 0.25", jsonl.as_bytes()),
+        ("mach --repetitions 2 --buckets 3 --epochs 1 --network.widths 4", features.as_bytes()),
+        ("skipgram --min-count 1 --network.widths 4 --epochs 1 --threads 1", fasttext.as_bytes()),
+    ] {
+        folder.write("file", given);
+        folder.ok(&format!("train {train} --train file --model of-file"));
+        folder.answered(&format!("train {train} --train - --model of-stdin --quiet"), given).quiet_success();
+        assert!(contents(&folder.path("of-file")) == contents(&folder.path("of-stdin")), "{train}");
+    }
+    assert_eq!(json(&folder.read("of-stdin.log/train.json"))["train"], "standard input");
+    let explained = folder.answered("train tree --train - --text.min-df 1 --explain", &jsonl).quiet_success();
+    assert!(explained.contains(" standard input: 24 instances\n"), "{explained}");
+    let mut left = folder.names();
+    left.retain(|name| !name.starts_with("of-file"));
+    assert_eq!(left, ["file", "of-stdin", "of-stdin.log", "of-stdin.vectors.txt"]);
+
+    let wrong = format!("{jsonl}{{\"text\": 1}}\n");
+    let outcome = folder.answered("train tree --train - --text.min-df 1 --model new", wrong);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains("xc: error: standard input: line 25, column 10: "), "{}", outcome.stderr);
+    folder
+        .answered("train tree --train - --model new", "")
+        .refused(2, "standard input: the file is empty, expected rows of instances");
+    let outcome = folder.answered("train tree --train - --model absent/new", &jsonl);
+    assert_eq!((outcome.code, folder.path("absent").exists()), (2, false), "{}", outcome.stderr);
+    assert_eq!(folder.names().iter().filter(|name| name.starts_with("new") || name.starts_with('.')).count(), 0);
+}
+
+/// A signal while stdin is read ends the program, and nothing stays.
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_training_that_waits_for_stdin() {
+    let folder = Folder::new();
+    let mut stream = folder.stream("train tree --train - --model m");
+    stream.send("{\"text\": \"a\", \"labels\": [\"b\"]}\n");
+    wait_until(|| {
+        folder.path("").read_dir().unwrap().flatten().any(|e| e.file_name().to_string_lossy().contains("stdin"))
+    });
+    stream.signal("INT");
+    assert_eq!(stream.ended().0, 130);
+    assert_eq!(folder.path("").read_dir().unwrap().count(), 0);
 }

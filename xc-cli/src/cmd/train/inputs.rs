@@ -9,7 +9,7 @@ use xc_train::settings::Choices;
 /// What is trained on, and where the model and its checkpoint are kept.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct PlaceArgs {
-    /// Training instances
+    /// Training instances; - is stdin, kept in a file beside --model until the end
     #[arg(long, value_name = "FILE")]
     pub(in crate::cmd) train: PathBuf,
     /// Folder to save the model in; an existing model is replaced when the new one is complete

@@ -22,6 +22,7 @@ use crate::context::Context;
 use crate::described::Described;
 use crate::error::CliError;
 use crate::measure::Meter;
+use crate::stdin;
 use inputs::DataArgs;
 use xc_sparse::Part;
 use xc_train::fit::{Files, Place, Training};
@@ -68,7 +69,9 @@ pub(super) trait Kind {
     /// The training run.
     fn training(&self) -> Result<Training, CliError> {
         let place = &self.data().place;
-        let mut training = Training::new(Self::KIND, self.files(), &place.model)?;
+        let files = self.files();
+        let files = Files { train: stdin::as_file(files.train, &place.model)?, ..files };
+        let mut training = Training::new(Self::KIND, files, &place.model)?;
         training.place = Place { part: self.part(), ..place.place() };
         training.choices = self.choices();
         training.refit = self.data().refit.clone();

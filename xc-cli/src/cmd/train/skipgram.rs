@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::data::OfTokens;
 use crate::error::CliError;
 use crate::settings::{Chosen, OfTable, names};
+use crate::stdin;
 use std::path::PathBuf;
 use xc_train::classifier::preset;
 use xc_train::fit::{Files, Place, Training};
@@ -84,7 +85,8 @@ impl OfTable for OfWords {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    let files = Files { train: args.place.train.clone(), ..Files::default() };
+    let train = stdin::as_file(args.place.train.clone(), &args.place.model)?;
+    let files = Files { train, ..Files::default() };
     let mut training = Training::new("skipgram", files, &args.place.model)?;
     training.place = Place { vectors: args.vectors.clone(), ..args.place.place() };
     let chosen = [&args.head.choices, &args.network.choices, &args.words.choices, &args.tokens.choices];
