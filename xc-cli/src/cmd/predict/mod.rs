@@ -400,7 +400,7 @@ impl Args {
         let files = || [&self.candidates, &self.exclude].into_iter().flatten().map(PathBuf::as_path);
         if files().next().is_some() {
             // Of another field of the input only the separator is asked for beside.
-            let with_field = self.exclude_field.is_some().then(|| self.input.as_deref()).flatten();
+            let with_field = self.exclude_field.as_ref().and(self.input.as_deref());
             input.of_any_format().refuse_idle_of_labels(files().chain(with_field))?;
         } else {
             let why = "--candidates or --exclude is expected with it: labels of the input are ignored";
