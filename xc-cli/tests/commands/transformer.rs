@@ -529,3 +529,71 @@ fn what_was_trained_goes_out_to_other_libraries() {
     );
     assert!(!folder.path("no").exists());
 }
+
+/// Wherever a transformer is named, without network.
+#[cfg(feature = "transformer")]
+#[test]
+fn a_transformer_is_named_as_the_repository_that_was_downloaded() {
+    let folder = made();
+    let snapshot = folder.path("cache/models--org--bert/snapshots/0a1b");
+    std::fs::create_dir_all(snapshot.parent().unwrap()).unwrap();
+    std::fs::rename(folder.path("bert"), &snapshot).unwrap();
+    std::fs::create_dir(folder.path("cache/models--org--bert/refs")).unwrap();
+    folder.write("cache/models--org--bert/refs/main", "0a1b");
+    let short = |encoder: &str, kind: &str| {
+        format!(
+            "train {kind} --train train.jsonl --encoder {encoder} --transformer.max-tokens 8 --epochs 1 --threads 1"
+        )
+    };
+    let named = |command: &str, name: &str, cache: &str| {
+        run(folder.command(&command.replace("NAME", name)).env("HF_HUB_CACHE", folder.path(cache)))
+    };
+    for (at, command) in [
+        format!("{} --transformer.from NAME --model OUT", short("transformer", "lns")),
+        format!("{} --transformer.from NAME --model OUT", short("frozen", "mach")),
+        "embed --from NAME --input test.jsonl --output OUT.npy".to_owned(),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let by = |out: &str| command.replace("OUT", &format!("{out}{at}"));
+        named(&by("name"), "org/bert", "cache").success();
+        named(&by("path"), "cache/models--org--bert/snapshots/0a1b", "cache").success();
+        let end = if command.contains(".npy") { ".npy" } else { "" };
+        let [a, b] = ["name", "path"].map(|out| folder.path(&format!("{out}{at}{end}")));
+        let is_same = if a.is_dir() {
+            contents(&a) == contents(&b)
+        } else {
+            std::fs::read(a).unwrap() == std::fs::read(b).unwrap()
+        };
+        assert!(is_same, "{command}");
+        let outcome = named(&by("none"), "org/other", "cache");
+        let cache = folder.path("cache");
+        let expected = format!(
+            "org/other: no such folder, and no model of this name in {}; `hf download org/other`",
+            cache.display()
+        );
+        assert!(outcome.code == 2 && outcome.stderr.contains(&expected), "{outcome:?}");
+    }
+}
+
+/// Two tokens of their own that take the blanks around them away: the library panics where one stands in those of the other.
+#[cfg(feature = "transformer")]
+#[test]
+fn a_panic_of_the_library_of_tokenizers_names_the_file() {
+    let folder = made();
+    let path = folder.path("bert/tokenizer.json");
+    let mut file: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let strips = |id: u32, content: &str| json!({ "id": id, "content": content, "single_word": false, "lstrip": true, "rstrip": true, "normalized": false, "special": true });
+    file["added_tokens"] = json!([strips(2, "[CLS]"), strips(3, "[SEP]"), strips(1, " ")]);
+    file["model"]["vocab"][" "] = json!(1);
+    folder.write("bert/tokenizer.json", file.to_string());
+    folder.write("texts.jsonl", json!({ "text": "mail of windows" }).to_string());
+    folder.ok("embed --from bert --input test.jsonl --output no.npy");
+    folder.write("texts.jsonl", json!({ "text": "mail [SEP]   of" }).to_string());
+    let outcome = folder.xc("embed --from bert --input texts.jsonl --output no.npy");
+    assert_eq!(outcome.code, 2, "{outcome:?}");
+    let [line] = outcome.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{outcome:?}") };
+    assert!(line.starts_with("xc: error: bert/tokenizer.json: the library of tokenizers fails at it at "), "{line}");
+    assert!(line.ends_with("AddedVocabulary bad split"), "{line}");
+}
