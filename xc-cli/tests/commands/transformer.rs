@@ -545,9 +545,9 @@ fn a_transformer_is_named_as_the_repository_that_was_downloaded() {
             "train {kind} --train train.jsonl --encoder {encoder} --transformer.max-tokens 8 --epochs 1 --threads 1"
         )
     };
-    let named = |command: &str, name: &str, cache: &str| {
-        run(folder.command(&command.replace("NAME", name)).env("HF_HUB_CACHE", folder.path(cache)))
-    };
+    let cache = folder.path("cache");
+    let named =
+        |command: &str, name: &str| run(folder.command(&command.replace("NAME", name)).env("HF_HUB_CACHE", &cache));
     for (at, command) in [
         format!("{} --transformer.from NAME --model OUT", short("transformer", "lns")),
         format!("{} --transformer.from NAME --model OUT", short("frozen", "mach")),
@@ -558,23 +558,17 @@ fn a_transformer_is_named_as_the_repository_that_was_downloaded() {
     {
         let by = |out: &str| command.replace("OUT", &format!("{out}{at}"));
         for (out, name) in [("name", "org/bert"), ("path", "cache/models--org--bert/snapshots/0a1b")] {
-            let outcome = named(&by(out), name, "cache");
+            let outcome = named(&by(out), name);
             assert_eq!(outcome.code, 0, "{outcome:?}");
         }
         let end = if command.contains(".npy") { ".npy" } else { "" };
         let [a, b] = ["name", "path"].map(|out| folder.path(&format!("{out}{at}{end}")));
-        let is_same = if a.is_dir() {
-            contents(&a) == contents(&b)
-        } else {
-            std::fs::read(a).unwrap() == std::fs::read(b).unwrap()
-        };
-        assert!(is_same, "{command}");
-        let outcome = named(&by("none"), "org/other", "cache");
-        let cache = folder.path("cache");
-        let expected = format!(
-            "org/other: no such folder, and no model of this name in {}; `hf download org/other`",
-            cache.display()
-        );
+        match a.is_dir() {
+            true => assert!(contents(&a) == contents(&b), "{command}"),
+            false => assert!(std::fs::read(a).unwrap() == std::fs::read(b).unwrap(), "{command}"),
+        }
+        let outcome = named(&by("none"), "org/other");
+        let expected = format!("no model of this name in {}; `hf download org/other` fetches it", cache.display());
         assert!(outcome.code == 2 && outcome.stderr.contains(&expected), "{outcome:?}");
     }
 }

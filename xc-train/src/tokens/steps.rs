@@ -17,7 +17,7 @@ const MADE: usize = 16 << 20;
 /// Bytes of a text longer than what is read that tell how much is made of it, and what is made of such a text, about: it is cut
 /// anyway, and a byte that is made takes dozens of memory.
 const TRIED: usize = 64 << 10;
-const MADE_OF_LONG: usize = 4 << 20;
+const MADE_OF_LONG: usize = 5 << 19;
 
 /// What is said of a step that makes more.
 fn too_much(step: &impl serde::Serialize) -> String {
@@ -41,7 +41,8 @@ pub(super) struct Made {
 }
 
 /// The first ids of a text: at most `room`, and the special tokens. They are those of the library where the text has no more
-/// than [`READ`] bytes; of longer ones the first are read, fewer where the steps multiply them. Where the tokenizer reads pieces, no more is read than fills the room.
+/// than [`READ`] bytes; of longer ones the first are read, fewer where the steps multiply them. Where the tokenizer reads
+/// pieces, no more is read than fills the room.
 ///
 /// # Errors
 /// What the library says, or that too much was made of the text.
