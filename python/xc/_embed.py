@@ -1,12 +1,15 @@
 """Vectors of texts."""
 
+import os
+
 from . import _given, _native
 from ._folders import absolute
 from ._rows import rows
 
 
 class Embedder:
-    """The transformer in a folder as HuggingFace's libraries write it; nothing is downloaded or trained.
+    """The transformer in a folder as HuggingFace's libraries write it, or the name of a repository that ``hf download`` has
+    fetched; nothing is downloaded or trained.
 
     >>> vectors = xc.Embedder("all-MiniLM-L6-v2").embed(["a text", "another"])
 
@@ -18,7 +21,9 @@ class Embedder:
     __slots__ = ("_native", "_given")
 
     def __init__(self, folder, *, max_tokens=64, prefix=None, precision="f32", normalise=True):
-        self._given = (absolute(folder), _given.count("max_tokens", max_tokens, 0), prefix, precision, normalise)
+        # What is no folder is the name of a repository.
+        folder = absolute(folder) if os.path.exists(folder) else os.fsdecode(folder)
+        self._given = (folder, _given.count("max_tokens", max_tokens, 0), prefix, precision, normalise)
         self._native = _native.Embedder.open(*self._given)
 
     @property

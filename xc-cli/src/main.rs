@@ -156,8 +156,8 @@ fn report_usage(arguments: &config::Arguments) -> Result<(), CliError> {
     }
 }
 
-/// A panic is a defect of the program: it is said in one line, once, without a backtrace unless one was asked for, and
-/// ends the program, whose release does not unwind.
+/// A panic is a defect of the program, or of a tokenizer's file that makes the library of tokenizers panic: it is said in one line,
+/// once, without a backtrace unless one was asked for, and ends the program, whose release does not unwind.
 fn end_panics_with_one_line() {
     static REPORTED: AtomicBool = AtomicBool::new(false);
     let default = std::panic::take_hook();
@@ -173,6 +173,14 @@ fn end_panics_with_one_line() {
         let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
         let what = text.unwrap_or("a panic without a text").replace('\n', " ");
         let place = info.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
+        #[cfg(feature = "transformer")]
+        if let Some(file) = xc_train::tokens::tokenizer_at_work() {
+            let file = error::one_line(&file.display().to_string());
+            let _ =
+                writeln!(std::io::stderr(), "xc: error: {file}: the library of tokenizers fails at it{place}: {what}");
+            #[expect(clippy::exit, reason = "nothing above could say it")]
+            std::process::exit(2);
+        }
         let _ = writeln!(
             std::io::stderr(),
             "xc: error: internal error{place}: {what} (a defect of xc, unless another program wrote to a model or data file \

@@ -29,7 +29,8 @@ use xc_train::settings::transformer::TransformerSettings;
 #[command(verbatim_doc_comment)]
 #[command(hide = cfg!(not(feature = "transformer")))]
 pub(crate) struct Args {
-    /// Folder with config.json, tokenizer.json and model.safetensors; nothing is downloaded
+    /// Folder with config.json, tokenizer.json and model.safetensors, or the name of a repository that `hf download` has
+    /// fetched; nothing is downloaded
     #[arg(long, value_name = "DIR")]
     from: PathBuf,
     /// File of texts; labels are ignored

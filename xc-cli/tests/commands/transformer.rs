@@ -529,3 +529,70 @@ fn what_was_trained_goes_out_to_other_libraries() {
     );
     assert!(!folder.path("no").exists());
 }
+
+/// Wherever a transformer is named, without network.
+#[cfg(feature = "transformer")]
+#[test]
+fn a_transformer_is_named_as_the_repository_that_was_downloaded() {
+    let folder = made();
+    let snapshot = folder.path("cache/models--org--bert/snapshots/0a1b");
+    std::fs::create_dir_all(snapshot.parent().unwrap()).unwrap();
+    std::fs::rename(folder.path("bert"), &snapshot).unwrap();
+    std::fs::create_dir(folder.path("cache/models--org--bert/refs")).unwrap();
+    folder.write("cache/models--org--bert/refs/main", "0a1b");
+    let short = |encoder: &str, kind: &str| {
+        format!(
+            "train {kind} --train train.jsonl --encoder {encoder} --transformer.max-tokens 8 --epochs 1 --threads 1"
+        )
+    };
+    let cache = folder.path("cache");
+    let named =
+        |command: &str, name: &str| run(folder.command(&command.replace("NAME", name)).env("HF_HUB_CACHE", &cache));
+    for (at, command) in [
+        format!("{} --transformer.from NAME --model OUT", short("transformer", "lns")),
+        format!("{} --transformer.from NAME --model OUT", short("frozen", "mach")),
+        "embed --from NAME --input test.jsonl --max-tokens 8 --output OUT.npy".to_owned(),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let by = |out: &str| command.replace("OUT", &format!("{out}{at}"));
+        for (out, name) in [("name", "org/bert"), ("path", "cache/models--org--bert/snapshots/0a1b")] {
+            let outcome = named(&by(out), name);
+            assert_eq!(outcome.code, 0, "{outcome:?}");
+        }
+        let end = if command.contains(".npy") { ".npy" } else { "" };
+        let [a, b] = ["name", "path"].map(|out| folder.path(&format!("{out}{at}{end}")));
+        match a.is_dir() {
+            true => assert!(contents(&a) == contents(&b), "{command}"),
+            false => assert!(std::fs::read(a).unwrap() == std::fs::read(b).unwrap(), "{command}"),
+        }
+        let outcome = named(&by("none"), "org/other");
+        let expected = format!("no model of this name in {}; `hf download org/other` fetches it", cache.display());
+        assert!(outcome.code == 2 && outcome.stderr.contains(&expected), "{outcome:?}");
+    }
+}
+
+/// Two tokens of their own that take blanks around them away: the library panics where one stands in those of the other.
+#[cfg(feature = "transformer")]
+#[test]
+fn a_panic_of_the_library_of_tokenizers_names_the_file() {
+    let folder = made();
+    let path = folder.path("bert/tokenizer.json");
+    let mut file: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let strips = |id: u32, content: &str, behind: bool| {
+        json!({ "id": id, "content": content, "single_word": false, "lstrip": true, "rstrip": behind, "normalized": false,
+            "special": true })
+    };
+    file["added_tokens"] = json!([strips(2, "[CLS]", true), strips(3, "[SEP]", true), strips(1, " ", false)]);
+    file["model"]["vocab"][" "] = json!(1);
+    folder.write("bert/tokenizer.json", file.to_string());
+    folder.ok("embed --from bert --input test.jsonl --max-tokens 8 --output no.npy");
+    folder.write("texts.jsonl", json!({ "text": "mail [SEP]   of" }).to_string());
+    let mut command = folder.command("embed --from bert --input texts.jsonl --max-tokens 8 --output no.npy");
+    let outcome = run(command.env_remove("RUST_BACKTRACE"));
+    assert_eq!(outcome.code, 2, "{outcome:?}");
+    let [line] = outcome.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{outcome:?}") };
+    assert!(line.starts_with("xc: error: bert/tokenizer.json: the library of tokenizers fails at it at "), "{line}");
+    assert!(line.ends_with("AddedVocabulary bad split"), "{line}");
+}

@@ -4,6 +4,7 @@
 mod bits;
 mod folders;
 mod gradients;
+mod hub;
 mod huggingface;
 mod made;
 mod sentence;

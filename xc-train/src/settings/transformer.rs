@@ -26,7 +26,8 @@ const FROZEN_ALONE: &[&str] = &["frozen"];
 const fn from(encoders: &'static [&'static str]) -> Setting {
     row("transformer.from", "from", Text(check_folder), "DIR").belongs_to("encoder", encoders).help(
         "Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or \
-         XLM-RoBERTa, as HuggingFace's libraries write it; nothing is downloaded",
+         XLM-RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched; nothing is \
+         downloaded",
     )
 }
 

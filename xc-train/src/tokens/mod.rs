@@ -1,7 +1,11 @@
 //! Texts as ordered ids of tokens, as vectors of these, and what a model's folder keeps of the way they are made.
 
 #[cfg(feature = "transformer")]
+mod at_work;
+#[cfg(feature = "transformer")]
 mod checked;
+#[cfg(feature = "transformer")]
+mod pieces;
 #[cfg(feature = "transformer")]
 mod steps;
 #[cfg(feature = "transformer")]
@@ -10,6 +14,8 @@ mod tokenizer;
 mod vectors;
 mod words;
 
+#[cfg(feature = "transformer")]
+pub use at_work::tokenizer_at_work;
 #[cfg(all(feature = "transformer", feature = "convert"))]
 pub(crate) use tokenizer::ARRAY as TOKENIZER;
 #[cfg(feature = "transformer")]

@@ -1,7 +1,9 @@
 //! The way from a text to ids, step by step, with a bound of what the steps may make of it: a file can ask for steps that
 //! multiply every text, and a text can be as long as a file.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use super::pieces;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokenizers::normalizers::Replace;
 use tokenizers::{
     Decoder as _, Model as _, NormalizedString, Normalizer, NormalizerWrapper, OffsetReferential, OffsetType,
@@ -12,7 +14,17 @@ use tokenizers::{
 pub(super) const READ: usize = 1 << 20;
 /// Bytes that steps make of what is read, at most.
 const MADE: usize = 16 << 20;
-const TOO_MUCH: &str = "its steps make more than 16777216 bytes of one text";
+/// Bytes of a text longer than what is read that tell how much is made of it, and what is made of such a text, about: it is cut
+/// anyway, and a byte that is made takes dozens of memory.
+const TRIED: usize = 64 << 10;
+const MADE_OF_LONG: usize = 5 << 19;
+
+/// What is said of a step that makes more.
+fn too_much(step: &impl serde::Serialize) -> String {
+    let written = serde_json::to_value(step).unwrap_or_default();
+    let name = written.get("type").and_then(serde_json::Value::as_str).unwrap_or("a step of its");
+    format!("{name} makes more than {MADE} bytes of one text")
+}
 
 /// What becomes of a text before the steps of its tokenizer.
 pub(super) struct Before<'a> {
@@ -29,22 +41,44 @@ pub(super) struct Made {
 }
 
 /// The first ids of a text: at most `room`, and the special tokens. They are those of the library where the text has no more
-/// than [`READ`] bytes; of longer ones the first are read.
+/// than [`READ`] bytes; of longer ones the first are read, fewer where the steps multiply them. Where the tokenizer reads
+/// pieces, no more is read than fills the room.
 ///
 /// # Errors
 /// What the library says, or that too much was made of the text.
-pub(super) fn encode(of: &Tokenizer, before: &Before<'_>, text: &str, room: usize) -> tokenizers::Result<Made> {
-    let read = &text[..text.floor_char_boundary(READ)];
+pub(super) fn encode(
+    of: &Tokenizer,
+    before: &Before<'_>,
+    text: &str,
+    room: usize,
+    reads_pieces: bool,
+) -> tokenizers::Result<Made> {
+    if reads_pieces {
+        for end in pieces::ends(text, room) {
+            let made = encode_whole(of, before, &text[..end], room)?;
+            if made.is_cut {
+                return Ok(made);
+            }
+        }
+    }
+    let read = &text[..n_read(of, text)?];
+    let made = encode_whole(of, before, read, room)?;
+    Ok(Made { is_cut: made.is_cut || read.len() < text.len(), ..made })
+}
+
+/// Bytes of a text that are read.
+fn n_read(of: &Tokenizer, text: &str) -> tokenizers::Result<usize> {
+    if text.len() <= READ {
+        return Ok(text.len());
+    }
+    let made = n_made(&split(of, &text[..text.floor_char_boundary(TRIED)])?).max(1);
+    Ok(text.floor_char_boundary(READ.min(TRIED * MADE_OF_LONG / made)))
+}
+
+fn encode_whole(of: &Tokenizer, before: &Before<'_>, read: &str, room: usize) -> tokenizers::Result<Made> {
     let whole = if before.prefix.is_empty() { read } else { &*format!("{}{read}", before.prefix) };
     let whole = if before.lower_case { &*whole.to_lowercase() } else { whole };
-    let limited = of.get_normalizer().map(Limited::new);
-    let mut pieces = of.get_added_vocabulary().extract_and_normalize(limited.as_ref(), whole);
-    if limited.is_some_and(|limited| limited.is_over()) {
-        return Err(TOO_MUCH.into());
-    }
-    if let Some(step) = of.get_pre_tokenizer() {
-        pre_tokenise(step, &mut pieces)?;
-    }
+    let mut pieces = split(of, whole)?;
     // One more than there is room for says that there are more.
     of.get_model().tokenize_in_pretokenized(&mut pieces, Some((room + 1, TruncationDirection::Right)))?;
     let mut of_text = pieces.into_encoding(None, 0, OffsetType::None)?;
@@ -54,15 +88,28 @@ pub(super) fn encode(of: &Tokenizer, before: &Before<'_>, text: &str, room: usiz
         of_text = of_text.get_ids()[..room].iter().map(|&id| (id, String::new(), (0, 0), None, 0)).collect();
     }
     let ids = of.post_process(of_text, None, true)?.get_ids().to_vec();
-    Ok(Made { ids, is_cut: is_cut || read.len() < text.len() })
+    Ok(Made { ids, is_cut })
+}
+
+/// The words of a text, as the model is to see them.
+fn split(of: &Tokenizer, whole: &str) -> tokenizers::Result<PreTokenizedString> {
+    let limited = of.get_normalizer().map(Limited::new);
+    let mut pieces = of.get_added_vocabulary().extract_and_normalize(limited.as_ref(), whole);
+    if let Some(what) = limited.and_then(|limited| limited.over.into_inner()) {
+        return Err(what.into());
+    }
+    if let Some(step) = of.get_pre_tokenizer() {
+        pre_tokenise(step, &mut pieces)?;
+    }
+    Ok(pieces)
 }
 
 /// What a normalizer makes of a short text of a file; an error where that is too much.
-pub(super) fn normalised(by: &NormalizerWrapper, text: &str) -> Result<String, &'static str> {
+pub(super) fn normalised(by: &NormalizerWrapper, text: &str) -> Result<String, String> {
     let (limited, mut made) = (Limited::new(by), NormalizedString::from(text));
     // Errors of the library are found where texts are read.
     let _ = limited.normalize(&mut made);
-    if limited.is_over() { Err(TOO_MUCH) } else { Ok(made.get().to_owned()) }
+    limited.over.into_inner().map_or_else(|| Ok(made.get().to_owned()), Err)
 }
 
 /// A normalizer that stops where it has made too much of all the pieces of a text, and remembers it: the library does not
@@ -70,16 +117,13 @@ pub(super) fn normalised(by: &NormalizerWrapper, text: &str) -> Result<String, &
 struct Limited<'a> {
     steps: &'a NormalizerWrapper,
     made: AtomicUsize,
-    is_over: AtomicBool,
+    /// What is said of the step that made too much.
+    over: OnceLock<String>,
 }
 
 impl<'a> Limited<'a> {
     fn new(steps: &'a NormalizerWrapper) -> Self {
-        Self { steps, made: AtomicUsize::new(0), is_over: AtomicBool::new(false) }
-    }
-
-    fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
+        Self { steps, made: AtomicUsize::new(0), over: OnceLock::new() }
     }
 
     fn step(&self, step: &NormalizerWrapper, text: &mut NormalizedString) -> tokenizers::Result<()> {
@@ -87,15 +131,14 @@ impl<'a> Limited<'a> {
             return steps.as_ref().iter().try_for_each(|step| self.step(step, text));
         }
         let room = MADE - self.made.load(Ordering::Relaxed);
-        if !self.is_over() && least(step, text.get(), room)? <= room {
+        if self.over.get().is_none() && least(step, text.get(), room)? <= room {
             step.normalize(text)?;
             if text.get().len() <= room {
                 return Ok(());
             }
         }
-        self.is_over.store(true, Ordering::Relaxed);
         text.clear();
-        Err(TOO_MUCH.into())
+        Err(self.over.get_or_init(|| too_much(step)).as_str().into())
     }
 }
 
@@ -132,9 +175,23 @@ fn pre_tokenise(step: &PreTokenizerWrapper, pieces: &mut PreTokenizedString) -> 
     step.pre_tokenize(pieces)?;
     // Others cut, or leave out.
     let grows = matches!(step, PreTokenizerWrapper::ByteLevel(_) | PreTokenizerWrapper::Metaspace(_));
-    let made = |pieces: &PreTokenizedString| {
-        let pieces = pieces.get_splits(OffsetReferential::Normalized, OffsetType::None);
-        pieces.iter().map(|(text, ..)| text.len()).sum::<usize>()
-    };
-    if grows && made(pieces) > MADE { Err(TOO_MUCH.into()) } else { Ok(()) }
+    if grows && n_made(pieces) > MADE { Err(too_much(step).into()) } else { Ok(()) }
+}
+
+/// Bytes of all words.
+fn n_made(pieces: &PreTokenizedString) -> usize {
+    let words = pieces.get_splits(OffsetReferential::Normalized, OffsetType::None);
+    words.iter().map(|(text, ..)| text.len()).sum()
+}
+
+/// The words of a text, or the ids of those that are tokens by themselves: for tests.
+#[cfg(test)]
+pub(super) fn words(of: &Tokenizer, text: &str) -> Vec<String> {
+    let pieces = split(of, text).unwrap();
+    let words = pieces.get_splits(OffsetReferential::Normalized, OffsetType::None).into_iter();
+    let shown = words.map(|(word, _, tokens)| match tokens {
+        Some(tokens) => format!("{:?}", tokens.iter().map(|token| token.id).collect::<Vec<_>>()),
+        None => word.to_owned(),
+    });
+    shown.collect()
 }

@@ -6,9 +6,9 @@
 //!
 //! A model's folder keeps the file as it came, but for merges that are left out at random, so that it answers texts without the folder that it was trained from.
 
+use super::at_work::at_work;
 use super::checked::{checked, with_lower_case, without_dropout};
-use super::steps;
-use super::{check_prefix, later_version};
+use super::{check_prefix, later_version, pieces, steps};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,11 @@ pub(crate) const ARRAY: &str = "tokenizer";
 /// A tokenizer, and how many tokens a text may have.
 #[derive(Debug)]
 pub struct Tokenizer {
+    /// What messages call the file.
+    path: Arc<Path>,
     inner: tokenizers::Tokenizer,
+    /// Whether the beginning of a text is read by itself.
+    reads_pieces: bool,
     /// The file as it came, without dropout.
     file: Vec<u8>,
     stored: Stored,
@@ -217,12 +221,12 @@ impl Tokenizer {
     /// # Errors
     /// See [`TokenizerError`].
     pub fn new(path: &Path, file: Vec<u8>, max_tokens: usize, n_tokens: usize) -> Result<Self, TokenizerError> {
+        let at: Arc<Path> = path.into();
         let path = || path.to_owned();
-        let malformed = |why: tokenizers::Error| TokenizerError::Malformed { path: path(), why: one_line(&why) };
         let wrong = |why| TokenizerError::Malformed { path: path(), why };
         let file = without_dropout(file).map_err(wrong)?;
-        let checked = checked(&file).map_err(wrong)?;
-        let inner = tokenizers::Tokenizer::from_bytes(checked).map_err(malformed)?;
+        let inner = at_work(&at, || tokenizers::Tokenizer::from_bytes(checked(&file)?)).map_err(wrong)?;
+        let reads_pieces = at_work(&at, || Ok(pieces::reads_pieces(&inner))).map_err(wrong)?;
         let n_special = inner.get_post_processor().map_or(0, |post| post.added_tokens(false));
         if max_tokens <= n_special {
             return Err(TokenizerError::NoRoom { path: path(), max_tokens, n_special });
@@ -240,9 +244,9 @@ impl Tokenizer {
             lower_case: false,
         };
         let (room, texts, texts_cut) = (max_tokens - n_special, AtomicU64::new(0), AtomicU64::new(0));
-        let made = Self { inner, file, stored, room, texts, texts_cut };
+        let made = Self { path: at, inner, reads_pieces, file, stored, room, texts, texts_cut };
         // A character that no vocabulary has: a tokenizer without a token for what it does not know is found now.
-        made.encode("\u{10FFFF} a").map_err(|e| TokenizerError::Malformed { path: path(), why: e.why })?;
+        made.encode("\u{10FFFF} a").map_err(wrong)?;
         Ok(made)
     }
 
@@ -257,7 +261,7 @@ impl Tokenizer {
         check_prefix(prefix).map_err(wrong)?;
         prefix.clone_into(&mut self.stored.prefix);
         let max_tokens = self.stored.max_tokens;
-        if self.encode("").map_err(|e| wrong(e.why))?.ids.len() >= max_tokens {
+        if self.encode("").map_err(wrong)?.ids.len() >= max_tokens {
             return Err(wrong(format!("it takes all of at most {max_tokens} tokens")));
         }
         Ok(self)
@@ -300,14 +304,13 @@ impl Tokenizer {
         Featurizer::Tokens(Arc::new(self))
     }
 
-    fn encode(&self, text: &str) -> Result<steps::Made, TokeniseError> {
+    fn encode(&self, text: &str) -> Result<steps::Made, String> {
         let Stored { prefix, lower_case, .. } = &self.stored;
         let before = steps::Before { prefix, lower_case: *lower_case };
-        let made = steps::encode(&self.inner, &before, text, self.room);
-        let made = made.map_err(|e| TokeniseError { why: one_line(&e) })?;
+        let made = at_work(&self.path, || steps::encode(&self.inner, &before, text, self.room, self.reads_pieces))?;
         // Special tokens are ids of the file's that stand in no vocabulary.
         if let Some(id) = made.ids.iter().find(|&&id| id as usize >= self.stored.n_tokens) {
-            return Err(TokeniseError { why: format!("token {id}, expected one below {}", self.stored.n_tokens) });
+            return Err(format!("token {id}, expected one below {}", self.stored.n_tokens));
         }
         Ok(made)
     }
@@ -323,7 +326,8 @@ impl Tokenise for Tokenizer {
     }
 
     fn append(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), TokeniseError> {
-        let made = self.encode(text)?;
+        let of_file = |why| TokeniseError { why: format!("{}: {why}", self.path.display()) };
+        let made = self.encode(text).map_err(of_file)?;
         self.texts.fetch_add(1, Ordering::Relaxed);
         self.texts_cut.fetch_add(u64::from(made.is_cut), Ordering::Relaxed);
         ids.extend_from_slice(&made.ids);
@@ -340,9 +344,4 @@ impl Tokenise for Tokenizer {
         let config = serde_json::to_value(&self.stored).unwrap_or(Value::Null);
         PipelineParts { config, arrays: vec![(ARRAY.to_owned(), PartArray::U8(self.file.clone()))] }
     }
-}
-
-/// What another library says, in one line.
-fn one_line(error: &tokenizers::Error) -> String {
-    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

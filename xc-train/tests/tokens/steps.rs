@@ -122,7 +122,7 @@ fn parts_of_a_file_that_the_library_ends_the_program_on_are_named() {
 
 #[test]
 fn steps_that_multiply_a_text_are_refused_before_memory_ends() {
-    const TOO_MUCH: &str = "its steps make more than 16777216 bytes of one text";
+    const TOO_MUCH: &str = "Replace makes more than 16777216 bytes of one text";
     let ten = |pattern: Value| sequence("normalizers", vec![replace(pattern, &"a".repeat(10)); 9]);
     let thousands = |pattern: Value| sequence("normalizers", vec![replace(pattern, &"a".repeat(4096)); 3]);
     for steps in [
@@ -136,7 +136,7 @@ fn steps_that_multiply_a_text_are_refused_before_memory_ends() {
             Ok(tokenizer) => tokenizer.append(&"aé".repeat(20), &mut Vec::new()).unwrap_err().why,
             Err(error) => error.to_string(),
         };
-        assert!(said.ends_with(TOO_MUCH), "{said}");
+        assert!(said.starts_with("tokenizer.json: ") && said.ends_with(TOO_MUCH), "{said}");
     }
     let long = "a".repeat(5000);
     for step in [json!({ "type": "Prepend", "prepend": long }), replace(json!({ "String": "a" }), &long)] {
@@ -161,9 +161,30 @@ fn steps_that_multiply_a_text_are_refused_before_memory_ends() {
         let said = made(&of(3), 8).unwrap_err().to_string();
         assert!(said.ends_with(&format!("{part}: 3 steps of type ByteLevel, expected at most 2")), "{said}");
     }
+    // Other texts have their tokens.
+    let ten = with(
+        file(),
+        "/normalizer",
+        sequence("normalizers", vec![replace(json!({ "String": "z" }), &"z".repeat(10)); 8]),
+    );
+    let tokenizer = made(&ten, 8).unwrap();
+    assert!(tokenizer.append("zebra", &mut Vec::new()).unwrap_err().why.ends_with(TOO_MUCH));
+    assert_eq!(ids(&tokenizer, "the cat"), [2, 4, 6, 3]);
     // What multiplies a little is a tokenizer.
     let twice = made(&with(file(), "/normalizer", replace(json!({ "String": "猫" }), "cat cat ")), 8).unwrap();
     assert_eq!(ids(&twice, "猫 sat"), [2, 6, 6, 7, 3]);
+}
+
+/// It is cut anyway, and what its steps make of it would fill memory.
+#[test]
+fn of_a_text_without_end_that_steps_multiply_less_is_read() {
+    let words = json!({ "type": "WordLevel", "vocab": { "?": 0 }, "unk_token": "?" });
+    let steps = replace(json!({ "String": "猫" }), &"a".repeat(400));
+    let file = with(with(with(of_merges(), "/model", words), "/normalizer", steps), "/pre_tokenizer", Value::Null);
+    let tokenizer = made(&file, 6).unwrap();
+    assert_eq!((ids(&tokenizer, &"猫".repeat(1 << 19)), tokenizer.taken().cut), (vec![0], 1));
+    let said = tokenizer.append(&"猫".repeat(1 << 18), &mut Vec::new()).unwrap_err().why;
+    assert_eq!(said, "tokenizer.json: Replace makes more than 16777216 bytes of one text");
 }
 
 #[test]
@@ -179,6 +200,95 @@ fn of_a_text_without_end_the_first_mebibyte_is_read() {
     }
 }
 
+/// What texts repeat: words, blanks, controls, letters without end, characters that steps change, tokens of their own.
+fn part() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "the cat ",
+        "ab ",
+        "abab c ",
+        " ",
+        "\n",
+        "\u{7}",
+        "\u{200d}",
+        "a",
+        "猫",
+        "é ",
+        "e\u{301}",
+        "[SEP]",
+        "cat, ",
+        "x1 ",
+        "Σ ",
+        "\u{fdfa} ",
+        "\u{fdfa}",
+    ])
+}
+
+/// Tokenizers of the kinds that are published, and one without words: a name and the file.
+fn families() -> Vec<(&'static str, Value)> {
+    let bytes = json!({ "type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true });
+    let letters = "a b c t x Ġ ã Ĺ ç".split(' ').zip(0..).map(|(letter, id)| (letter.to_owned(), json!(id)));
+    let letters: serde_json::Map<String, Value> = letters.chain([("Ġc".to_owned(), json!(9))]).collect();
+    let mut of_bytes = with(with(of_merges(), "/pre_tokenizer", bytes), "/model/vocab", letters.into());
+    of_bytes = with(with(of_bytes, "/model/merges", json!([["Ġ", "c"]])), "/model/unk_token", Value::Null);
+    let pieces = ["<unk>", "▁", "▁cat", "▁a", "b", "a", "t", "c", "ab"].map(|piece| json!([piece, -1.0]));
+    let mark = json!({ "type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true });
+    let model = json!({ "type": "Unigram", "unk_id": 0, "vocab": pieces, "byte_fallback": false });
+    let blanks = sequence("normalizers", vec![json!({ "type": "NFKC" }), replace(json!({ "Regex": " {2,}" }), " ")]);
+    let unigram = with(with(with(of_merges(), "/model", model), "/pre_tokenizer", mark), "/normalizer", blanks);
+    let words = json!({ "type": "WordLevel", "vocab": { "?": 0, "cat": 1, "ab": 2, "é": 3 }, "unk_token": "?" });
+    vec![
+        ("WordPiece", with(file(), "/padding", Value::Null)),
+        ("bytes", of_bytes),
+        ("Unigram", unigram),
+        ("WordLevel", with(of_merges(), "/model", words)),
+        ("merges", of_merges()),
+        ("no words", with(of_merges(), "/pre_tokenizer", Value::Null)),
+    ]
+}
+
+/// A tokenizer of the library that cuts texts itself.
+fn library(file: &Value, most: usize) -> tokenizers::Tokenizer {
+    let mut library = tokenizers::Tokenizer::from_bytes(file.to_string()).unwrap();
+    let cut = tokenizers::TruncationParams { max_length: most, ..Default::default() };
+    library.with_truncation(Some(cut)).unwrap();
+    library
+}
+
+#[test]
+fn blanks_and_words_without_end_are_read_like_any_text() {
+    let text =
+        ["cat ".repeat(5), " ".repeat(9000), "a".repeat(9000), "\u{7}".repeat(3000), " ab c".repeat(900)].concat();
+    for (name, file) in families() {
+        assert_eq!(
+            ids(&made(&file, 500).unwrap(), &text),
+            library(&file, 500).encode(&*text, true).unwrap().get_ids(),
+            "{name}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// Of texts of which a tokenizer reads the first pieces alone, and of those that it reads whole.
+    #[test]
+    fn ids_of_long_texts_are_the_first_of_the_library(
+        parts in prop::collection::vec((part(), 1usize..3000), 1..6), most in 12usize..300, prefix in any::<bool>(), lower in any::<bool>(),
+    ) {
+        let mut text: String = parts.iter().map(|(part, n)| part.repeat(n / part.len().max(1))).collect();
+        text.truncate(text.floor_char_boundary(9000));
+        let prefix = if prefix { "cat ab " } else { "" };
+        for (name, file) in families() {
+            let of = made(&file, most).unwrap().with_prefix(Path::new("tokenizer.json"), prefix).unwrap().with_lower_case(lower);
+            let whole = format!("{prefix}{text}");
+            let whole = if lower { whole.to_lowercase() } else { whole };
+            let expected = library(&file, most).encode(&*whole, true).unwrap();
+            prop_assert_eq!(ids(&of, &text), expected.get_ids(), "{}", name);
+        }
+    }
+
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -186,9 +296,7 @@ proptest! {
     #[test]
     fn ids_are_the_first_of_the_library(words in prop::collection::vec("the|cat|mats|believable|[SEP]|猫|é|.{0,3}| ", 0..30), merges in any::<bool>(), most in 3usize..40) {
         let (text, file) = (words.concat(), if merges { of_merges() } else { with(file(), "/padding", Value::Null) });
-        let mut library = tokenizers::Tokenizer::from_bytes(file.to_string()).unwrap();
-        let cut = tokenizers::TruncationParams { max_length: most, ..Default::default() };
-        library.with_truncation(Some(cut)).unwrap();
+        let mut library = library(&file, most);
         let ours = made(&file, most).unwrap();
         let theirs = library.encode(&*text, true).unwrap();
         prop_assert_eq!(ids(&ours, &text), theirs.get_ids());

@@ -32,6 +32,24 @@ pub enum FolderError {
         /// The folder.
         path: PathBuf,
     },
+    /// A repository that no program has downloaded.
+    #[error("{0}: no such folder, and no model of this name in {1}; `hf download {0}` fetches it, or name a folder with config.json, tokenizer.json and model.safetensors", path.display(), cache.display())]
+    NotCached {
+        /// What was named.
+        path: PathBuf,
+        /// Where it was looked for.
+        cache: PathBuf,
+    },
+    /// A repository that was not downloaded to its end.
+    #[error("{}: {what}; `hf download {repository}` fetches it again, or name a folder", path.display())]
+    Unfinished {
+        /// The repository's place in the cache.
+        path: PathBuf,
+        /// Its name.
+        repository: String,
+        /// What is wrong.
+        what: String,
+    },
     /// What git-lfs keeps in the place of a file.
     #[error("{}: a pointer of git-lfs in place of the file; `git lfs pull` in its folder fetches it", path.display())]
     Pointer {

@@ -54,6 +54,7 @@ mod export;
 mod files;
 mod folder;
 mod gelu;
+mod hub;
 mod kept;
 mod lanes;
 mod layer;
@@ -67,6 +68,7 @@ mod weights;
 pub use dense::{Dense, DenseActivation, DenseParams};
 pub use error::FolderError;
 pub use folder::Folder;
+pub use hub::{find_folder, find_folder_by};
 pub use params::{Distances, Family, Pooling, TransformerLearning, TransformerParams, TransformerParamsError};
 pub use sentence::TextRules;
 

@@ -7,7 +7,7 @@ use crate::settings::transformer::TransformerSettings;
 use crate::tokens::{TextVectors, Tokenizer, TokenizerError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use xc_nn::encoder::transformer::{Folder, FolderError};
+use xc_nn::encoder::transformer::{Folder, FolderError, find_folder};
 use xc_sparse::dense::MatmulPrecision;
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -15,8 +15,13 @@ fn refused(error: &FolderError) -> FitError {
     FitError::usage(chain(error))
 }
 
+/// Where the folder is that the settings name.
+fn place(settings: &TransformerSettings) -> Result<PathBuf, FitError> {
+    find_folder(Path::new(settings.from.as_deref().unwrap_or_default())).map_err(|e| refused(&e))
+}
+
 fn folder(settings: &TransformerSettings) -> Result<Folder, FitError> {
-    Folder::open(settings.from.as_deref().unwrap_or_default()).map_err(|e| refused(&e))
+    Folder::open(place(settings)?).map_err(|e| refused(&e))
 }
 
 /// The tokenizer of the folder, for its weights, and what is to be said of it. `of` stands before the names of options in
@@ -143,7 +148,7 @@ pub(super) fn begin(settings: &TransformerSettings, classifier: &mut Classifier)
 /// Hash of the weights in the folder and its modules, and of what says how they are used: what is learned follows from them. *Cost*: reads
 /// them.
 pub(in crate::fit) fn hash(settings: &TransformerSettings) -> Result<String, FitError> {
-    let folder = Path::new(settings.from.as_deref().unwrap_or_default());
+    let folder = &*place(settings)?;
     let wrong = |path: &Path, error: &std::io::Error| FitError::input(path, error);
     let of_folder = |folder: &Path| -> Result<Vec<PathBuf>, FitError> {
         let entries = std::fs::read_dir(folder).map_err(|e| wrong(folder, &e))?;
