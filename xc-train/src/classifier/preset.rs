@@ -436,6 +436,22 @@ mod tests {
         assert!(named("tree").is_none() && lns_of("tree").is_none());
     }
 
+    #[cfg(feature = "train")]
+    #[test]
+    fn few_vectors_make_enough_steps_and_many_the_usual_ones() {
+        for n in [0, 1, 40, 300, 3_000, 7_000, 100_000] {
+            for preset in ALL.map(|preset| preset()) {
+                let (usual, made) = (preset.training.clone(), preset.with_steps_for(n).training);
+                let steps = |of: &TrainParams| n.max(1).div_ceil(of.batch_size) * of.epochs as usize;
+                assert!(steps(&made) >= LEAST_STEPS.min(100 * n.max(1).div_ceil(32)), "{n}: {made:?}");
+                assert!(made.batch_size <= usual.batch_size && made.epochs >= usual.epochs, "{n}: {made:?}");
+                if steps(&usual) >= LEAST_STEPS {
+                    assert_eq!(made, usual, "{n}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn above_a_transformer_nothing_is_left_of_embeddings() {
         for preset in ALL.map(|preset| preset()) {
