@@ -24,7 +24,7 @@ pub(crate) struct Embedder {
 
 #[pymethods]
 impl Embedder {
-    /// Opens the folder of a transformer.
+    /// Opens the folder of a transformer; with what is to be said of what the folder asks for.
     #[staticmethod]
     fn open(
         py: Python<'_>,
@@ -33,14 +33,15 @@ impl Embedder {
         prefix: Option<String>,
         precision: &str,
         normalise: bool,
-    ) -> PyResult<Self> {
+    ) -> PyResult<(Self, Vec<String>)> {
         let known = [MatmulPrecision::F32, MatmulPrecision::Bf16];
         let Some(precision) = known.into_iter().find(|known| known.name() == precision) else {
             return Err(error::option(py, &format!("--precision {precision}: expected f32 or bf16")));
         };
         let of = Embed { from, max_tokens, prefix, precision, normalise };
-        let made = py.detach(|| guarded(|| of.open())).map_err(|panic| defect(py, &panic))?;
-        Ok(Self { inner: made.map_err(|e| of_fit(py, &e))? })
+        let made = py.detach(|| guarded(|| of.open_and_say())).map_err(|panic| defect(py, &panic))?;
+        let (inner, said) = made.map_err(|e| of_fit(py, &e))?;
+        Ok((Self { inner }, said))
     }
 
     /// Values of a vector.
@@ -49,17 +50,17 @@ impl Embedder {
         self.inner.width()
     }
 
-    /// Vectors of texts, a row each.
+    /// Vectors of texts, a row each, and what is to be said of texts that were cut.
     fn embed<'py>(
         &self,
         py: Python<'py>,
         texts: &Input,
         threads: Option<usize>,
-    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    ) -> PyResult<(Bound<'py, PyArray2<f32>>, Option<String>)> {
         let pool =
             pool(threads.unwrap_or_else(default_threads)).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
         let (rows, width) = (texts.rows(), self.inner.width());
-        let mut vectors = Vec::with_capacity(rows * width);
+        let (mut vectors, before) = (Vec::with_capacity(rows * width), self.inner.tokens().taken());
         for first in (0..rows).step_by(BLOCK) {
             let block = texts.block(first..rows.min(first + BLOCK)).map_err(|fault| fault.raised(py, texts.name()))?;
             let Some(block) = block.texts() else {
@@ -73,6 +74,7 @@ impl Embedder {
             vectors.extend_from_slice(&some.values);
             py.check_signals()?;
         }
-        PyArray1::from_vec(py, vectors).reshape([rows, width])
+        let cut = self.inner.tokens().taken().since(before).note();
+        Ok((PyArray1::from_vec(py, vectors).reshape([rows, width])?, cut))
     }
 }

@@ -30,6 +30,7 @@ impl Number for i64 {}
 impl Number for u8 {}
 impl Number for u32 {}
 impl Number for f32 {}
+impl Number for f64 {}
 
 impl<T: Number> Foreign<T> {
     /// The values of an array, where they lie.

@@ -1,16 +1,16 @@
 //! Instances: sparse rows, vectors or texts that Python owns, copied and checked in blocks.
 
-use crate::error;
+use crate::error::{self, defect, guarded};
 use crate::foreign::Foreign;
-use crate::work::{Watch, run};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use std::ops::Range;
+use std::sync::Arc;
 use xc_sparse::rows::{OwnedRows, Rows, sort_row};
-use xc_sparse::{Cancel, CsrMatrix, DenseMatrix};
-use xc_train::fit::Silent;
+use xc_sparse::{CsrMatrix, DenseMatrix};
+use xc_train::fit::SharedTexts;
 use xc_train::model::InputKind;
 
 /// Whole numbers of either width.
@@ -60,6 +60,75 @@ impl Ints {
     }
 }
 
+/// Values of single or double precision.
+enum Floats {
+    Single(Foreign<f32>),
+    Double(Foreign<f64>),
+}
+
+impl Floats {
+    /// # Errors
+    /// Another type than float32 or float64, or memory that is not contiguous.
+    fn of(array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        match array.cast::<PyArray1<f32>>() {
+            Ok(array) => Foreign::of(array).map(Self::Single),
+            Err(_) => Foreign::of(array.cast::<PyArray1<f64>>()?).map(Self::Double),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Single(values) => values.len(),
+            Self::Double(values) => values.len(),
+        }
+    }
+
+    /// Appends a copy of some values in single precision, in which large ones are infinite.
+    fn copy_to(&self, range: Range<usize>, out: &mut Vec<f32>) {
+        match self {
+            Self::Single(values) => values.copy_to(range, out),
+            Self::Double(values) => out.extend(range.map(|at| values.get(at) as f32)),
+        }
+    }
+}
+
+/// Vectors, row after row.
+enum Vectors {
+    Here(Foreign<f32>),
+    /// A function of Python that makes such an array of the rows from one number to another: no array of all is made of
+    /// vectors of another type or layout.
+    Converted(Py<PyAny>),
+}
+
+/// Values of vectors that are converted together.
+const CONVERTED: usize = 1 << 18;
+
+impl Vectors {
+    /// Appends a copy of some rows.
+    fn copy_to(&self, range: Range<usize>, columns: usize, out: &mut Vec<f32>) -> Result<(), Fault> {
+        let convert = match self {
+            Self::Here(values) => {
+                values.copy_to(range.start * columns..range.end * columns, out);
+                return Ok(());
+            }
+            Self::Converted(convert) => convert,
+        };
+        Python::attach(|py| {
+            let step = (CONVERTED / columns.max(1)).max(1);
+            for first in range.clone().step_by(step) {
+                let last = range.end.min(first + step);
+                let wrong = |e: PyErr| Fault::new(first, None, e.value(py).to_string());
+                let made = convert.bind(py).call1((first, last)).map_err(wrong)?;
+                let n = (last - first) * columns;
+                let array = made.cast::<PyArray2<f32>>().map_err(|e| wrong(e.into()))?;
+                let values = array.reshape([n]).and_then(|flat| Foreign::of(&flat)).map_err(wrong)?;
+                values.copy_to(0..n, out);
+            }
+            Ok(())
+        })
+    }
+}
+
 /// Where each row begins and ends; read anew each time, since another thread may write.
 pub(crate) struct Ends(Ints);
 
@@ -106,10 +175,20 @@ impl Fault {
 }
 
 enum Kind {
-    Sparse { ends: Ends, ids: Ints, values: Foreign<f32>, columns: usize },
-    Dense { values: Foreign<f32>, rows: usize, columns: usize },
-    Texts(Vec<PyBackedStr>),
+    Sparse { ends: Ends, ids: Ints, values: Floats, columns: usize },
+    Dense { values: Vectors, rows: usize, columns: usize },
+    Texts(Arc<List>),
     Utf8(Vec<Utf8>),
+}
+
+/// A list of texts, which Python never changes: they are read where they lie.
+#[derive(Debug)]
+pub(crate) struct List(Vec<PyBackedStr>);
+
+impl SharedTexts for List {
+    fn texts(&self) -> Vec<&str> {
+        self.0.iter().map(|text| &**text).collect()
+    }
 }
 
 /// Texts in UTF-8, one behind the other where Python has them: text `i` has the bytes `ends[i]..ends[i + 1]`.
@@ -166,16 +245,16 @@ impl Block<'_> {
 
 #[pymethods]
 impl Input {
-    /// Sparse rows: `indptr` and `indices` of int32 or int64, `data` of float32, all contiguous.
+    /// Sparse rows: `indptr` and `indices` of int32 or int64, `data` of float32 or float64, all contiguous.
     #[staticmethod]
     fn sparse(
         name: String,
         indptr: &Bound<'_, PyAny>,
         indices: &Bound<'_, PyAny>,
-        data: &Bound<'_, PyArray1<f32>>,
+        data: &Bound<'_, PyAny>,
         columns: usize,
     ) -> PyResult<Self> {
-        let (ends, ids, values) = (Ends::new(Ints::of(indptr)?)?, Ints::of(indices)?, Foreign::of(data)?);
+        let (ends, ids, values) = (Ends::new(Ints::of(indptr)?)?, Ints::of(indices)?, Floats::of(data)?);
         if ids.len() != values.len() {
             let (ids, values) = (ids.len(), values.len());
             return Err(PyValueError::new_err(format!(
@@ -196,13 +275,19 @@ impl Input {
         }
         let (rows, columns) = (values.shape()[0], values.shape()[1]);
         let flat = values.reshape([rows * columns])?;
-        Ok(Self { kind: Kind::Dense { values: Foreign::of(&flat)?, rows, columns }, name })
+        Ok(Self { kind: Kind::Dense { values: Vectors::Here(Foreign::of(&flat)?), rows, columns }, name })
+    }
+
+    /// Vectors of another type or layout: `convert(first, last)` makes a C-contiguous float32 matrix of some rows.
+    #[staticmethod]
+    fn converted(name: String, rows: usize, columns: usize, convert: Py<PyAny>) -> Self {
+        Self { kind: Kind::Dense { values: Vectors::Converted(convert), rows, columns }, name }
     }
 
     /// Texts: a list of `str`.
     #[staticmethod]
     fn texts(name: String, texts: Vec<PyBackedStr>) -> Self {
-        Self { kind: Kind::Texts(texts), name }
+        Self { kind: Kind::Texts(Arc::new(List(texts))), name }
     }
 
     /// Texts in UTF-8: of each piece offsets of int32 or int64, one more than texts, and bytes of uint8, all contiguous.
@@ -250,7 +335,7 @@ impl Input {
         match &self.kind {
             Kind::Sparse { ends, .. } => ends.rows(),
             Kind::Dense { rows, .. } => *rows,
-            Kind::Texts(texts) => texts.len(),
+            Kind::Texts(texts) => texts.0.len(),
             Kind::Utf8(column) => column.last().map_or(0, |piece| piece.before + piece.ends.rows()),
         }
     }
@@ -260,28 +345,28 @@ impl Input {
         match &self.kind {
             Kind::Sparse { values, .. } => values.len() / self.rows().max(1),
             Kind::Dense { columns, .. } => *columns,
-            Kind::Texts(texts) => texts.iter().map(|text| text.len()).sum::<usize>() / texts.len().max(1),
+            Kind::Texts(texts) => texts.0.iter().map(|text| text.len()).sum::<usize>() / texts.0.len().max(1),
             Kind::Utf8(column) => column.iter().map(|piece| piece.bytes.len()).sum::<usize>() / self.rows().max(1),
         }
     }
 
     /// Some rows, copied and checked: ids in order, each once and below the width, no value that is 0, all finite.
     pub(crate) fn block(&self, range: Range<usize>) -> Result<Block<'_>, Fault> {
-        self.block_unless(range, &Silent)
+        self.block_unless(range, &mut || false)
     }
 
-    /// The same; a fault of no meaning where `cancel` asked to stop.
-    fn block_unless(&self, range: Range<usize>, cancel: &dyn Cancel) -> Result<Block<'_>, Fault> {
+    /// The same; a fault of no meaning where `stop` said so, which is asked now and then.
+    fn block_unless(&self, range: Range<usize>, stop: &mut dyn FnMut() -> bool) -> Result<Block<'_>, Fault> {
         Ok(match &self.kind {
             Kind::Sparse { ends, ids, values, columns } => {
-                Block::Rows(OwnedRows::Sparse(sparse_block(ends, ids, values, *columns, range, cancel)?))
+                Block::Rows(OwnedRows::Sparse(sparse_block(ends, ids, values, *columns, range, stop)?))
             }
             Kind::Dense { values, columns, .. } => {
                 let mut copied = Vec::with_capacity(range.len() * columns);
                 for first in range.clone().step_by(ASK) {
-                    go_on(first, cancel)?;
+                    go_on(first, stop)?;
                     let from = copied.len();
-                    values.copy_to(first * columns..range.end.min(first + ASK) * columns, &mut copied);
+                    values.copy_to(first..range.end.min(first + ASK), *columns, &mut copied)?;
                     if let Some(at) = copied[from..].iter().position(|value| !value.is_finite()) {
                         let (row, column) = (first + at / columns, at % columns);
                         let what =
@@ -291,11 +376,11 @@ impl Input {
                 }
                 Block::Rows(OwnedRows::Dense(DenseMatrix::new(range.len(), *columns, copied)))
             }
-            Kind::Texts(texts) => Block::Texts(texts[range].iter().map(|text| &**text).collect()),
+            Kind::Texts(texts) => Block::Texts(texts.0[range].iter().map(|text| &**text).collect()),
             Kind::Utf8(column) => {
                 let mut piece = column.partition_point(|piece| piece.before <= range.start).saturating_sub(1);
                 let copied = range.map(|row| {
-                    go_on(row, cancel)?;
+                    go_on(row, stop)?;
                     while row >= column[piece].before + column[piece].ends.rows() {
                         piece += 1;
                     }
@@ -328,25 +413,39 @@ impl Input {
         })
     }
 
+    /// The texts, where they are a list of Python.
+    pub(crate) fn list(&self) -> Option<Arc<List>> {
+        match &self.kind {
+            Kind::Texts(texts) => Some(Arc::clone(texts)),
+            _ => None,
+        }
+    }
+
     /// All rows, for training.
-    fn to_owned_rows(&self, cancel: &dyn Cancel) -> Result<OwnedRows, Fault> {
-        let owned = |(row, text): (usize, &str)| go_on(row, cancel).map(|()| text.to_owned());
-        Ok(match self.block_unless(0..self.rows(), cancel)? {
+    fn to_owned_rows(&self, stop: &mut dyn FnMut() -> bool) -> Result<OwnedRows, Fault> {
+        Ok(match self.block_unless(0..self.rows(), stop)? {
             Block::Rows(rows) => rows,
             Block::Texts(texts) => {
+                let owned = |(row, text): (usize, &str)| go_on(row, stop).map(|()| text.to_owned());
                 OwnedRows::Texts(texts.into_iter().enumerate().map(owned).collect::<Result<_, _>>()?)
             }
         })
     }
 
-    /// The same, or the exception. Ctrl-C is heard meanwhile.
+    /// The same, or the exception. No other thread of Python runs meanwhile: what is copied are the rows as they were, not
+    /// some before and some after a change. Ctrl-C is heard.
     pub(crate) fn taken(&self, py: Python<'_>) -> PyResult<OwnedRows> {
-        if self.rows() <= ASK {
-            // A thread costs more than a few rows.
-            return py.detach(|| self.to_owned_rows(&Silent)).map_err(|fault| fault.raised(py, &self.name));
+        let mut raised = None;
+        let rows = guarded(|| {
+            self.to_owned_rows(&mut || {
+                raised = py.check_signals().err();
+                raised.is_some()
+            })
+        });
+        match (raised, rows.map_err(|panic| defect(py, &panic))?) {
+            (Some(error), _) => Err(error),
+            (None, rows) => rows.map_err(|fault| fault.raised(py, &self.name)),
         }
-        let watch = Watch::default();
-        run(py, &watch, None, || self.to_owned_rows(&watch))?.map_err(|fault| fault.raised(py, &self.name))
     }
 }
 
@@ -354,17 +453,17 @@ impl Input {
 const ASK: usize = 1024;
 
 /// Asks now and then whether to stop.
-fn go_on(row: usize, cancel: &dyn Cancel) -> Result<(), Fault> {
-    if row.is_multiple_of(ASK) && cancel.cancelled() { Err(Fault::new(row, None, "stopped")) } else { Ok(()) }
+fn go_on(row: usize, stop: &mut dyn FnMut() -> bool) -> Result<(), Fault> {
+    if row.is_multiple_of(ASK) && stop() { Err(Fault::new(row, None, "stopped")) } else { Ok(()) }
 }
 
 fn sparse_block(
     ends: &Ends,
     ids: &Ints,
-    values: &Foreign<f32>,
+    values: &Floats,
     columns: usize,
     range: Range<usize>,
-    cancel: &dyn Cancel,
+    stop: &mut dyn FnMut() -> bool,
 ) -> Result<CsrMatrix, Fault> {
     let mut indptr = Vec::with_capacity(range.len() + 1);
     indptr.push(0);
@@ -377,7 +476,7 @@ fn sparse_block(
         data.reserve_exact(n);
     }
     for row in range.clone() {
-        go_on(row, cancel)?;
+        go_on(row, stop)?;
         let entries = ends.row(row, values.len())?;
         let from = indices.len();
         let out_of_range = |id: i64, column| {

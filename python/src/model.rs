@@ -27,6 +27,7 @@ use xc_train::model::{
     Answer, Candidates, Changes, Excluded, InputKind, OpenOptions, QueryError, QueryOptions, Row, ScoreOptions,
     Scratch, SearchOptions, UseIndex,
 };
+use xc_train::xc_hash::text::TextsTaken;
 
 /// Rows that are answered one after the other: starting threads takes longer.
 const FEW: usize = 8;
@@ -389,6 +390,17 @@ impl Model {
     /// Whether another model stands in its folder now.
     fn was_replaced(&self) -> bool {
         self.inner.was_replaced()
+    }
+
+    /// Texts of which tokens were made since it was opened: of each member how many, how many were cut, and at how many tokens.
+    fn texts_taken(&self) -> Vec<(u64, u64, usize)> {
+        self.inner.texts_taken().iter().map(|taken| (taken.texts, taken.cut, taken.max_tokens)).collect()
+    }
+
+    /// What is to be said of texts that were cut since then.
+    fn texts_cut(&self, before: Vec<(u64, u64, usize)>) -> Option<String> {
+        let before = before.into_iter().map(|(texts, cut, max_tokens)| TextsTaken { texts, cut, max_tokens });
+        self.inner.texts_cut_since(&before.collect::<Vec<_>>())
     }
 
     /// Names of the labels, or none.

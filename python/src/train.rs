@@ -1,17 +1,20 @@
 //! Training and tuning.
 
 use crate::error::{self, of_fit};
-use crate::input::Input;
+use crate::input::{Input, List};
 use crate::json::to_python;
 use crate::labels::Labels;
 use crate::pools::default_threads;
 use crate::work::{Curve, Watch, run};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 use xc_metrics::Metric;
 use xc_sparse::LabelRows;
+use xc_sparse::rows::OwnedRows;
 use xc_train::fit::plan::Plan;
 use xc_train::fit::tune::{Found, Tuning, parse_time};
 use xc_train::fit::{Arrays, Context, KINDS, Labelled, Place, Report, Training, tables};
@@ -51,7 +54,7 @@ type Pair<'py> = (Bound<'py, Input>, Bound<'py, Labels>);
 /// What is learned from, as arguments.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Data<'py> {
+struct Data<'py> {
     x: Bound<'py, Input>,
     y: Option<Bound<'py, Labels>>,
     label_names: Option<Vec<String>>,
@@ -75,6 +78,12 @@ pub(crate) struct Folders {
 
 /// Rows with their labels, of which there are as many.
 pub(crate) fn labelled(py: Python<'_>, x: &Input, y: Option<&Labels>) -> PyResult<Labelled> {
+    let labels = labels_of(py, x, y)?;
+    Ok(Labelled { rows: x.taken(py)?, labels })
+}
+
+/// The labels of rows, of which there are as many.
+fn labels_of(py: Python<'_>, x: &Input, y: Option<&Labels>) -> PyResult<LabelRows> {
     let labels = match y {
         Some(y) => y.rows.clone(),
         // Words have no labels.
@@ -85,13 +94,30 @@ pub(crate) fn labelled(py: Python<'_>, x: &Input, y: Option<&Labels>) -> PyResul
         let line = format!("{name}: {expected} rows, and {got} rows of labels; as many are expected");
         return Err(error::data(py, &line, None, None));
     }
-    Ok(Labelled { rows: x.taken(py)?, labels })
+    Ok(labels)
+}
+
+/// What is learned from, and a list of texts that is read where it lies. The arguments are given up: what was made for the
+/// copy, and nobody else has, is freed.
+fn given_up(data: &Bound<'_, PyDict>, may_share: bool) -> PyResult<(Arrays, Option<Arc<List>>)> {
+    let given = data.extract::<Data<'_>>()?;
+    let texts = given.x.get().list().filter(|_| may_share);
+    let arrays = given.arrays(data.py(), texts.is_some())?;
+    drop(given);
+    data.clear();
+    Ok((arrays, texts))
 }
 
 impl Data<'_> {
-    fn arrays(&self, py: Python<'_>) -> PyResult<Arrays> {
+    /// The arguments as they are learned from; without training texts that are `shared`.
+    fn arrays(&self, py: Python<'_>, shared: bool) -> PyResult<Arrays> {
         let y = self.y.as_ref().map(|y| y.get());
-        let train = labelled(py, self.x.get(), y)?;
+        let train = if shared {
+            let labels = labels_of(py, self.x.get(), y)?;
+            Labelled { rows: OwnedRows::Texts(Vec::new()), labels }
+        } else {
+            labelled(py, self.x.get(), y)?
+        };
         let validation = self.validation.as_ref();
         let validation = validation.map(|(x, y)| labelled(py, x.get(), Some(y.get()))).transpose()?;
         let label_features = self.label_features.as_ref().map(|rows| rows.get().taken(py)).transpose()?;
@@ -104,11 +130,17 @@ impl Data<'_> {
 fn training(
     py: Python<'_>,
     kind: &str,
-    data: &Data<'_>,
+    data: &Bound<'_, PyDict>,
     options: &[(String, String)],
     folders: &Folders,
+    may_share: bool,
 ) -> PyResult<Training> {
-    let mut training = Training::new(kind, data.arrays(py)?, &folders.model).map_err(|e| of_fit(py, &e))?;
+    // A search reads them again and again, and words are learned from texts of its own.
+    let (arrays, texts) = given_up(data, may_share && kind != "skipgram")?;
+    let mut training = Training::new(kind, arrays, &folders.model).map_err(|e| of_fit(py, &e))?;
+    if let Some(texts) = texts {
+        training = training.over_texts(texts);
+    }
     for (name, value) in options {
         training.set(name, value).map_err(|e| of_fit(py, &e))?;
     }
@@ -130,15 +162,15 @@ fn training(
 pub(crate) fn train<'py>(
     py: Python<'py>,
     kind: &str,
-    data: Data<'py>,
+    data: Bound<'py, PyDict>,
     options: Vec<(String, String)>,
     folders: Folders,
     with: Run,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let training = training(py, kind, &data, &options, &folders)?;
+    let training = training(py, kind, &data, &options, &folders, true)?;
     let (watch, begin) = (Watch::default(), Instant::now());
     let context = with.context(py, &watch)?;
-    let report = run(py, &watch, with.callback(py).as_ref(), || training.run(&context))?;
+    let report = run(py, &watch, with.callback(py).as_ref(), || training.run_once(&context))?;
     let report = report.map_err(|e| of_fit(py, &e))?;
     to_python(py, &reported(&report, begin.elapsed().as_secs_f64(), &watch.curve()))
 }
@@ -148,12 +180,12 @@ pub(crate) fn train<'py>(
 pub(crate) fn explain<'py>(
     py: Python<'py>,
     kind: &str,
-    data: Data<'py>,
+    data: Bound<'py, PyDict>,
     options: Vec<(String, String)>,
     folders: Folders,
     with: Run,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let training = training(py, kind, &data, &options, &folders)?;
+    let training = training(py, kind, &data, &options, &folders, true)?;
     let watch = Watch::default();
     let context = with.context(py, &watch)?;
     let plan = run(py, &watch, with.callback(py).as_ref(), || training.explain(&context))?;
@@ -221,13 +253,13 @@ pub(crate) struct Search {
 pub(crate) fn tune<'py>(
     py: Python<'py>,
     kind: &str,
-    data: Data<'py>,
+    data: Bound<'py, PyDict>,
     options: Vec<(String, String)>,
     folders: Folders,
     with: Run,
     search: Search,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mut tuning = Tuning::new(training(py, kind, &data, &options, &folders)?);
+    let mut tuning = Tuning::new(training(py, kind, &data, &options, &folders, false)?);
     let wrong = |name: &str, what: String| error::option(py, &format!("--{name}: {what}"));
     let budget = search.budget.as_deref().map(parse_time).transpose();
     tuning.budget = budget.map_err(|what| wrong("budget", what))?;

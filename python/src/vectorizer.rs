@@ -9,6 +9,7 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
+use xc_sparse::rows::Texts;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_train::fit::FitError;
 use xc_train::fit::data::{Dataset, Making, TextSource, read_texts};
@@ -79,7 +80,9 @@ impl Vectorizer {
         let pool = pool(context.threads).map_err(|e| error::option(py, &format!("--threads: {e}")))?;
         let work = || -> Result<Dataset, FitError> {
             let making = Making::Fit { text: &params, weighting: None, hold_out: None, tokens: None };
-            pool.install(|| read_texts(&TextSource::Memory { name, texts: &texts }, false, making, &context))
+            pool.install(|| {
+                read_texts(&TextSource::Memory { name, texts: Texts::Strings(&texts) }, false, making, &context)
+            })
         };
         let made = run(py, &watch, with.callback(py).as_ref(), work)?.map_err(|e| of_fit(py, &e))?;
         let (Some(Featurizer::Text(pipeline)), OwnedRows::Sparse(rows)) = (made.maker, made.features) else {

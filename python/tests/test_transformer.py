@@ -3,6 +3,9 @@
 import concurrent.futures
 import json
 import pickle
+import re
+import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -174,3 +177,51 @@ def test_a_frozen_transformer_is_a_models_pipeline(bert, texts, labels, tmp_path
         assert {effect["term"] for effect in why["effects"]} <= set(VOCABULARY)
     with pytest.raises(xc.OptionError, match="encoder"):
         xc.train("mach", texts, labels, encoder="transformer", transformer_from=bert)
+
+
+def test_texts_that_are_cut_are_counted(bert, texts, labels, tmp_path):
+    of = {"transformer_from": bert, "progress": False, "threads": 1, "wide": "off", "epochs": 1}
+    long = "audio mail library reader client window server editor " * 3
+    some = [*texts[:20], long, long]
+    made = {"embedder": xc.Embedder(bert, max_tokens=8)}
+    for kind, encoder in (("dense", "transformer"), ("mach", "frozen")):
+        given = {**of, "encoder": encoder, "transformer_max_tokens": 8}
+        if kind == "mach":
+            del given["wide"]
+        trained = xc.train(kind, [*texts, long], [*labels, labels[0]], **given)
+        [line] = [line for line in trained.report["notes"] if "cut" in line]
+        assert re.search(r"of 161 texts 1 is cut at 8 tokens", line)
+        made[kind] = trained.model
+    made["blend"] = xc.load(made["dense"].folder)
+    for name, asked in made.items():
+        ask = asked.embed if name == "embedder" else asked.predict
+        # Each call counts its own texts.
+        for _ in range(2):
+            with pytest.warns(xc.XcWarning, match=r"^(texts|X): of 22 texts 2 are cut at 8 tokens$"):
+                ask(some)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ask(texts[:20])
+            if name != "embedder":
+                asked.predict_one(texts[0])
+        if name != "embedder":
+            with pytest.warns(xc.XcWarning, match="^query: of 1 texts 1 is cut at 8 tokens$"):
+                asked.predict_one(long)
+
+
+def test_a_default_prompt_is_said(bert, texts, labels, tmp_path):
+    folder = tmp_path / "prompted"
+    shutil.copytree(bert, folder)
+    prompts = {"prompts": {"query": "mail "}, "default_prompt_name": "query"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    said = "default prompt .mail . stands before every text"
+    with pytest.warns(xc.XcWarning, match=said):
+        embedder = xc.Embedder(folder, max_tokens=8)
+    expected = xc.Embedder(bert, max_tokens=8, prefix="mail ").embed(texts[:5])
+    assert embedder.embed(texts[:5]).tobytes() == expected.tobytes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        xc.Embedder(folder, max_tokens=8, prefix="")
+        xc.Embedder(bert, max_tokens=8)
+    of = {"encoder": "frozen", "transformer_from": folder, "transformer_max_tokens": 8, "epochs": 1, "progress": False}
+    assert any(re.search(said, line) for line in xc.train("mach", texts, labels, **of).report["notes"])

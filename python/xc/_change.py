@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 
 from . import _given, _native
-from ._errors import OptionError, XcWarning
+from ._errors import DataError, OptionError, XcWarning
 from ._folders import place
 from ._index import load_index
 from ._model import Model, _opened, folder_of, load, running
@@ -66,15 +66,18 @@ def evaluate(
     """Metrics of ranked lists against true labels: P, nDCG, recall, MAP, F1 at each k and more.
 
     ``ranked`` is what a model predicts (:class:`xc.Ranked`), or a matrix of scores (scipy, or one of floats), or a pair
-    ``(ids, scores)`` of matrices of a column a rank. ``propensity_from``, the labels of the training, adds PSP and PSnDCG;
+    ``(ids, scores)`` of matrices of a column a rank, or of a list of names, or of ids, and one of scores a row. ``propensity_from``, the labels of the training, adds PSP and PSnDCG;
     ``compare``, other predictions of the same rows, the difference of each metric with its bootstrap interval;
     ``threshold``, a number or "best", precision, recall and F1 of the labels that reach it.
     """
-    found = as_ranked(ranked)
-    names = _given.names(label_names) if label_names is not None else found.label_names
+    names = _given.names(label_names)
+    if named(ranked) or named(compare):
+        names = names_of_all(names, Y, ranked, compare)
+    found = as_ranked(ranked, names)
+    names = found.label_names if names is None else names
     n_labels = found.n_labels or None
     truth = labels(Y, "Y", names, n_labels, append=True)
-    other = None if compare is None else as_ranked(compare)
+    other = None if compare is None else as_ranked(compare, names)
     training = None
     if propensity_from is not None:
         training = labels(propensity_from, "propensity_from", names, n_labels, append=True)
@@ -108,10 +111,46 @@ def arrays(ranked):
     )
 
 
-def as_ranked(ranked):
-    """Predictions of any form as ranked lists."""
+def named(ranked):
+    """Whether predictions are lists of names a row, and of their scores."""
+    if isinstance(ranked, Ranked) or not isinstance(ranked, tuple) or len(ranked) != 2 or not hasattr(ranked[0], "__iter__"):
+        return False
+    first = next((row for row in ranked[0] if hasattr(row, "__len__") and len(row)), None)
+    return first is not None and not isinstance(first, str) and isinstance(next(iter(first)), str)
+
+
+def names_of_all(names, Y, *predictions):
+    """Names of the labels that are known, or true, and behind them those that are only predicted."""
+    known = names or labels(Y, "Y").names or []
+    predicted = {name for ranked in predictions if named(ranked) for row in ranked[0] for name in row}
+    return known + sorted(predicted.difference(known))
+
+
+def of_lists(lists, scores, names, name="ranked"):
+    """Ranked lists of lists of labels and of scores."""
+    made = labels(lists, name, names)
+    if len(made) != len(scores):
+        raise OptionError(f"{name}: {len(made)} lists and {len(scores)} of scores; as many are expected")
+    number = {label: at for at, label in enumerate(names or ())}
+    ids = []
+    for row, (of_row, of_them) in enumerate(zip(lists, scores)):
+        if len(of_row) != len(of_them):
+            raise DataError(f"{name}: row {row}: {len(of_row)} labels and {len(of_them)} scores; as many are expected", row)
+        ids.append([number.get(label, label) for label in of_row])
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in ids], dtype=np.int64)])
+    flat = [np.concatenate([np.asarray(row, of) for row in rows] or [np.empty(0, of)])
+            for rows, of in ((ids, np.int64), (scores, np.float32))]
+    found = in_order(indptr, *flat, made.n_labels)
+    return Ranked(found.indptr, found.ids, found.scores, found.n_labels, names)
+
+
+def as_ranked(ranked, names=None):
+    """Predictions of any form as ranked lists; ``names`` are those of the labels where lists have names."""
     if isinstance(ranked, Ranked):
         return ranked
+    if named(ranked) or (isinstance(ranked, tuple) and len(ranked) == 2 and isinstance(ranked[0], list)
+                         and len({len(row) for row in ranked[0] if hasattr(row, "__len__")}) > 1):
+        return of_lists(*ranked, names)
     if isinstance(ranked, tuple) and len(ranked) == 2:
         ids, scores = np.asarray(ranked[0]), np.asarray(ranked[1], np.float32)
         if ids.ndim != 2 or ids.shape != scores.shape:

@@ -1,8 +1,10 @@
 """Vectors of texts."""
 
 import os
+import warnings
 
 from . import _given, _native
+from ._errors import XcWarning
 from ._folders import absolute
 from ._rows import rows
 
@@ -24,7 +26,9 @@ class Embedder:
         # What is no folder is the name of a repository.
         folder = absolute(folder) if os.path.exists(folder) else os.fsdecode(folder)
         self._given = (folder, _given.count("max_tokens", max_tokens, 0), prefix, precision, normalise)
-        self._native = _native.Embedder.open(*self._given)
+        self._native, said = _native.Embedder.open(*self._given)
+        for line in said:
+            warnings.warn(line, XcWarning, stacklevel=2)
 
     @property
     def width(self):
@@ -33,7 +37,10 @@ class Embedder:
 
     def embed(self, texts, *, text_fields=None, threads=None):
         """Vectors of ``texts`` as float32, (texts, ``width``): each has the same bits alone and among others."""
-        return self._native.embed(rows(texts, "texts", text_fields), _given.threads(threads))
+        vectors, cut = self._native.embed(rows(texts, "texts", text_fields), _given.threads(threads))
+        if cut is not None:
+            warnings.warn(f"texts: {cut}", XcWarning, stacklevel=2)
+        return vectors
 
     def __reduce__(self):
         return _opened, self._given

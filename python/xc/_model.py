@@ -135,9 +135,11 @@ class Model:
         names = self.labels if candidates is not None or exclude is not None else None
         candidates = lists(candidates, "candidates", self.n_labels, names)
         exclude = lists(exclude, "exclude", self.n_labels, names)
+        before = self._native.texts_taken()
         (indptr, ids, scores), known = self._native.predict(
             queries, top_k, min_score, candidates, exclude, raw_scores, threshold, threads, search or None
         )
+        self._say_of_cut_texts("X", before)
         return Ranked(indptr, ids, scores, self.n_labels, self._label_names, known)
 
     def predict_one(
@@ -150,9 +152,18 @@ class Model:
         top_k, min_score, threshold = _given.top_k(top_k), _given.number("min_score", min_score), _threshold(threshold)
         if isinstance(query, (set, frozenset)):
             raise TypeError("query: a set, which has no order; a str, {id: value}, (ids, values) or a vector is expected")
-        return self._native.predict_one(
+        before = self._native.texts_taken()
+        answers = self._native.predict_one(
             query, top_k, min_score, candidates, exclude, raw_scores, threshold, search or None
         )
+        self._say_of_cut_texts("query", before)
+        return answers
+
+    def _say_of_cut_texts(self, name, before):
+        """Warns of texts that were cut since there were those of ``before``."""
+        cut = self._native.texts_cut(before) if before else None
+        if cut is not None:
+            warnings.warn(f"{name}: {cut}", XcWarning, stacklevel=3)
 
     def explain(self, x, label, n_features=200, raw_scores=False):
         """Why a label has its score for a query: what each feature does to it, for trees the margins on the path, for

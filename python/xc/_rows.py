@@ -243,7 +243,9 @@ def compressed(x, name):
 def sparse_rows(x, name):
     """Rows of a sparse matrix in compressed rows."""
     indptr, indices, data, columns = compressed(x, name)
-    return Input.sparse(name, indptr, indices, contiguous(data, np.float32, f"{name}.data"), columns)
+    # Double precision is read as it lies.
+    precision = np.float64 if data.dtype == np.float64 else np.float32
+    return Input.sparse(name, indptr, indices, contiguous(data, precision, f"{name}.data"), columns)
 
 
 def dense_rows(x, name):
@@ -253,7 +255,10 @@ def dense_rows(x, name):
         raise DataError(f"{name}: an array of {x.ndim} dimensions; 2 are expected")
     if x.shape[1] == 0:
         raise DataError(f"{name}: no columns; one at least is expected")
-    return Input.dense(name, contiguous(x, np.float32, name))
+    if x.dtype == np.float32 and x.flags.c_contiguous and x.flags.aligned:
+        return Input.dense(name, x)
+    # Some rows at a time, so that no second array of all rows is made beside the copy that is learned from.
+    return Input.converted(name, *x.shape, lambda first, last: contiguous(x[first:last], np.float32, name))
 
 
 def labels(y, name="Y", names=None, n_labels=None, append=False):

@@ -91,12 +91,14 @@ class Watch:
     def __init__(self, progress, callbacks, what):
         self.callbacks = [callbacks] if callable(callbacks) else list(callbacks or ())
         self.progress = Progress(what) if wants_progress(progress) else None
-        self.checkpoint = None
+        self.checkpoint, self.notes = None, []
 
     def __call__(self, event):
         kind = event["event"]
         if kind == "note":
             log.info("%s", event["line"])
+            if event["line"] not in self.notes:
+                self.notes.append(event["line"])
         elif kind == "warning":
             warnings.warn(event["line"], XcWarning, stacklevel=5)
         elif kind == "checkpoint":
@@ -268,6 +270,7 @@ def train(
     run = running(seed, threads, max_memory, watch)
     is_kept = model is not None or checkpoint is not None
     report = followed(watch, is_kept, lambda: _native.train(kind, data, given, folders, run))
+    report["notes"] = watch.notes
     return Trained(Model(_opened(report["model"]), owner=owner), report)
 
 
@@ -281,7 +284,8 @@ def plan(kind, X, Y=None, *, validation=None, label_names=None, label_features=N
     )
     folders = {"model": "model", "checkpoint": None, "vectors": None, "refit": None, "resume": False, "restart": False}
     watch = Watch(False, (), f"xc {kind}")
-    return Report(_native.explain(kind, data, given, folders, running(seed, threads, max_memory, watch)))
+    said = _native.explain(kind, data, given, folders, running(seed, threads, max_memory, watch))
+    return Report(said, notes=watch.notes)
 
 
 def tune(
@@ -312,6 +316,7 @@ def tune(
         "train_model": bool(train_model),
     }
     done = followed(watch, output is not None, lambda: _native.tune(kind, data, given, folders, run, search))
+    done["found"]["notes"] = watch.notes
     model = Model(_opened(done["report"]["model"]), owner=owner) if done["report"] else None
     return Tuned(done["found"], model, done["report"])
 
@@ -350,6 +355,7 @@ def blend(
     run, sizes = running(seed, threads, max_memory, watch), sizes_of(folds=folds, hidden=hidden, networks=networks)
     natives = [model._native for model in members]
     report = followed(watch, False, lambda: _native.blend(natives, refits, data, rule, sizes, path, run))
+    report["notes"] = watch.notes
     return Fitted(Model(_opened(path), owner=owner), report)
 
 
@@ -367,6 +373,7 @@ def calibrate(
     run, sizes = running(seed, threads, max_memory, watch), sizes_of(top_k=top_k, least_true=least_true, folds=folds)
     method = _given.text("method", method, "'isotonic' or 'platt'")
     report = followed(watch, False, lambda: _native.calibrate(model._native, data, method, sizes, path, run))
+    report["notes"] = watch.notes
     if output is not None:
         return Fitted(Model(_opened(path)), report)
     model._take(_opened(path, *model._options))

@@ -2,7 +2,7 @@
 
 They go into ``Pipeline``, ``clone``, ``cross_val_score`` and ``GridSearchCV`` as any classifier does. ``X`` is a sparse or
 dense matrix, or a list of texts; ``y`` is a sparse or dense matrix of 0 and 1, one class a row, or a list of label names a
-row. Parameters are those of :func:`xc.train`: the most common ones by keyword, all others in ``options``; None leaves the
+row (scikit-learn's own splits of these are asked for by an object, ``cv=KFold(3)``, since a number looks at ``y``). Parameters are those of :func:`xc.train`: the most common ones by keyword, all others in ``options``; None leaves the
 program's value.
 """
 
@@ -12,6 +12,7 @@ import os
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
@@ -154,6 +155,26 @@ class _Classifier(ClassifierMixin, BaseEstimator):
             return above.astype(np.int64)
         above = sp.csr_matrix(above, dtype=np.int64)
         return above.toarray() if self._form == "dense" else above
+
+    def score(self, X, y, sample_weight=None):
+        """Share of rows whose labels are all predicted, and no other; ``y`` in the forms of ``fit``, lists of names
+        included."""
+        check_is_fitted(self, "model_")
+        if self._form != "names" or not is_names(y):
+            return super().score(X, y, sample_weight)
+        return accuracy_score(self._marks(y), self._with_unknown(self.predict(X)), sample_weight=sample_weight)
+
+    def _marks(self, y):
+        """Lists of names as a matrix of 0 and 1, with a last column for names that no class has."""
+        number, n = {name: at for at, name in enumerate(self.classes_)}, len(self.classes_)
+        columns = [sorted({number.get(name, n) for name in row}) for row in y]
+        indptr = np.concatenate([[0], np.cumsum([len(row) for row in columns], dtype=np.int64)])
+        ids = [at for row in columns for at in row]
+        return sp.csr_matrix((np.ones(len(ids), np.int64), ids, indptr), shape=(len(columns), n + 1))
+
+    def _with_unknown(self, above):
+        """The predicted labels with that column, in which there are none."""
+        return sp.hstack([above, sp.csr_matrix((above.shape[0], 1), dtype=np.int64)], format="csr")
 
     def _has_probabilities(self):
         if hasattr(self, "model_"):

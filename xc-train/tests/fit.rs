@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use xc_sparse::Cancel;
 use xc_sparse::io::{ReadOptions, read_dataset, write_npy};
 use xc_sparse::{CsrMatrix, DenseMatrix, LabelRows};
@@ -13,7 +13,8 @@ use xc_train::calibrate::fit::CalibrateParams;
 use xc_train::fit::data::NamesFile;
 use xc_train::fit::tune::Tuning;
 use xc_train::fit::{
-    self, Arrays, Context, Files, FitErrorKind, HeldOut, Observer, OwnedRows, Place, Silent, Source, Training,
+    self, Arrays, Context, Files, FitErrorKind, HeldOut, Observer, OwnedRows, Place, SharedTexts, Silent, Source,
+    Training,
 };
 use xc_train::settings::Setting;
 
@@ -92,7 +93,12 @@ fn trained(kind: &str, source: Source, settings: &[(&str, &str)], folder: &Path)
     }
     training.place = Place { restart: true, ..Place::new(&model) };
     training.run(&Context::new(&Silent).with_seed(3).with_threads(2)).unwrap_or_else(|e| panic!("{kind}: {e}"));
-    let files = std::fs::read_dir(&model).unwrap().map(|entry| entry.unwrap());
+    files_of(&model, kind)
+}
+
+/// The bytes of each file of a model, as [`trained`] gives them.
+fn files_of(model: &Path, kind: &str) -> BTreeMap<String, Vec<u8>> {
+    let files = std::fs::read_dir(model).unwrap().map(|entry| entry.unwrap());
     files
         .map(|file| {
             let name = file.file_name().to_string_lossy().into_owned();
@@ -393,6 +399,58 @@ fn rows_that_a_tree_learned_from_as_vectors_are_known_again() {
             assert!(error.to_string().contains(&said), "{error}");
             let done = calibrate(true).unwrap();
             assert_eq!((done.instances, done.left_out), (held_out, seen));
+        }
+    }
+}
+
+/// Texts of somebody else.
+#[derive(Debug)]
+struct Lent(Vec<String>);
+
+impl SharedTexts for Lent {
+    fn texts(&self) -> Vec<&str> {
+        self.0.iter().map(String::as_str).collect()
+    }
+}
+
+#[test]
+fn rows_that_are_given_up_or_lent_give_the_same_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let (texts, labels) = texts();
+    let (sparse, of_rows) = rows();
+    let values = sparse.data().iter().copied().chain(std::iter::repeat(0.5)).take(240 * 6).collect::<Vec<_>>();
+    let sources: [(&str, Source); 4] = [
+        ("sparse", (sparse, of_rows).into()),
+        ("vectors", (DenseMatrix::new(240, 6, values), labels.clone()).into()),
+        ("texts", (texts.clone(), labels.clone()).into()),
+        ("lent", (texts.clone(), labels.clone()).into()),
+    ];
+    for kind in ["tree", "dense"] {
+        for (name, source) in &sources {
+            let place = |which: &str| folder.path().join(format!("{kind}-{name}-{which}"));
+            let made = |source: Source, which: &str| {
+                let mut training = Training::new(kind, source, place(which)).unwrap();
+                if *kind == *"dense" {
+                    training.set("epochs", "2").unwrap();
+                }
+                training
+            };
+            let context = Context::new(&Silent);
+            made(source.clone(), "kept").run(&context).unwrap();
+            // Somebody else has them, too: they are copied.
+            made(source.clone(), "shared").run_once(&context).unwrap();
+            let alone = match (*name, source) {
+                ("lent", _) => {
+                    let none = Arrays::new(OwnedRows::Texts(Vec::new()), labels.clone()).into();
+                    made(none, "alone").over_texts(Arc::new(Lent(texts.clone())))
+                }
+                (_, Source::Memory(arrays)) => made((**arrays).clone().into(), "alone"),
+                (_, Source::Files(_)) => unreachable!("rows in memory"),
+            };
+            alone.run_once(&context).unwrap();
+            let answers = |which: &str| files_of(&place(which), kind);
+            same(&answers("shared"), &answers("kept"), name);
+            same(&answers("alone"), &answers("kept"), name);
         }
     }
 }

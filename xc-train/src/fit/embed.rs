@@ -46,8 +46,11 @@ impl Embed {
     }
 
     /// The same with what is to be said of what the folder asks for.
+    ///
+    /// # Errors
+    /// As [`Embed::open`].
     #[cfg(feature = "transformer")]
-    fn open_and_say(&self) -> Result<(TextVectors, Vec<String>), FitError> {
+    pub fn open_and_say(&self) -> Result<(TextVectors, Vec<String>), FitError> {
         let settings = TransformerSettings {
             encoder: EncoderName::Frozen,
             from: Some(self.from.display().to_string()),

@@ -54,15 +54,18 @@ pub use place::{Place, check_file, check_in_folder, make_folder};
 pub use refit::Refit;
 pub use report::{Judging, Report};
 pub use save::{Extras, beside, open_container, save_created, save_with};
-pub use source::{Arrays, Files, Labelled, Source};
+pub use source::{Arrays, Files, Labelled, SharedTexts, Source};
 pub use xc_sparse::rows::OwnedRows;
 
 use crate::model::HoldOut;
 use crate::settings::{self, Choices, SettingError, Table};
+use crate::skipgram::SkipgramModel;
 use network::{Judges, System};
 use plan::{Origin, Plan, Resolved};
 use reading::Reading;
+use source::Given;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Kinds of models that can be trained.
 pub const KINDS: [&str; 7] = ["tree", "mach", "dense", "uniform", "lns", "astra", "skipgram"];
@@ -136,6 +139,8 @@ pub struct Training {
     pub place: Place,
     /// Folder for a second model, of all instances, where some are held out.
     pub refit: Option<PathBuf>,
+    /// Training instances that are not copied, in place of those of `source`.
+    given: Option<Given>,
 }
 
 /// What a run came to.
@@ -158,7 +163,7 @@ impl Training {
             return Err(FitError::usage(format_args!("no kind of model is called {kind:?}; expected one of {kinds}")));
         }
         let (kind, source, place) = (kind.to_owned(), source.into(), Place::new(model));
-        Ok(Self { kind, source, choices: Choices::default(), place, refit: None })
+        Ok(Self { kind, source, choices: Choices::default(), place, refit: None, given: None })
     }
 
     /// The kind of model.
@@ -187,6 +192,25 @@ impl Training {
             self.train(context)?;
         }
         refit.training(self)?.train(context)
+    }
+
+    /// The same, with training instances in memory given up as they are read: what is learned from takes their place, and no
+    /// copy of them stays. They stay where a second run reads them again, where somebody else has them too, and for words.
+    ///
+    /// # Errors
+    /// As [`fit`].
+    pub fn run_once(mut self, context: &Context<'_>) -> Result<Report, FitError> {
+        if self.given.is_none() && self.refit.is_none() && self.kind != SkipgramModel::KIND {
+            self.given = self.source.take_rows();
+        }
+        self.run(context)
+    }
+
+    /// Over texts that are read where they lie: `source` has no texts, and the labels of these. Words are learned from texts
+    /// of `source` alone.
+    #[must_use]
+    pub fn over_texts(self, texts: Arc<dyn SharedTexts>) -> Self {
+        Self { given: Some(Given::Shared(texts)), ..self }
     }
 
     /// The second run, on all instances, where one was asked for.
@@ -291,6 +315,6 @@ impl Training {
     }
 
     fn reading(&self) -> Result<Reading<'_>, SettingError> {
-        Reading::new(&self.source, &self.choices)
+        Ok(Reading::new(&self.source, &self.choices)?.with_given(self.given.as_ref()))
     }
 }

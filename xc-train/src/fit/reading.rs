@@ -7,7 +7,7 @@ use super::data::{
     read_vectors, report_alike, vector_source, with_names,
 };
 use super::plan::{Origin, Resolved};
-use super::source::{Arrays, Files, Labelled, MEMORY, MEMORY_LABELS, MEMORY_VALIDATION, Source};
+use super::source::{Arrays, Files, Given, MEMORY, MEMORY_LABELS, MEMORY_VALIDATION, Source};
 use super::{Context, FitError};
 use crate::classifier::{InputKind, Preset};
 use crate::message::chain;
@@ -19,15 +19,19 @@ use crate::settings::text::{self, TextSettings, TokenSettings};
 use crate::settings::transformer::{self, EncoderName, TransformerSettings};
 use crate::settings::{Choices, Setting, SettingError, data};
 use serde_json::json;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use xc_hash::text::{Featurizer, PipelineParams};
-use xc_sparse::CsrMatrix;
 use xc_sparse::io::{LabelNames, UnknownLabels, Vectors};
+use xc_sparse::rows::Texts;
 use xc_sparse::store::is_control;
+use xc_sparse::{CsrMatrix, LabelRows};
 
 /// A source with the settings that say how it is read.
 pub(super) struct Reading<'a> {
     source: &'a Source,
+    /// Training instances that are not copied, in place of those of `source`.
+    given: Option<&'a Given>,
     choices: &'a Choices,
     pub(super) input: InputSettings,
     pub(super) text: PipelineParams,
@@ -51,6 +55,7 @@ impl<'a> Reading<'a> {
         }
         Ok(Self {
             source,
+            given: None,
             choices,
             input: InputSettings::new(choices),
             text: text::params(choices)?,
@@ -59,6 +64,11 @@ impl<'a> Reading<'a> {
             words: false,
             notes: Vec::new(),
         })
+    }
+
+    /// With training instances that are not copied.
+    pub(super) fn with_given(self, given: Option<&'a Given>) -> Self {
+        Self { given, ..self }
     }
 
     /// With vectors as rows of features, without those that are 0.
@@ -196,7 +206,18 @@ impl<'a> Reading<'a> {
             )));
         }
         let name = Path::new(MEMORY);
-        let mut data = self.dataset(name, train, self.fitting(hold_out), context)?;
+        let making = self.fitting(hold_out);
+        let mut data = match self.given.and_then(Given::texts) {
+            Some(texts) => {
+                let source = TextSource::Memory { name, texts: Texts::Slices(&texts) };
+                check_lengths(name, &train.labels, texts.len())?;
+                Dataset { labels: train.labels.clone(), ..read_texts(&source, false, making, context)? }
+            }
+            None => {
+                let rows = self.given.and_then(Given::take).map_or(Cow::Borrowed(&train.rows), Cow::Owned);
+                self.dataset(name, rows, &train.labels, making, context)?
+            }
+        };
         if data.labels.nnz() == 0 {
             return Err(FitError::usage(format_args!(
                 "{MEMORY}: no instance has a label; at least one label is expected"
@@ -205,7 +226,8 @@ impl<'a> Reading<'a> {
         (data.labels, data.names) = with_names(name, data.labels, None, known.as_ref(), UnknownLabels::Refuse)?;
         let validation = validation.as_ref().map(|set| {
             let making = Making::Apply { maker: data.maker.as_ref(), n_features: data.width() };
-            let set = self.dataset(Path::new(MEMORY_VALIDATION), set, making, context)?;
+            let rows = Cow::Borrowed(&set.rows);
+            let set = self.dataset(Path::new(MEMORY_VALIDATION), rows, &set.labels, making, context)?;
             let (got, expected) = (set.width(), data.width());
             if got != expected {
                 return Err(FitError::usage(format_args!(
@@ -222,38 +244,41 @@ impl<'a> Reading<'a> {
     fn dataset(
         &self,
         name: &Path,
-        of: &Labelled,
+        rows: Cow<'_, OwnedRows>,
+        labels: &LabelRows,
         making: Making<'_>,
         context: &Context<'_>,
     ) -> Result<Dataset, FitError> {
-        let (got, expected) = (of.labels.len(), of.rows.len());
-        if got != expected || got == 0 {
-            return Err(FitError::usage(format_args!(
-                "{}: {expected} instances and {got} rows of labels; at least one and as many are expected",
-                name.display()
-            )));
-        }
-        let data = self.features(name, &of.rows, making, context)?;
-        Ok(Dataset { labels: of.labels.clone(), ..data })
+        check_lengths(name, labels, rows.len())?;
+        let data = self.features(name, rows, making, context)?;
+        Ok(Dataset { labels: labels.clone(), ..data })
     }
 
     fn features(
         &self,
         name: &Path,
-        rows: &OwnedRows,
+        rows: Cow<'_, OwnedRows>,
         making: Making<'_>,
         context: &Context<'_>,
     ) -> Result<Dataset, FitError> {
-        match rows {
-            OwnedRows::Sparse(rows) => of_features(name, rows.clone(), no_labels(rows.rows()), making, true, context),
-            OwnedRows::Dense(rows) if self.vectors_as_rows => {
-                let rows = rows.to_features();
+        if let OwnedRows::Texts(texts) = &*rows {
+            let texts = Texts::Strings(texts);
+            return read_texts(&TextSource::Memory { name, texts }, false, making, context);
+        }
+        // A copy of rows that stay with the source; those that were taken from it are moved.
+        match rows.into_owned() {
+            OwnedRows::Sparse(rows) => {
+                let labels = no_labels(rows.rows());
+                of_features(name, rows, labels, making, true, context)
+            }
+            OwnedRows::Dense(vectors) if self.vectors_as_rows => {
+                let rows = vectors.to_features();
+                drop(vectors);
                 let labels = no_labels(rows.rows());
                 of_features(name, rows, labels, making, false, context)
             }
-            OwnedRows::Dense(rows) => of_vectors(Vectors::in_memory(&name.display().to_string(), rows.clone())),
-            OwnedRows::Texts(texts) => read_texts(&TextSource::Memory { name, texts }, false, making, context),
-            OwnedRows::Tokens(_) => Err(FitError::usage(format_args!(
+            OwnedRows::Dense(rows) => of_vectors(Vectors::in_memory(&name.display().to_string(), rows)),
+            OwnedRows::Texts(_) | OwnedRows::Tokens(_) => Err(FitError::usage(format_args!(
                 "{}: tokens; sparse rows, vectors or texts are expected",
                 name.display()
             ))),
@@ -321,7 +346,7 @@ impl<'a> Reading<'a> {
                         "{MEMORY_LABELS}: vectors; sparse rows or texts are expected"
                     )));
                 }
-                Ok((self.features(name, rows, making, context)?, name.to_owned()))
+                Ok((self.features(name, Cow::Borrowed(rows), making, context)?, name.to_owned()))
             }
         }
     }
@@ -483,6 +508,17 @@ impl<'a> Reading<'a> {
             (None, None) => None,
         };
         Ok((learned, validation))
+    }
+}
+
+/// Refuses rows of labels that are not those of so many instances.
+fn check_lengths(name: &Path, labels: &LabelRows, expected: usize) -> Result<(), FitError> {
+    match labels.len() {
+        got if got == expected && got > 0 => Ok(()),
+        got => Err(FitError::usage(format_args!(
+            "{}: {expected} instances and {got} rows of labels; at least one and as many are expected",
+            name.display()
+        ))),
     }
 }
 

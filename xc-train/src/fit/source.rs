@@ -3,8 +3,9 @@
 use super::data::{NamesFile, is_vectors};
 use crate::classifier::InputKind;
 use crate::settings::input::InputSettings;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use xc_sparse::rows::OwnedRows;
 use xc_sparse::store::CheckpointKey;
 use xc_sparse::{CsrMatrix, CsrView, DenseMatrix, LabelRows};
@@ -137,6 +138,39 @@ impl Arrays {
     }
 }
 
+/// Texts that somebody else has, and keeps as they are.
+pub trait SharedTexts: Debug + Send + Sync {
+    /// All of them, in order.
+    fn texts(&self) -> Vec<&str>;
+}
+
+/// Training instances in memory that are not copied.
+#[derive(Clone, Debug)]
+pub(super) enum Given {
+    /// Rows that are given up as they are read, by one run.
+    Once(Arc<Mutex<Option<OwnedRows>>>),
+    /// Texts that are read where they lie.
+    Shared(Arc<dyn SharedTexts>),
+}
+
+impl Given {
+    /// Rows that are given up: the first time.
+    pub(super) fn take(&self) -> Option<OwnedRows> {
+        match self {
+            Self::Once(rows) => rows.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            Self::Shared(_) => None,
+        }
+    }
+
+    /// Texts that are read where they lie.
+    pub(super) fn texts(&self) -> Option<Vec<&str>> {
+        match self {
+            Self::Once(_) => None,
+            Self::Shared(texts) => Some(texts.texts()),
+        }
+    }
+}
+
 /// Where the data of a training run are. *Cost* of a copy: none, the data are shared.
 #[derive(Clone, Debug)]
 pub enum Source {
@@ -192,6 +226,20 @@ pub(super) const MEMORY_VALIDATION: &str = "validation data";
 pub(super) const MEMORY_LABELS: &str = "label features";
 
 impl Source {
+    /// Takes the training instances out, and leaves none of the same form; nothing where they are in files, or somebody else
+    /// has them too.
+    pub(super) fn take_rows(&mut self) -> Option<Given> {
+        let Self::Memory(arrays) = self else { return None };
+        let rows = &mut Arc::get_mut(arrays)?.train.rows;
+        let none = match &*rows {
+            OwnedRows::Sparse(rows) => OwnedRows::Sparse(CsrMatrix::zero((0, rows.cols()))),
+            OwnedRows::Dense(rows) => OwnedRows::Dense(DenseMatrix::new(0, rows.columns, Vec::new())),
+            OwnedRows::Texts(_) => OwnedRows::Texts(Vec::new()),
+            OwnedRows::Tokens(_) => return None,
+        };
+        Some(Given::Once(Arc::new(Mutex::new(Some(std::mem::replace(rows, none))))))
+    }
+
     /// What messages call the training instances.
     pub fn name(&self) -> &Path {
         match self {

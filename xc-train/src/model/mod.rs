@@ -82,7 +82,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::OnceLock;
 use system::{Ask, Kind, Shape, System};
-use xc_hash::text::Featurizer;
+use xc_hash::text::{Featurizer, TextsTaken};
 use xc_sparse::LabelRows;
 use xc_sparse::chunked::Touched;
 use xc_sparse::parallel::in_pool;
@@ -175,8 +175,19 @@ impl Model {
 
     /// What is to be said of texts that were cut since the model was opened; nothing where none was.
     pub fn texts_cut(&self) -> Option<String> {
+        self.texts_cut_since(&[])
+    }
+
+    /// Texts of which it, or each member of a blend, has made tokens since it was opened.
+    pub fn texts_taken(&self) -> Vec<TextsTaken> {
         let members = self.as_kind().map_or(std::slice::from_ref(self), blend::Blend::members);
-        members.iter().find_map(|member| member.pipeline()?.taken()?.note())
+        members.iter().filter_map(|member| member.pipeline()?.taken()).collect()
+    }
+
+    /// What is to be said of texts that were cut since there were those, of [`Model::texts_taken`].
+    pub fn texts_cut_since(&self, before: &[TextsTaken]) -> Option<String> {
+        let mut before = before.iter();
+        self.texts_taken().into_iter().find_map(|taken| before.next().map_or(taken, |&of| taken.since(of)).note())
     }
 
     /// The pipeline by which rows of a file can be read: the model's own, or, for a blend, that of its

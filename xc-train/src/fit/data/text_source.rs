@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use xc_sparse::io::{ReadError, ReadOptions, TextInstance, TextRows, open_text};
+use xc_sparse::rows::Texts;
 
 /// Texts of a block in memory.
 const BLOCK: usize = 4096;
@@ -21,7 +22,7 @@ pub enum TextSource<'a> {
         /// What messages call them.
         name: &'a Path,
         /// The texts.
-        texts: &'a [String],
+        texts: Texts<'a>,
     },
 }
 
@@ -45,14 +46,12 @@ impl TextSource<'_> {
     pub(super) fn blocks(&self) -> Result<Box<dyn Iterator<Item = Result<TextRows, ReadError>> + '_>, ReadError> {
         Ok(match self {
             Self::File { path, options } => Box::new(open_text(path, options)?),
-            Self::Memory { texts, .. } => {
-                Box::new((0..).step_by(BLOCK).zip(texts.chunks(BLOCK)).map(|(first, texts)| {
-                    let instance = |text: &String| TextInstance { text: text.clone(), ..TextInstance::default() };
-                    let instances: Vec<_> = texts.iter().map(instance).collect();
-                    let lines = (first..).take(instances.len()).collect();
-                    Ok(TextRows { instances, lines })
-                }))
-            }
+            Self::Memory { texts, .. } => Box::new((0..texts.len()).step_by(BLOCK).map(|first| {
+                let instance = |at| TextInstance { text: texts.get(at).to_owned(), ..TextInstance::default() };
+                let instances: Vec<_> = (first..texts.len().min(first + BLOCK)).map(instance).collect();
+                let lines = (first as u64..).take(instances.len()).collect();
+                Ok(TextRows { instances, lines })
+            })),
         })
     }
 }

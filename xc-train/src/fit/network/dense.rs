@@ -2,7 +2,7 @@
 
 use super::choices::NetworkChoices;
 use super::{Shape, System, params_error};
-use crate::classifier::{ClassifierParams, Preset, preset};
+use crate::classifier::{ClassifierParams, InputKind, Preset, preset};
 use crate::fit::FitError;
 use crate::settings::Choices;
 use xc_nn::Loss;
@@ -37,11 +37,14 @@ impl System for Dense {
     }
 }
 
-/// The preset with the softmax where no instance has more than one label, and as it is above a transformer where
-/// instances are tokens.
+/// The preset with the softmax where no instance has more than one label, with enough steps for few vectors, and as it is
+/// above a transformer where instances are tokens.
 pub(super) fn suited_to(shape: &Shape, mut preset: Preset) -> Preset {
     if shape.most_labels <= 1 {
         preset.params.loss = Loss::Softmax;
+    }
+    if let (InputKind::Dense, Some(data)) = (shape.input, shape.data) {
+        preset = preset.with_steps_for(data.n_instances);
     }
     shape.above_input(preset)
 }

@@ -40,10 +40,11 @@ pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
                  ones before many or rare labels"
             )
         }
-        None => {
-            let of = if shape.input == InputKind::Tokens { "tokens" } else { "vectors" };
-            format!("{of}: defaults do not depend on their number")
+        None => match shape.input {
+            InputKind::Tokens => "tokens: defaults do not depend on their number",
+            _ => "vectors: batch and epochs follow from their number, so that few make enough steps",
         }
+        .to_owned(),
     };
     ("sizes", said)
 }
