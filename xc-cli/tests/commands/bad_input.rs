@@ -166,7 +166,7 @@ fn impossible_options() {
             "invalid value 'best' for '--preset <NAME>' [possible values: default, parabel,",
         ),
         ("predict --model m --input test.txt --top-k many", "invalid value 'many' for '--top-k <K>'"),
-        ("predict --model m", "the following required arguments were not provided: --input <FILE>"),
+        ("predict --model m", "the following required arguments were not provided: <--input <FILE>|--text <TEXT>>"),
         ("predict --model m --input test.txt --colour", "unexpected argument '--colour' (see"),
         ("predcit", "unknown command 'xc predcit'; a similar one is 'predict' (see 'xc --help')"),
     ] {
