@@ -432,12 +432,13 @@ impl Input {
         })
     }
 
-    /// The same, or the exception. No other thread of Python runs meanwhile: what is copied are the rows as they were, not
-    /// some before and some after a change. Ctrl-C is heard.
+    /// The same, or the exception. Other threads of Python have their turn between some rows and others, and Ctrl-C is heard.
     pub(crate) fn taken(&self, py: Python<'_>) -> PyResult<OwnedRows> {
         let mut raised = None;
         let rows = guarded(|| {
             self.to_owned_rows(&mut || {
+                // Whoever waits for the lock of the interpreter gets it now.
+                py.detach(|| ());
                 raised = py.check_signals().err();
                 raised.is_some()
             })

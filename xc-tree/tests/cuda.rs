@@ -63,15 +63,14 @@ fn queries(rng: &mut Xoshiro256PlusPlus, n: usize, most: usize) -> CsrMatrix {
     for _ in 0..n {
         let n_features = rng.random_range(0..=most);
         let mut row: Vec<u32> =
-            (0..n_features).map(|i| rng.random_range(if i % 2 == 0 { D - 60..D + 4 } else { 0..200 }) as u32).collect();
+            (0..n_features).map(|i| rng.random_range(if i % 2 == 0 { D - 60..D } else { 0..200 }) as u32).collect();
         row.sort();
         row.dedup();
         values.extend(row.iter().map(|_| rng.random_range(-1.0f32..2.0)));
         indices.extend(row);
         indptr.push(indices.len());
     }
-    // Some features are above the model's.
-    CsrMatrix::try_new((n, D + 4), indptr, indices, values).unwrap()
+    CsrMatrix::try_new((n, D), indptr, indices, values).unwrap()
 }
 
 /// Rows of these features.

@@ -12,7 +12,7 @@
 //! let texts = ["a red car", "a red bus", "a green tree", "the green leaf"];
 //! let labels = LabelRows::from_lists([[0], [0], [1], [1]], 2)?;
 //! let model = TextModel::train(&texts, &labels, PipelineParams::default(), &TreeParams::default())?;
-//! assert_eq!(model.predict("Red!", 1).unwrap()[0].label, 0);
+//! assert_eq!(model.predict("Red!", 1)[0].label, 0);
 //! # Ok(())
 //! # }
 //! ```

@@ -108,7 +108,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     of(
         DENSE,
         "--train ../in/train.txt --features ../in/train.npy --validation ../in/test.txt --validation-features \
-         ../in/test.npy --label-names ../in/names.txt --epochs 2 --network.widths 8 --model m",
+         ../in/test.npy --label-names ../in/names.txt --epochs 2 --batch 256 --network.widths 8 --model m",
         &["wide"],
     ),
     of(
