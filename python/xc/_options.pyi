@@ -169,7 +169,8 @@ class MachOptions(TypedDict, total=False):
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder frozen."""
+    RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched;
+    nothing is downloaded. Needs encoder frozen."""
 
     transformer_max_tokens: Union[int, None]
     """Tokens of a text, at most, special ones included. Needs encoder frozen."""
@@ -344,7 +345,8 @@ class DenseOptions(TypedDict, total=False):
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer or frozen."""
+    RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched;
+    nothing is downloaded. Needs encoder transformer or frozen."""
 
     transformer_max_tokens: Union[int, None]
     """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
@@ -540,7 +542,8 @@ class UniformOptions(TypedDict, total=False):
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer or frozen."""
+    RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched;
+    nothing is downloaded. Needs encoder transformer or frozen."""
 
     transformer_max_tokens: Union[int, None]
     """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
@@ -771,7 +774,8 @@ class LnsOptions(TypedDict, total=False):
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer or frozen."""
+    RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched;
+    nothing is downloaded. Needs encoder transformer or frozen."""
 
     transformer_max_tokens: Union[int, None]
     """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
@@ -1027,7 +1031,8 @@ class AstraOptions(TypedDict, total=False):
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it; nothing is downloaded. Needs encoder transformer or frozen."""
+    RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched;
+    nothing is downloaded. Needs encoder transformer or frozen."""
 
     transformer_max_tokens: Union[int, None]
     """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
