@@ -39,7 +39,7 @@ for path in files:
 print(len(files), "Python files compile")
 sys.exit(not files)
 END
-  for file in .ci/run .ci/steps/*.sh bench/*.sh bench/faults/run bench/gpu/run bench/gpu/pack bench/gpu/compare; do
+  for file in .ci/run .ci/steps/*.sh bench/*.sh bench/faults/run bench/same_models/run bench/gpu/run bench/gpu/pack bench/gpu/compare; do
     bash -n "$file" || return 1
   done
 }
