@@ -110,6 +110,7 @@ fn measure(
         layers: LAYERS,
         epsilon: 1e-12,
         distances: None,
+        dense: Vec::new(),
         pooling: Default::default(),
     };
     let mut transformer = Transformer::new(params, Default::default(), 1)?.with_products(precision_of(precision));

@@ -176,6 +176,7 @@ fn transformer() -> xc_nn::encoder::transformer::Transformer {
         layers: 1,
         epsilon: 1e-12,
         distances: None,
+        dense: Vec::new(),
         pooling: Default::default(),
     };
     Transformer::new(params, Default::default(), 1).unwrap()

@@ -1,7 +1,9 @@
 //! Every value of every parameter against differences of the vectors.
 
 use crate::made::{batch, small, tokens};
-use xc_nn::encoder::transformer::{Distances, Pooling, Transformer, TransformerLearning, TransformerParams};
+use xc_nn::encoder::transformer::{
+    DenseActivation, DenseParams, Distances, Pooling, Transformer, TransformerLearning, TransformerParams,
+};
 use xc_nn::head::Dense;
 use xc_nn::state::State;
 use xc_nn::{Activations, Batch, Encoder, Loss, Mode, Network, Optimizer, Rule, Scratch, Step, StepParams, Update};
@@ -102,6 +104,65 @@ fn under_the_masks_of_dropout() {
     let learning =
         TransformerLearning { dropout: 0.2, attention_dropout: 0.3, pooled_dropout: 0.1, ..Default::default() };
     check(small(Some(Distances { buckets: 8, most: 6 }), Pooling::Mean, 1), learning);
+}
+
+/// Layers of 8, 5 and 6 values behind the pooling of [`small`].
+fn with_dense(params: TransformerParams, activations: [DenseActivation; 2]) -> TransformerParams {
+    let layer = |(inputs, outputs), activation| DenseParams { inputs, outputs, activation };
+    let dense = [(8, 5), (5, 6)].into_iter().zip(activations).map(|(sizes, activation)| layer(sizes, activation));
+    TransformerParams { dense: dense.collect(), ..params }
+}
+
+#[test]
+fn through_linear_layers_behind_the_pooling() {
+    use DenseActivation::{Identity, Relu, Sigmoid, Tanh};
+    for activations in [[Tanh, Identity], [Sigmoid, Tanh], [Identity, Sigmoid]] {
+        let learning = TransformerLearning { pooled_dropout: 0.2, ..Default::default() };
+        check(with_dense(small(None, Pooling::Mean, 2), activations), learning);
+    }
+    // Where a ReLU is 0 nothing is handed down.
+    let params = with_dense(small(None, Pooling::Mean, 2), [Identity, Relu]);
+    let (rows, transformer) = (tokens(5, 11, 9), moved(params.clone(), TransformerLearning::default()));
+    let some = batch(&rows, &[3, 0, 2, 1, 4]);
+    let (mut vectors, mut scratch) = (Activations::default(), Default::default());
+    transformer.forward(&some, Mode::Train(AT), &mut vectors, &mut scratch).unwrap();
+    let is_positive = |at: usize| vectors.values().iter().skip(at).step_by(6).any(|&value| value > 0.0);
+    let (got, _) = gradient(&transformer, &some);
+    let bias = got.last().unwrap();
+    assert!((0..6).all(|at| (bias[at] != 0.0) <= is_positive(at)) && bias.iter().any(|&g| g != 0.0), "{bias:?}");
+}
+
+#[test]
+fn linear_layers_learn_above_layers_that_are_all_frozen() {
+    let params = with_dense(small(None, Pooling::Mean, 2), [DenseActivation::Tanh, DenseActivation::Identity]);
+    let learning = TransformerLearning { frozen_layers: 3, ..Default::default() };
+    let transformer = moved(params, learning);
+    assert!(transformer.learns());
+    let rows = tokens(5, 11, 9);
+    let (got, squares) = gradient(&transformer, &batch(&rows, &[3, 0, 2, 1, 4]));
+    for (named, got) in transformer.parameters().iter().zip(&got) {
+        let is_dense = named.name.starts_with("transformer.dense");
+        assert_eq!(learning.learns(&named.name), Some(is_dense), "{}", named.name);
+        assert_eq!(got.iter().any(|&g| g != 0.0), is_dense, "{}", named.name);
+    }
+    let expected: f64 = got.iter().flatten().map(|g| g * g).sum();
+    assert!((squares / expected - 1.0).abs() < 1e-4, "{squares} {expected}");
+}
+
+#[test]
+fn layers_that_do_not_follow_each_other_are_refused() {
+    let params = with_dense(small(None, Pooling::Mean, 2), [DenseActivation::Tanh; 2]);
+    assert_eq!(params.vector_width(), 6);
+    for (at, inputs, outputs, expected) in [
+        (0, 7, 5, "inputs of a linear layer is 7, expected the 8 that come to it"),
+        (1, 8, 6, "inputs of a linear layer is 8, expected the 5 that come to it"),
+        (1, 5, 0, "outputs of a linear layer is 0, expected 1 to 1048576"),
+    ] {
+        let mut wrong = params.clone();
+        (wrong.dense[at].inputs, wrong.dense[at].outputs) = (inputs, outputs);
+        let refused = Transformer::new(wrong, Default::default(), 1).unwrap_err();
+        assert_eq!(refused.to_string(), expected);
+    }
 }
 
 /// What a layer keeps is rounded then, too.

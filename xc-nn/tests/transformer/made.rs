@@ -63,6 +63,7 @@ pub(crate) fn small(distances: Option<Distances>, pooling: Pooling, types: usize
         layers: 3,
         epsilon: 1e-5,
         distances,
+        dense: Vec::new(),
         pooling,
     }
 }

@@ -4,8 +4,10 @@ use crate::made::{arrays, reference, safetensors, values, write_folder};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
-use xc_nn::encoder::transformer::{DenseActivation, Folder, FolderError, Pooling, TextRules};
+use xc_nn::Encoder as _;
+use xc_nn::encoder::transformer::{DenseActivation, DenseParams, Folder, FolderError, Pooling, TextRules, Transformer};
 use xc_nn::state::State;
+use xc_sparse::atomic::OutputFolder;
 
 fn write(path: &Path, content: &Value) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -36,7 +38,7 @@ fn folder(transformer: &str, of: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 fn said(folder: &Path) -> String {
-    let error = Folder::open(folder).and_then(|folder| folder.read_dense()).unwrap_err();
+    let error = Folder::open(folder).map(drop).unwrap_err();
     error.to_string().replace(&format!("{}/", folder.display()), "")
 }
 
@@ -112,10 +114,27 @@ fn linear_layers_follow_each_other() {
     };
     layer("2", 16, 6, "Tanh", json!({}));
     layer("3", 6, 9, "ReLU", json!({ "bias": false }));
-    let [tanh, relu] = &Folder::open(made.path()).unwrap().read_dense().unwrap()[..] else { panic!("two layers") };
-    assert_eq!((tanh.params().inputs, tanh.outputs(), tanh.params().activation), (16, 6, DenseActivation::Tanh));
-    assert_eq!(tanh.values(), [&values("linear.weight", 96)[..], &values("linear.bias", 6)]);
-    assert_eq!((relu.outputs(), relu.values()[1]), (9, &[0.0; 9][..]));
+    let read = Folder::open(made.path()).unwrap().read(Default::default()).unwrap();
+    let params = |inputs, outputs, activation| DenseParams { inputs, outputs, activation };
+    let expected = [params(16, 6, DenseActivation::Tanh), params(6, 9, DenseActivation::Relu)];
+    assert_eq!((read.width(), &read.params().dense[..]), (9, &expected[..]));
+    let behind = |read: &Transformer| -> Vec<(String, Vec<f32>)> {
+        let all = read.parameters().into_iter().filter(|named| named.name.contains(".dense"));
+        all.map(|named| (named.name, named.parameter.values().to_vec())).collect()
+    };
+    let of = |name: &str, values: Vec<f32>| (format!("transformer.{name}"), values);
+    let (weights, bias) = (|n| values("linear.weight", n), |n| values("linear.bias", n));
+    let without = of("dense2.bias", vec![0.0; 9]);
+    let expected =
+        [of("dense1.weights", weights(96)), of("dense1.bias", bias(6)), of("dense2.weights", weights(54)), without];
+    assert_eq!(behind(&read), expected);
+    // Written and read again they are the same.
+    let place = tempfile::tempdir().unwrap();
+    let written = OutputFolder::create(place.path().join("written")).unwrap();
+    read.write_folder(&written).unwrap();
+    written.commit().unwrap();
+    let again = Folder::open(place.path().join("written")).unwrap().read(Default::default()).unwrap();
+    assert_eq!((again.params(), behind(&again)), (read.params(), behind(&read)));
     layer("3", 7, 9, "ReLU", json!({}));
     assert_eq!(said(made.path()), "3/config.json: in_features is 7, expected the values of a vector that comes to it");
     layer("3", 6, 9, "Softmax", json!({}));

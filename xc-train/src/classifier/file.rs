@@ -96,7 +96,7 @@ impl ClassifierParams {
         }
         #[cfg(feature = "transformer")]
         if let super::EncoderParams::Tokens(of) = &self.encoder {
-            width = of.transformer.width;
+            width = of.transformer.vector_width();
             out.extend(of.transformer.arrays());
         }
         for (below, units) in self.encoder.layer_widths().enumerate() {

@@ -195,7 +195,10 @@ impl ClassifierParams {
             let cached = if work.tokens.are_cached { product(&[4, work.tokens.sum, transformer.width]) } else { 0 };
             // Layers that do not learn are packed once.
             let packed = transformer.packed_bytes(transformer.layers - n_learning);
-            return step.saturating_add(judging).saturating_add(packed).saturating_add(cached);
+            // Linear layers behind the pooling keep what comes to them, and gradients.
+            let dense =
+                transformer.dense.iter().map(|layer| product(&[8, work.batch_size, layer.inputs + layer.outputs]));
+            return [step, judging, packed, cached].into_iter().chain(dense).fold(0, u64::saturating_add);
         }
         let _ = work;
         0

@@ -341,7 +341,7 @@ impl EncoderParams {
             Self::Bag(bag) => bag.widths[0],
             Self::Vectors(_) => n_features,
             #[cfg(feature = "transformer")]
-            Self::Tokens(of) => of.transformer.width,
+            Self::Tokens(of) => of.transformer.vector_width(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Vectors of texts by a transformer as it comes: nothing of it is trained.
 //!
 //! ```text
-//!   text ──▶ tokenizer ──▶ ids ──▶ transformer ──▶ linear layers, if any ──▶ vector, at length 1 where that is wanted
+//!   text ──▶ tokenizer ──▶ ids ──▶ transformer ──▶ vector, at length 1 where that is wanted
 //! ```
 //!
 //! A model's folder keeps the weights and the tokenizer, so that it answers texts without the folder that both come from.
@@ -18,9 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 use xc_hash::text::{Featurizer, PartArray, PipelineParts, Tokenise, TokeniseError, Vectorise, VectoriseError};
-use xc_nn::encoder::transformer::{
-    Dense, DenseParams, Transformer, TransformerParams, TransformerParamsError, TransformerScratch,
-};
+use xc_nn::encoder::transformer::{Transformer, TransformerParams, TransformerParamsError, TransformerScratch};
 use xc_nn::state::State as _;
 use xc_nn::{Activations, Batch, Encoder, Init, Mode};
 use xc_sparse::DenseMatrix;
@@ -39,8 +37,6 @@ const TOGETHER: usize = 32;
 pub struct TextVectors {
     tokenizer: Tokenizer,
     transformer: Transformer,
-    /// Linear layers behind it, in their order.
-    dense: Vec<Dense>,
     precision: MatmulPrecision,
     normalise: bool,
     /// Those that nobody works with now.
@@ -64,9 +60,6 @@ struct Stored {
     /// As of a pipeline of tokens.
     tokens: Value,
     transformer: TransformerParams,
-    /// Absent where there are none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    dense: Vec<DenseParams>,
     precision: MatmulPrecision,
     normalise: bool,
 }
@@ -174,25 +167,7 @@ impl TextVectors {
             return Err(differ("tokens at most", tokenizer.max_tokens(), of.positions));
         }
         let transformer = transformer.with_products(precision);
-        let (dense, idle) = (Vec::new(), Mutex::default());
-        Ok(Self { tokenizer, transformer, dense, precision, normalise, idle })
-    }
-
-    /// The same with linear layers behind the transformer. `path` is what messages call them.
-    ///
-    /// # Errors
-    /// Layers that do not take what comes to them.
-    pub fn with_dense(self, path: &Path, dense: Vec<Dense>) -> Result<Self, TextVectorsError> {
-        let mut width = self.transformer.params().width;
-        for layer in &dense {
-            let DenseParams { inputs, outputs, .. } = layer.params();
-            if inputs != width {
-                let (what, expected) = ("values to a linear layer", width);
-                return Err(TextVectorsError::Tokens { path: path.to_owned(), what, got: inputs, expected });
-            }
-            width = outputs;
-        }
-        Ok(Self { dense, ..self })
+        Ok(Self { tokenizer, transformer, precision, normalise, idle: Mutex::default() })
     }
 
     /// Whether the description of a model's pipeline is of vectors.
@@ -211,7 +186,7 @@ impl TextVectors {
         if let Some(got) = later_version(&parts.config, VERSION) {
             return Err(TextVectorsError::Version { path: path(), got });
         }
-        let Stored { version, tokens, transformer: of, dense, precision, normalise, .. } =
+        let Stored { version, tokens, transformer: of, precision, normalise, .. } =
             Stored::deserialize(&parts.config).map_err(config)?;
         if version != VERSION {
             return Err(TextVectorsError::Version { path: path(), got: version.into() });
@@ -228,8 +203,7 @@ impl TextVectors {
             let name = format!("transformer.layer{}", of.layers);
             return Err(missing(name, "missing".to_owned(), of.width));
         }
-        let of_dense = dense.iter().enumerate().flat_map(|(at, layer)| dense_arrays(at, layer));
-        for (name, [rows, columns]) in of.arrays().into_iter().chain(of_dense) {
+        for (name, [rows, columns]) in of.arrays() {
             let expected = rows.saturating_mul(columns);
             let got = match weights.get(&name) {
                 Some(PartArray::F32(values)) if values.len() == expected => continue,
@@ -249,25 +223,10 @@ impl TextVectors {
             }
             named.parameter.values_mut().copy_from_slice(&values);
         }
-        let mut layers = Vec::with_capacity(dense.len());
-        for (at, layer) in dense.iter().enumerate() {
-            let mut values = Vec::new();
-            for (name, _) in dense_arrays(at, layer) {
-                let Some(PartArray::F32(some)) = weights.remove(&name) else {
-                    panic!("{name}: an array that was found")
-                };
-                if let Some(at) = some.iter().position(|value| !value.is_finite()) {
-                    return Err(TextVectorsError::NotFinite { path: path(), name, at });
-                }
-                values.push(some);
-            }
-            let (bias, of_inputs) = (values.pop().unwrap_or_default(), values.pop().unwrap_or_default());
-            layers.push(Dense::new(layer.activation, of_inputs, bias));
-        }
         if let Some(name) = weights.into_keys().next() {
             return Err(TextVectorsError::Unknown { path: path(), name });
         }
-        Self::new(folder, tokenizer, transformer, precision, normalise)?.with_dense(folder, layers)
+        Self::new(folder, tokenizer, transformer, precision, normalise)
     }
 
     /// Vectors of texts, and how many tokens these had.
@@ -286,15 +245,9 @@ impl TextVectors {
     }
 }
 
-/// Names and shapes of the weights and the biases of a linear layer at a place, from 0.
-fn dense_arrays(at: usize, layer: &DenseParams) -> [(String, [usize; 2]); 2] {
-    let name = |of: &str| format!("dense{}.{of}", at + 1);
-    [(name("weights"), [layer.outputs, layer.inputs]), (name("bias"), [layer.outputs, 1])]
-}
-
 impl Vectorise for TextVectors {
     fn width(&self) -> usize {
-        self.dense.last().map_or(self.transformer.params().width, Dense::outputs)
+        self.transformer.width()
     }
 
     fn tokens(&self) -> &dyn Tokenise {
@@ -320,12 +273,8 @@ impl Vectorise for TextVectors {
             let Buffers { batch, states, scratch } = &mut buffers;
             batch.fill_features(Rows::Tokens(rows.view()), 0..some.len());
             self.transformer.forward(batch, Mode::Predict, states, scratch).map_err(|e| refused(first, &e))?;
-            let width = self.transformer.params().width;
-            for (at, state) in (first..).zip(states.values_mut().chunks_exact_mut(width)) {
-                let mut behind = self.dense.iter().fold(None, |before: Option<Vec<f32>>, layer| {
-                    Some(layer.apply(before.as_deref().unwrap_or(state)))
-                });
-                let vector = behind.as_deref_mut().unwrap_or(state);
+            let width = self.transformer.width();
+            for (at, vector) in (first..).zip(states.values_mut().chunks_exact_mut(width)) {
                 if vector.iter().any(|v| !v.is_finite()) {
                     return Err(VectoriseError { at, why: "its vector is not finite".to_owned() });
                 }
@@ -348,16 +297,11 @@ impl Vectorise for TextVectors {
             version: VERSION,
             tokens,
             transformer: self.transformer.params().clone(),
-            dense: self.dense.iter().map(Dense::params).collect(),
             precision: self.precision,
             normalise: self.normalise,
         };
         let of_weights = self.transformer.parameters().into_iter();
         arrays.extend(of_weights.map(|named| (named.name, PartArray::F32(named.parameter.values().to_vec()))));
-        for (at, layer) in self.dense.iter().enumerate() {
-            let named = dense_arrays(at, &layer.params()).into_iter().zip(layer.values());
-            arrays.extend(named.map(|((name, _), values)| (name, PartArray::F32(values.to_vec()))));
-        }
         // Numbers and names only.
         PipelineParts { config: serde_json::to_value(&stored).unwrap_or(Value::Null), arrays }
     }

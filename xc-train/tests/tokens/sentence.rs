@@ -7,10 +7,12 @@ use std::path::Path;
 use std::sync::Mutex;
 use xc_hash::text::Vectorise as _;
 use xc_nn::encoder::transformer::Folder;
+use xc_nn::state::State as _;
 use xc_sparse::Cancel;
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::rows::{OwnedRows, Rows, Texts};
 use xc_train::Model;
+use xc_train::classifier::Classifier;
 use xc_train::fit::{Arrays, Embed, Observer, Silent, Training};
 use xc_train::tokens::{TextVectors, Tokenizer, TokenizerError};
 
@@ -42,6 +44,12 @@ fn again(of: TextVectors) -> TextVectors {
     TextVectors::from_parts(Path::new("MODEL"), of.to_parts()).unwrap()
 }
 
+/// Weights, 5 x 16, and biases.
+fn dense_values() -> (Vec<f32>, Vec<f32>) {
+    let values = |range: std::ops::Range<usize>| range.map(|i| (i * 37 % 17) as f32 / 17.0 - 0.5).collect();
+    (values(0..80), values(80..85))
+}
+
 /// Puts a linear layer of 16 to 5 values behind the pooling.
 fn put_dense(folder: &Path) {
     let kind = |name: &str| format!("sentence_transformers.models.{name}");
@@ -54,7 +62,8 @@ fn put_dense(folder: &Path) {
     let header = json!({ "linear.weight": { "dtype": "F32", "shape": [5, 16], "data_offsets": [0, 320] },
         "linear.bias": { "dtype": "F32", "shape": [5], "data_offsets": [320, 340] } });
     let header = header.to_string();
-    let values = (0..85).flat_map(|i| ((i * 37 % 17) as f32 / 17.0 - 0.5).to_le_bytes());
+    let (weights, bias) = dense_values();
+    let values = weights.into_iter().chain(bias).flat_map(f32::to_le_bytes);
     let bytes = (header.len() as u64).to_le_bytes().into_iter().chain(header.bytes()).chain(values);
     std::fs::write(folder.join("2_Dense/model.safetensors"), bytes.collect::<Vec<u8>>()).unwrap();
 }
@@ -88,16 +97,22 @@ fn training(encoder: &str, from: &Path, model: &Path) -> Training {
 }
 
 #[test]
-fn a_linear_layer_is_applied_kept_and_not_trained() {
+fn a_linear_layer_is_applied_kept_and_trained() {
     let folder = with_bert();
     let bert = folder.path().join("bert");
     let texts = ["audio of mail", "reader", "", "windows server"];
     let before = vectors(&opened(&bert, None), &texts);
     put_dense(&bert);
-    let [layer] = &Folder::open(&bert).unwrap().read_dense().unwrap()[..] else { panic!("one layer") };
     let of = opened(&bert, None);
     let got = vectors(&of, &texts);
-    assert_eq!((of.width(), &got), (5, &before.iter().map(|vector| layer.apply(vector)).collect()));
+    assert_eq!(of.width(), 5);
+    let (weights, bias) = dense_values();
+    for (got, before) in got.iter().zip(&before) {
+        for (at, (got, bias)) in got.iter().zip(&bias).enumerate() {
+            let sum: f32 = weights[at * 16..][..16].iter().zip(before).map(|(a, b)| a * b).sum();
+            assert!((got - (sum + bias).tanh()).abs() < 1e-5, "{got} {sum}");
+        }
+    }
     assert_eq!(vectors(&again(of), &texts), got);
 
     let model = folder.path().join("m");
@@ -105,10 +120,22 @@ fn a_linear_layer_is_applied_kept_and_not_trained() {
     let rows = Model::open(&model).unwrap().features(Rows::Texts(Texts::Slices(&texts))).unwrap();
     let OwnedRows::Dense(rows) = rows else { panic!("vectors") };
     assert_eq!(rows.values[..], got.concat());
-    let refused = run(&training("transformer", &bert, &folder.path().join("t")), 1, &Silent).unwrap_err();
-    let expected = "2_Dense: a linear layer behind the pooling, which --encoder transformer does not train; --encoder \
-                    frozen applies it";
-    assert!(refused.to_string().ends_with(expected), "{refused}");
+
+    // Below a network it is trained with the transformer, kept, and exported.
+    let (trained, exported) = (folder.path().join("t"), folder.path().join("hf"));
+    run(&training("transformer", &bert, &trained), 1, &Silent).unwrap();
+    let opened_again = Model::open(&trained).unwrap();
+    opened_again.export("huggingface", &exported, None).unwrap();
+    let classifier = opened_again.as_kind::<Classifier>().unwrap();
+    let of_folder = |path: &Path| Folder::open(path).unwrap().read(Default::default()).unwrap();
+    let (before, after) = (of_folder(&bert), of_folder(&exported));
+    let kept = classifier.transformer().unwrap();
+    assert_eq!((classifier.params().encoder.top_width(0), after.params()), (5, kept.params()));
+    for ((before, kept), after) in before.parameters().iter().zip(kept.parameters()).zip(after.parameters()) {
+        assert!(kept.parameter.values() == after.parameter.values(), "{}", kept.name);
+        let is_moved = before.parameter.values() != kept.parameter.values();
+        assert!(is_moved || !kept.name.contains(".dense"), "{}", kept.name);
+    }
 }
 
 #[test]

@@ -147,6 +147,7 @@ mod tests {
             layers: 3,
             epsilon: 1e-12,
             distances: None,
+            dense: Vec::new(),
             pooling: Default::default(),
         };
         let mut rows = TokenRows::new(50);

@@ -1,17 +1,13 @@
-//! Linear layers behind the pooling, which sentence-transformers calls Dense: as they come, nothing is trained.
+//! Linear layers behind the pooling, which sentence-transformers calls Dense: each `activation(input * weights^T + bias)`.
 
+use super::layer::stream;
+use super::params::TransformerParams;
+use crate::Update;
+use crate::activations::Activations;
+use crate::layer::{Leaves, Linear, Named};
+use crate::parameter::{Init, Parameter};
 use serde::{Deserialize, Serialize};
-
-/// A linear layer and its activation.
-///
-/// *Determinism*: a vector has the same bits alone and among others, on any instruction set.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Dense {
-    params: DenseParams,
-    /// Outputs x inputs.
-    weights: Vec<f32>,
-    bias: Vec<f32>,
-}
+use xc_sparse::dense::{MatmulPrecision, Scratch};
 
 /// What a linear layer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,62 +35,37 @@ pub enum DenseActivation {
     Sigmoid,
 }
 
-/// Sums that an output is added up in, so that instructions of any width give the same bits.
-const SUMS: usize = 8;
-
-impl Dense {
-    /// Most values of a vector that goes out.
-    pub const MOST_OUTPUTS: usize = 1 << 20;
-
-    /// A layer of as many outputs as `bias` has.
-    ///
-    /// # Panics
-    /// If the weights are no row of the same number of values for each output.
-    pub fn new(activation: DenseActivation, weights: Vec<f32>, bias: Vec<f32>) -> Self {
-        let (inputs, outputs) = (weights.len() / bias.len().max(1), bias.len());
-        assert_eq!(inputs * outputs, weights.len(), "weights of {outputs} outputs");
-        Self { params: DenseParams { inputs, outputs, activation }, weights, bias }
-    }
-
-    /// The activation of a class of PyTorch.
-    pub(super) fn activation_of(class: &str) -> Option<DenseActivation> {
-        match class {
-            "Identity" => Some(DenseActivation::Identity),
-            "Tanh" => Some(DenseActivation::Tanh),
-            "ReLU" => Some(DenseActivation::Relu),
-            "Sigmoid" => Some(DenseActivation::Sigmoid),
-            _ => None,
-        }
-    }
-
-    /// What it is.
-    pub fn params(&self) -> DenseParams {
-        self.params
-    }
-
-    /// Values of a vector that goes out.
-    pub fn outputs(&self) -> usize {
-        self.params.outputs
-    }
-
-    /// Weights, outputs x inputs, and biases.
-    pub fn values(&self) -> [&[f32]; 2] {
-        [&self.weights, &self.bias]
-    }
-
-    /// The vector that becomes of one.
-    ///
-    /// # Panics
-    /// If it has another number of values than the layer takes.
-    pub fn apply(&self, vector: &[f32]) -> Vec<f32> {
-        assert_eq!(vector.len(), self.params.inputs, "values of a vector");
-        let rows = self.weights.chunks_exact(self.params.inputs.max(1));
-        let sums = rows.zip(&self.bias).map(|(row, bias)| product(row, vector) + bias);
-        sums.map(|sum| self.params.activation.of(sum)).collect()
+impl DenseParams {
+    /// Names and shapes of the weights and the biases of the layer at a place, from 0.
+    pub(super) fn arrays(&self, at: usize) -> [(String, [usize; 2]); 2] {
+        let name = name(at);
+        [(format!("{name}.weights"), [self.outputs, self.inputs]), (format!("{name}.bias"), [self.outputs, 1])]
     }
 }
 
+fn name(at: usize) -> String {
+    format!("transformer.dense{}", at + 1)
+}
+
 impl DenseActivation {
+    const ALL: [Self; 4] = [Self::Identity, Self::Tanh, Self::Relu, Self::Sigmoid];
+
+    /// The class of PyTorch.
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Self::Identity => "torch.nn.modules.linear.Identity",
+            Self::Tanh => "torch.nn.modules.activation.Tanh",
+            Self::Relu => "torch.nn.modules.activation.ReLU",
+            Self::Sigmoid => "torch.nn.modules.activation.Sigmoid",
+        }
+    }
+
+    /// The activation of a class of PyTorch, wherever that stands.
+    pub(super) fn of_class(class: &str) -> Option<Self> {
+        let last = |class: &str| class.rsplit('.').next().unwrap_or_default().to_owned();
+        Self::ALL.into_iter().find(|activation| last(activation.class()) == last(class))
+    }
+
     fn of(self, value: f32) -> f32 {
         match self {
             Self::Identity => value,
@@ -103,41 +74,120 @@ impl DenseActivation {
             Self::Sigmoid => (1.0 / (1.0 + (-f64::from(value)).exp())) as f32,
         }
     }
+
+    /// The derivative where the output is `y`; that of [`DenseActivation::Relu`] at 0 is taken as 0.
+    fn slope(self, y: f32) -> f32 {
+        match self {
+            Self::Identity => 1.0,
+            Self::Tanh => 1.0 - y * y,
+            Self::Relu => f32::from(u8::from(y > 0.0)),
+            Self::Sigmoid => y * (1.0 - y),
+        }
+    }
 }
 
-fn product(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0.0; SUMS];
-    for (a, b) in a.chunks(SUMS).zip(b.chunks(SUMS)) {
-        a.iter().zip(b).zip(&mut sums).for_each(|((a, b), sum)| *sum += a * b);
+/// The layers of a transformer, in their order.
+#[derive(Clone, Debug)]
+pub(super) struct DenseLayers(Vec<(Linear, DenseActivation)>);
+
+/// What is kept of a forward pass, and buffers.
+#[derive(Default)]
+pub(super) struct DenseScratch {
+    /// What comes to each layer, and the output of the last.
+    values: Vec<Activations>,
+    /// Gradients of the sums of each.
+    gradients: Vec<Activations>,
+    product: Scratch,
+}
+
+impl DenseLayers {
+    pub(super) fn new(of: &TransformerParams, init: Init) -> Self {
+        let one = |(at, &DenseParams { inputs, outputs, activation }): (usize, &DenseParams)| {
+            let gain = if activation == DenseActivation::Relu { 6.0 } else { 3.0 };
+            // Behind the names of the blocks, and of the dropout of vectors.
+            let names = stream(of.layers + 2 + at, 0);
+            (Linear::new(outputs, inputs, gain, init, names, Leaves::TOKENS), activation)
+        };
+        Self(of.dense.iter().enumerate().map(one).collect())
     }
-    sums.iter().sum()
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn set_products(&mut self, products: MatmulPrecision) {
+        self.0.iter_mut().for_each(|(linear, _)| linear.set_products(products));
+    }
+
+    /// The vectors that become of what `pool` fills, which is kept for [`DenseLayers::backward`].
+    pub(super) fn forward(
+        &self,
+        is_alone: bool,
+        pool: impl FnOnce(&mut Activations),
+        out: &mut Activations,
+        scratch: &mut DenseScratch,
+    ) {
+        let DenseScratch { values, product, .. } = scratch;
+        values.resize_with(self.0.len() + 1, Activations::default);
+        pool(&mut values[0]);
+        for (at, (linear, activation)) in self.0.iter().enumerate() {
+            let (low, high) = values.split_at_mut(at + 1);
+            linear.forward_by(is_alone, &low[at], &mut high[0], product);
+            high[0].values_mut().iter_mut().for_each(|value| *value = activation.of(*value));
+        }
+        out.copy_from(&values[self.0.len()]);
+    }
+
+    /// Turns the gradient of the vectors into that of what was pooled; those of the layers' sums are kept.
+    pub(super) fn backward(&self, gradient: &mut Activations, scratch: &mut DenseScratch) {
+        let DenseScratch { values, gradients, product } = scratch;
+        gradients.resize_with(self.0.len(), Activations::default);
+        for (at, (linear, activation)) in self.0.iter().enumerate().rev() {
+            let pairs = gradient.values_mut().iter_mut().zip(values[at + 1].values());
+            pairs.for_each(|(gradient, &y)| *gradient *= activation.slope(y));
+            gradients[at].copy_from(gradient);
+            linear.backward(&gradients[at], gradient, product);
+        }
+    }
+
+    /// Sum of squares of the gradients of weights and biases, after [`DenseLayers::backward`].
+    pub(super) fn squared_norm(&self, scratch: &mut DenseScratch) -> f64 {
+        let DenseScratch { values, gradients, product } = scratch;
+        let layers = self.0.iter().zip(values.iter().zip(gradients));
+        layers.map(|((linear, _), (input, gradient))| linear.squared_norm(input, gradient, product)).sum()
+    }
+
+    /// Changes weights and biases by their gradients, after [`DenseLayers::backward`].
+    pub(super) fn update(&mut self, scratch: &mut DenseScratch, update: &Update) {
+        let DenseScratch { values, gradients, product } = scratch;
+        let layers = self.0.iter_mut().zip(values.iter().zip(gradients));
+        layers.for_each(|((linear, _), (input, gradient))| linear.update(input, gradient, product, update));
+    }
+
+    pub(super) fn parameters(&self) -> impl Iterator<Item = Named<&Parameter>> {
+        self.0.iter().enumerate().flat_map(|(at, (linear, _))| linear.parameters(&name(at)))
+    }
+
+    pub(super) fn parameters_mut(&mut self) -> impl Iterator<Item = Named<&mut Parameter>> {
+        self.0.iter_mut().enumerate().flat_map(|(at, (linear, _))| linear.parameters_mut(&name(at)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
-    proptest! {
-        #[test]
-        fn outputs_are_sums_of_products(inputs in 1usize..40, outputs in 1usize..5, seeds in prop::collection::vec(-2.0f32..2.0, 40 * 6)) {
-            let (vector, rest) = seeds.split_at(inputs);
-            let (weights, bias) = (&rest[..inputs * outputs], &seeds[seeds.len() - outputs..]);
-            let of = |activation| Dense::new(activation, weights.to_vec(), bias.to_vec()).apply(vector);
-            let plain = of(DenseActivation::Identity);
-            for (i, (&got, bias)) in plain.iter().zip(bias).enumerate() {
-                let row = &weights[i * inputs..][..inputs];
-                let sum: f64 = row.iter().zip(vector).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-                prop_assert!((f64::from(got) - sum - f64::from(*bias)).abs() < 1e-3);
-            }
-            for (activation, of_one) in [
-                (DenseActivation::Tanh, (|x: f32| x.tanh()) as fn(f32) -> f32),
-                (DenseActivation::Relu, |x| x.max(0.0)),
-                (DenseActivation::Sigmoid, |x| 1.0 / (1.0 + (-x).exp())),
-            ] {
-                let expected = plain.iter().map(|&x| of_one(x));
-                prop_assert!(of(activation).into_iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-5));
+    #[test]
+    fn slopes_are_those_of_the_activations() {
+        for activation in DenseActivation::ALL {
+            assert_eq!(DenseActivation::of_class(activation.class()), Some(activation));
+            for x in [-3.0f32, -0.5, 0.25, 2.0] {
+                let difference = (activation.of(x + 1e-2) - activation.of(x - 1e-2)) / 2e-2;
+                assert!((activation.slope(activation.of(x)) - difference).abs() < 1e-3, "{activation:?} {x}");
             }
         }
+        assert_eq!(DenseActivation::of_class("torch.nn.modules.activation.Softmax"), None);
+        let at_0 = DenseActivation::ALL.map(|activation| activation.of(0.0));
+        assert_eq!(at_0, [0.0, 0.0, 0.0, 0.5]);
     }
 }

@@ -4,7 +4,7 @@ use super::Transformer;
 use super::files::WEIGHTS;
 use super::folder::CONFIG;
 use super::params::{Family, Pooling, TransformerParams};
-use super::sentence::{MODULE_CONFIG, MODULES, POOLING};
+use super::sentence::{DENSE_ARRAYS, MODULE_CONFIG, MODULES, POOLING};
 use super::weights::{Source, sources};
 use crate::state::State as _;
 use serde_json::{Map, Value, json};
@@ -14,8 +14,8 @@ use xc_sparse::atomic::{OutputFolder, WriteFileError};
 use xc_sparse::store::{NamedFloats, write_tensors};
 
 impl Transformer {
-    /// Writes the configuration, the weights in f32 and how states are pooled into a folder; no tokenizer, which a
-    /// transformer does not have.
+    /// Writes the configuration, the weights in f32, how states are pooled and the linear layers behind that into a folder;
+    /// no tokenizer, which a transformer does not have.
     ///
     /// # Errors
     /// The system refuses to write.
@@ -38,13 +38,30 @@ impl Transformer {
             "pooling_mode_mean_tokens": is(Pooling::Mean),
         });
         write_json(folder, &format!("{POOLING}/{MODULE_CONFIG}"), &pooling)?;
-        // How sentence-transformers puts the two together.
+        // How sentence-transformers puts them together.
         let part = |number: usize, path: &str, class: &str| {
             let class = format!("sentence_transformers.models.{class}");
             json!({ "idx": number, "name": number.to_string(), "path": path, "type": class })
         };
-        let parts = json!([part(0, "", "Transformer"), part(1, POOLING, "Pooling")]);
-        write_json(folder, MODULES, &parts)
+        let mut parts = vec![part(0, "", "Transformer"), part(1, POOLING, "Pooling")];
+        for (at, layer) in self.params.dense.iter().enumerate() {
+            let path = format!("{}_Dense", parts.len());
+            let config = json!({
+                "in_features": layer.inputs,
+                "out_features": layer.outputs,
+                "bias": true,
+                "activation_function": layer.activation.class(),
+            });
+            write_json(folder, &format!("{path}/{MODULE_CONFIG}"), &config)?;
+            let names = layer.arrays(at).map(|(name, _)| name);
+            let shapes = [vec![layer.outputs, layer.inputs], vec![layer.outputs]];
+            let arrays = DENSE_ARRAYS.iter().zip(shapes).zip(&names);
+            let arrays: Vec<NamedFloats<'_>> =
+                arrays.map(|((array, shape), name)| ((*array).to_owned(), shape, values[&**name])).collect();
+            folder.file(&format!("{path}/{WEIGHTS}"), |file| write_tensors(&arrays, file))?;
+            parts.push(part(parts.len(), &path, "Dense"));
+        }
+        write_json(folder, MODULES, &Value::from(parts))
     }
 }
 

@@ -5,7 +5,6 @@
 //! them, so that memory follows from the length of the files.
 
 use super::Transformer;
-use super::dense::Dense;
 use super::error::FolderError;
 use super::files::{Weights, open_weights, read_object};
 use super::params::{Distances, Family, Pooling, TransformerLearning, TransformerParams};
@@ -48,7 +47,8 @@ impl Folder {
         let modules = Modules::read(path)?;
         let texts = modules.text_rules(path)?;
         let path = &*modules.transformer;
-        let params = read_params(path, modules.pooling)?;
+        let mut params = read_params(path, modules.pooling)?;
+        params.dense = modules.dense_params(params.width)?;
         let Weights { files, places: found } = open_weights(path)?;
         let missing = |name: &str| {
             let path = files.first().map_or(path, |file| file.path());
@@ -83,24 +83,9 @@ impl Folder {
         &self.texts
     }
 
-    /// Folders of linear layers behind the pooling, in their order.
-    pub fn dense_folders(&self) -> impl Iterator<Item = &Path> {
-        self.modules.dense_names()
-    }
-
     /// The name of the module that scales vectors to length 1, where there is one.
     pub fn normalises(&self) -> Option<&str> {
         self.modules.normalise.as_deref()
-    }
-
-    /// The linear layers behind the pooling.
-    ///
-    /// *Cost*: reads their weights.
-    ///
-    /// # Errors
-    /// Layers that do not follow each other, an activation that is not known, weights that cannot be read.
-    pub fn read_dense(&self) -> Result<Vec<Dense>, FolderError> {
-        self.modules.read_dense(self.params.width)
     }
 
     /// What the transformer is.
@@ -143,7 +128,10 @@ impl Folder {
                 }
             }
         }
-        Ok(())
+        self.modules.read_dense(&self.params.dense, &mut |parameter| {
+            let Some(to) = parameters.remove(parameter) else { panic!("no parameter {parameter}") };
+            to.values_mut()
+        })
     }
 }
 
@@ -199,6 +187,7 @@ fn read_params(folder: &Path, pooling: Pooling) -> Result<TransformerParams, Fol
         epsilon: epsilon as f32,
         distances,
         pooling,
+        dense: Vec::new(),
     };
     params.check().map_err(|source| FolderError::Params { path, source })?;
     Ok(params)

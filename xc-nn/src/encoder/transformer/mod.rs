@@ -2,7 +2,7 @@
 //! (`[devlin2019bert]`), from a folder as HuggingFace's libraries write it, or begun at random.
 //!
 //! ```text
-//!   tokens ──▶ embeddings ──▶ block ──▶ ... ──▶ block ──▶ mean of tokens, or the first ──▶ vector of the instance
+//!   tokens ──▶ embeddings ──▶ block ──▶ ... ──▶ block ──▶ mean of tokens, or the first ──▶ linear layers, if any ──▶ vector
 //! ```
 //!
 //! Batches are ragged: the tokens of all instances are the rows of one matrix, without padding, and attention alone
@@ -34,6 +34,7 @@
 //!     epsilon: 1e-12,
 //!     distances: None,
 //!     pooling: Default::default(),
+//!     dense: Vec::new(),
 //! };
 //! let encoder = Transformer::new(params, Default::default(), 1)?;
 //! let mut batch = Batch::default();
@@ -65,7 +66,7 @@ mod ragged;
 mod sentence;
 mod weights;
 
-pub use dense::{Dense, DenseActivation, DenseParams};
+pub use dense::{DenseActivation, DenseParams};
 pub use error::FolderError;
 pub use folder::Folder;
 pub use hub::{find_folder, find_folder_by};
@@ -80,6 +81,7 @@ use crate::parameter::{Decay, Init, Parameter};
 use crate::state::State;
 use crate::{Activations, Batch, Mode, StepError, Update};
 use cached::Cached;
+use dense::{DenseLayers, DenseScratch};
 use distance::OffsetTable;
 use embed::{Embeddings, EmbeddingsScratch};
 use layer::{Kept, Layer, VARIANCE, Work, stream};
@@ -103,6 +105,7 @@ pub struct Transformer {
     layers: Vec<Layer>,
     /// The bias of attention by distance, where there is one: buckets x heads.
     distances: Option<Parameter>,
+    dense: DenseLayers,
     products: MatmulPrecision,
     init: Init,
     cached: Cached,
@@ -128,6 +131,7 @@ pub struct TransformerScratch {
     next: Activations,
     work: Work,
     distances: Vec<f32>,
+    dense: DenseScratch,
 }
 
 /// More tokens than a transformer has positions for.
@@ -163,6 +167,7 @@ impl Transformer {
             embeddings: Embeddings::new(&params, &learning, init),
             layers: (1..=params.layers).map(|number| Layer::new(&params, &learning, number, init)).collect(),
             distances,
+            dense: DenseLayers::new(&params, init),
             products: MatmulPrecision::F32,
             params,
             learning,
@@ -176,6 +181,7 @@ impl Transformer {
         self.cached.changes();
         self.products = products;
         self.layers.iter_mut().for_each(|layer| layer.set_products(products));
+        self.dense.set_products(products);
         self
     }
 
@@ -254,7 +260,7 @@ impl Transformer {
 
     /// Vectors of all instances, some [`TOGETHER`] after others: memory does not grow with the batch.
     fn answer(&self, batch: &Batch, output: &mut Activations, scratch: &mut TransformerScratch) {
-        let (all, width) = (self.tokens(batch), self.params.width);
+        let (all, width) = (self.tokens(batch), self.params.vector_width());
         output.reshape(all.len(), width);
         let pass = self.pass(batch, Mode::Predict, &[]);
         let (mut ends, mut vectors) = (std::mem::take(&mut scratch.ends), std::mem::take(&mut scratch.vectors));
@@ -264,11 +270,18 @@ impl Transformer {
             let some = all.part(first..first + n, &mut ends);
             let pass = Pass { batch: some, ..pass };
             self.run(&pass, 0..self.layers.len(), scratch);
-            pool::forward(self.params.pooling, &pass, &scratch.x, &mut vectors);
+            self.pool(&pass, &mut vectors, scratch);
             output.values_mut()[first * width..(first + n) * width].copy_from_slice(vectors.values());
             first += n;
         }
         (scratch.ends, scratch.vectors) = (ends, vectors);
+    }
+
+    /// Vectors of instances, of the states in `scratch.x`.
+    fn pool(&self, pass: &Pass<'_>, vectors: &mut Activations, scratch: &mut TransformerScratch) {
+        let TransformerScratch { x, dense, .. } = scratch;
+        let pool = |out: &mut Activations| pool::forward(self.params.pooling, pass, x, out);
+        if self.dense.is_empty() { pool(vectors) } else { self.dense.forward(pass.is_alone, pool, vectors, dense) }
     }
 
     /// States of all tokens of a step into `scratch.x`; what it needs of them is kept.
@@ -308,6 +321,7 @@ impl Transformer {
         let (finish, width) = (self.finish(), gradient.width());
         scratch.x.copy_from(gradient);
         finish.forward(pass.mode, batch.instances(), width, scratch.x.values_mut());
+        self.dense.backward(&mut scratch.x, &mut scratch.dense);
         pool::backward(self.params.pooling, pass, &scratch.x, &mut scratch.next);
         scratch.distances.clear();
         scratch.distances.resize(self.distances.as_ref().map_or(0, |table| table.values().len()), 0.0);
@@ -345,11 +359,11 @@ impl Encoder for Transformer {
     type Scratch = TransformerScratch;
 
     fn width(&self) -> usize {
-        self.params.width
+        self.params.vector_width()
     }
 
     fn learns(&self) -> bool {
-        self.n_frozen() < self.layers.len()
+        self.n_frozen() < self.layers.len() || !self.dense.is_empty()
     }
 
     /// # Errors
@@ -372,7 +386,7 @@ impl Encoder for Transformer {
         self.name_tokens(batch, mode, &mut names);
         let pass = self.pass(batch, mode, &names);
         self.states(&pass, batch.instances(), scratch);
-        pool::forward(self.params.pooling, &pass, &scratch.x, output);
+        self.pool(&pass, output, scratch);
         self.finish().forward(mode, batch.instances(), output.width(), output.values_mut());
         (scratch.mode, scratch.names) = (Some(mode), names);
         Ok(())
@@ -391,7 +405,7 @@ impl Encoder for Transformer {
         let (mode, names) = Self::of_forward(scratch);
         let pass = self.pass(batch, mode, &names);
         self.begin_down(&pass, batch, gradient, scratch);
-        let mut sum = 0.0;
+        let mut sum = self.dense.squared_norm(&mut scratch.dense);
         for at in (self.n_frozen()..self.layers.len()).rev() {
             self.down(&pass, at, scratch);
             let TransformerScratch { kept, x, work, .. } = &mut *scratch;
@@ -420,6 +434,7 @@ impl Encoder for Transformer {
         let (mode, names) = Self::of_forward(scratch);
         let pass = self.pass(batch, mode, &names);
         self.begin_down(&pass, batch, gradient, scratch);
+        self.dense.update(&mut scratch.dense, update);
         for at in (self.n_frozen()..self.layers.len()).rev() {
             self.down(&pass, at, scratch);
             let (update, place) = (update.times(self.share(at + 1)), self.place_of(at));
@@ -448,14 +463,16 @@ impl State for Transformer {
     fn parameters(&self) -> Vec<Named<&Parameter>> {
         let named = |parameter| Named { name: DISTANCES.to_owned(), parameter };
         let of_layers = self.layers.iter().flat_map(Layer::parameters);
-        self.embeddings.parameters().chain(self.distances.iter().map(named)).chain(of_layers).collect()
+        let below = self.embeddings.parameters().chain(self.distances.iter().map(named));
+        below.chain(of_layers).chain(self.dense.parameters()).collect()
     }
 
     fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
         self.cached.changes();
         let named = |parameter| Named { name: DISTANCES.to_owned(), parameter };
         let of_layers = self.layers.iter_mut().flat_map(Layer::parameters_mut);
-        self.embeddings.parameters_mut().chain(self.distances.iter_mut().map(named)).chain(of_layers).collect()
+        let below = self.embeddings.parameters_mut().chain(self.distances.iter_mut().map(named));
+        below.chain(of_layers).chain(self.dense.parameters_mut()).collect()
     }
 
     /// What stays as it is has no moments.
@@ -465,8 +482,8 @@ impl State for Transformer {
             let of_embeddings = self.embeddings.parameters_mut().map(|named| named.parameter);
             of_embeddings.chain(&mut self.distances).for_each(|parameter| parameter.prepare(moments));
         }
-        let learning = self.layers.iter_mut().skip(n_frozen);
-        learning.flat_map(Layer::parameters_mut).for_each(|named| named.parameter.prepare(moments));
+        let learning = self.layers.iter_mut().skip(n_frozen).flat_map(Layer::parameters_mut);
+        learning.chain(self.dense.parameters_mut()).for_each(|named| named.parameter.prepare(moments));
     }
 }
 

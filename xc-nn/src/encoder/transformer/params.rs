@@ -1,5 +1,6 @@
 //! What a transformer is, how it learns, and what is impossible about one.
 
+use super::dense::DenseParams;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -56,7 +57,7 @@ pub struct TransformerParams {
     pub first_position: usize,
     /// Token types; the first is every token's. There may be none.
     pub types: usize,
-    /// Values of a token's state, and of an instance's vector.
+    /// Values of a token's state, and of their pooled vector.
     pub width: usize,
     /// Heads of attention, which share the width.
     pub heads: usize,
@@ -70,6 +71,9 @@ pub struct TransformerParams {
     pub distances: Option<Distances>,
     /// How one vector comes of the tokens' states.
     pub pooling: Pooling,
+    /// Linear layers behind the pooling, in their order; there may be none, and then they are not written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dense: Vec<DenseParams>,
 }
 
 /// What trainers alone read of a transformer.
@@ -107,7 +111,7 @@ pub struct TransformerParamsError {
 }
 
 /// Most of any size: products of three of them are numbers.
-const MOST: usize = 1 << 20;
+pub(super) const MOST: usize = 1 << 20;
 
 impl TransformerParams {
     /// Says whether there is such a transformer.
@@ -148,7 +152,22 @@ impl TransformerParams {
                 return fail("largest distance with a bucket", most as f64, expected);
             }
         }
+        let mut before = width;
+        for layer in &self.dense {
+            if layer.inputs != before {
+                return fail("inputs of a linear layer", layer.inputs as f64, format!("the {before} that come to it"));
+            }
+            if !(1..=MOST).contains(&layer.outputs) {
+                return fail("outputs of a linear layer", layer.outputs as f64, format!("1 to {MOST}"));
+            }
+            before = layer.outputs;
+        }
         Ok(())
+    }
+
+    /// Values of an instance's vector.
+    pub fn vector_width(&self) -> usize {
+        self.dense.last().map_or(self.width, |layer| layer.outputs)
     }
 }
 

@@ -6,16 +6,18 @@
 //!
 //! Whatever changes vectors is applied or refused by name.
 
-use super::dense::Dense;
+use super::dense::{DenseActivation, DenseParams};
 use super::error::FolderError;
-use super::files::{Object, open_tensors, read_object, read_values};
-use super::params::Pooling;
+use super::files::{Object, WEIGHTS, open_tensors, read_object, read_values};
+use super::params::{MOST, Pooling};
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 
 pub(super) const MODULES: &str = "modules.json";
 pub(super) const POOLING: &str = "1_Pooling";
 pub(super) const MODULE_CONFIG: &str = "config.json";
+/// Weights and biases of a linear layer in its file.
+pub(super) const DENSE_ARRAYS: [&str; 2] = ["linear.weight", "linear.bias"];
 /// What the transformer's module is called in files of its own; of some families they are named after it.
 const SENTENCE_CONFIGS: [&str; 8] = [
     "sentence_bert_config.json",
@@ -124,22 +126,46 @@ impl Modules {
         Ok(())
     }
 
-    /// Folders of the linear layers.
-    pub(super) fn dense_names(&self) -> impl Iterator<Item = &Path> {
-        self.dense.iter().map(PathBuf::as_path)
-    }
-
     /// The linear layers behind vectors of `width` values.
     ///
-    /// *Cost*: reads their weights.
-    pub(super) fn read_dense(&self, mut width: usize) -> Result<Vec<Dense>, FolderError> {
+    /// *Cost*: reads headers, no weights.
+    pub(super) fn dense_params(&self, mut width: usize) -> Result<Vec<DenseParams>, FolderError> {
         let mut out = Vec::with_capacity(self.dense.len());
         for folder in &self.dense {
-            let layer = read_dense(folder, width)?;
-            width = layer.outputs();
-            out.push(layer);
+            let (config, params) = read_dense_config(folder, width)?;
+            let file = open_tensors(folder, WEIGHTS)?;
+            for (array, shape) in dense_arrays(&config, &params)? {
+                file.expect_floats(array, &shape)?;
+            }
+            width = params.outputs;
+            out.push(params);
         }
         Ok(out)
+    }
+
+    /// Fills the parameters of linear layers that [`Modules::dense_params`] found, by their names; biases that a layer has
+    /// not are 0.
+    pub(super) fn read_dense<'p>(
+        &self,
+        layers: &[DenseParams],
+        parameter: &mut dyn FnMut(&str) -> &'p mut [f32],
+    ) -> Result<(), FolderError> {
+        for (at, (folder, layer)) in self.dense.iter().zip(layers).enumerate() {
+            let (config, params) = read_dense_config(folder, layer.inputs)?;
+            if params != *layer {
+                return Err(config.wrong("out_features", "what was there when the folder was opened"));
+            }
+            let (names, arrays) = (layer.arrays(at).map(|(name, _)| name), dense_arrays(&config, layer)?);
+            let mut file = open_tensors(folder, WEIGHTS)?;
+            for (name, (array, shape)) in names.iter().zip(arrays) {
+                let values = parameter(name);
+                file.read_floats(array, &shape, values)?;
+                if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+                    return Err(FolderError::NotFinite { path: file.path().to_owned(), array: array.to_owned(), at });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// How texts are read.
@@ -208,7 +234,8 @@ fn pooling_of(config: &Object) -> Result<Pooling, FolderError> {
     }
 }
 
-fn read_dense(folder: &Path, width: usize) -> Result<Dense, FolderError> {
+/// What a folder says of a linear layer behind vectors of `width` values.
+fn read_dense_config(folder: &Path, width: usize) -> Result<(Object, DenseParams), FolderError> {
     let path = folder.join(MODULE_CONFIG);
     let missing = || FolderError::Io { path: path.clone(), source: std::io::ErrorKind::NotFound.into() };
     let config = read_object(&path)?.ok_or_else(missing)?;
@@ -216,28 +243,25 @@ fn read_dense(folder: &Path, width: usize) -> Result<Dense, FolderError> {
     if inputs != width {
         return Err(config.wrong("in_features", "the values of a vector that comes to it"));
     }
-    if !(1..=Dense::MOST_OUTPUTS).contains(&outputs) {
+    if !(1..=MOST).contains(&outputs) {
         return Err(config.wrong("out_features", "1 to 1048576"));
     }
     for input in ["module_input_name", "module_output_name"] {
         config.only(input, &Value::from("sentence_embedding"), "sentence_embedding")?;
     }
     let name = config.values.get("activation_function").and_then(Value::as_str);
-    let activation = name.and_then(|name| name.rsplit('.').next()).and_then(Dense::activation_of);
+    let activation = name.and_then(DenseActivation::of_class);
     let activation =
         activation.ok_or_else(|| config.wrong("activation_function", "Tanh, Identity, ReLU or Sigmoid"))?;
-    let mut file = open_tensors(folder, super::files::WEIGHTS)?;
-    let mut read = |array: &str, shape: &[usize]| {
-        file.expect_floats(array, shape)?;
-        let mut values = vec![0.0; shape.iter().product()];
-        file.read_floats(array, shape, &mut values)?;
-        match values.iter().position(|value| !value.is_finite()) {
-            Some(at) => Err(FolderError::NotFinite { path: file.path().to_owned(), array: array.to_owned(), at }),
-            None => Ok(values),
-        }
-    };
-    let weights = read("linear.weight", &[outputs, inputs])?;
-    let has_bias = config.flag("bias")?.unwrap_or(true);
-    let bias = if has_bias { read("linear.bias", &[outputs])? } else { vec![0.0; outputs] };
-    Ok(Dense::new(activation, weights, bias))
+    Ok((config, DenseParams { inputs, outputs, activation }))
+}
+
+/// Names and shapes of the weights and, where the layer has them, the biases in its file.
+fn dense_arrays(
+    config: &Object,
+    layer: &DenseParams,
+) -> Result<impl Iterator<Item = (&'static str, Vec<usize>)> + use<>, FolderError> {
+    let weights = (DENSE_ARRAYS[0], vec![layer.outputs, layer.inputs]);
+    let bias = config.flag("bias")?.unwrap_or(true).then(|| (DENSE_ARRAYS[1], vec![layer.outputs]));
+    Ok(std::iter::once(weights).chain(bias))
 }

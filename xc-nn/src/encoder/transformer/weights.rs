@@ -17,6 +17,8 @@ pub(super) struct Source {
 /// What names of parameters begin with, and behind it those of a layer, before its number from 1 on.
 const PREFIX: &str = "transformer.";
 const LAYER: &str = "layer";
+/// What the linear layers behind the pooling begin with there.
+const DENSE: &str = "dense";
 
 /// What stands before this in the name of the table of words stands before all names.
 pub(super) const WORDS: &str = "embeddings.word_embeddings.weight";
@@ -32,7 +34,8 @@ impl TransformerParams {
         let one = |Source { parameter, arrays, shape }: Source| {
             (parameter, [arrays.len() * shape[0], shape.get(1).copied().unwrap_or(1)])
         };
-        sources(self).into_iter().map(one).collect()
+        let of_dense = self.dense.iter().enumerate().flat_map(|(at, layer)| layer.arrays(at));
+        sources(self).into_iter().map(one).chain(of_dense).collect()
     }
 
     /// Bytes of a step's buffers over `n_tokens` tokens, at most `longest` of them of an instance, beside parameters and
@@ -89,9 +92,12 @@ impl TransformerLearning {
     }
 
     /// Whether a transformer's parameter of this name ([`TransformerParams::arrays`]) learns: what is below the layers
-    /// stays where any of them does. `None` for the name of another parameter.
+    /// stays where any of them does, and what is above them always learns. `None` for the name of another parameter.
     pub fn learns(&self, parameter: &str) -> Option<bool> {
         let of_ours = parameter.strip_prefix(PREFIX)?;
+        if of_ours.starts_with(DENSE) {
+            return Some(true);
+        }
         let layer = of_ours.strip_prefix(LAYER).and_then(|rest| rest.split('.').next()?.parse().ok());
         Some(layer.map_or(self.frozen_layers == 0, |layer: usize| layer > self.frozen_layers))
     }
@@ -135,7 +141,7 @@ const MPNET: Names = Names {
     ..BERT
 };
 
-/// Where every parameter of a transformer comes from.
+/// Where every parameter of a transformer comes from, but those of the linear layers behind it.
 pub(super) fn sources(of: &TransformerParams) -> Vec<Source> {
     let (width, units) = (of.width, of.units);
     let names = match of.family {

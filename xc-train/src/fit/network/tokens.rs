@@ -28,19 +28,12 @@ fn folder(settings: &TransformerSettings) -> Result<Folder, FitError> {
 /// messages.
 ///
 /// # Errors
-/// What is wrong with the folder, or does not belong together; a module that is not trained.
+/// What is wrong with the folder, or does not belong together.
 pub(in crate::fit) fn tokenizer(
     settings: &TransformerSettings,
     of: &str,
 ) -> Result<(Tokenizer, Vec<String>), FitError> {
     let folder = folder(settings)?;
-    if let Some(layer) = folder.dense_folders().next() {
-        return Err(FitError::usage(format_args!(
-            "{}: a linear layer behind the pooling, which --encoder transformer does not train; --encoder frozen \
-             applies it",
-            layer.display()
-        )));
-    }
     let (made, mut notes) = tokenizer_of(&folder, settings, of)?;
     notes.extend(unscaled(&folder));
     Ok((made, notes))
@@ -118,11 +111,9 @@ pub(in crate::fit) fn vectors(
         notes.extend(unscaled(&folder));
     }
     let path = folder.path().to_owned();
-    let dense = folder.read_dense().map_err(|e| refused(&e))?;
     let transformer = folder.read(Default::default()).map_err(|e| refused(&e))?;
     let made = TextVectors::new(&path, tokenizer, transformer, precision, normalise);
-    let made = made.and_then(|made| made.with_dense(&path, dense)).map_err(|e| FitError::usage(chain(&e)))?;
-    Ok((made, notes))
+    Ok((made.map_err(|e| FitError::usage(chain(&e)))?, notes))
 }
 
 /// Gives a classifier the weights of the folder.
