@@ -13,7 +13,7 @@ import pytest
 import xc
 from test_processes import Rows, made
 
-CPU_S = 0.3
+CPU_S = 0.45
 """Seconds that each of two threads may work on after an interruption. Processor time: machines of tests are busy."""
 
 WALL_S = 20

@@ -11,9 +11,6 @@ from xc.sklearn import (
     AstraClassifier, DenseClassifier, LnsClassifier, MachClassifier, TextVectorizer, TreeClassifier, UniformClassifier,
 )
 
-# Of three labels in two buckets most are told apart only by functions that are nearly independent.
-MACH = {"options": {"hash-family": "tabulation"}}
-
 EXPECTED_FAILURES = {}
 """Checks that an estimator does not pass, by its class and their name: the reason. Together at most six."""
 
@@ -26,7 +23,7 @@ SKIPPED = {
 ESTIMATORS = [
     # As they come: the checks have two or three hundred rows, for which the usual values are enough.
     (TreeClassifier(threads=1), 50),
-    (MachClassifier(threads=1, **MACH), 50),
+    (MachClassifier(threads=1), 50),
     (DenseClassifier(threads=1), 50),
     (UniformClassifier(threads=1), 50),
     (LnsClassifier(threads=1), 50),

@@ -78,10 +78,10 @@ pub enum MachParamsError {
 }
 
 impl MachParams {
-    /// The usual model over so many labels: [`UsualSize`], the median.
+    /// The usual model over so many labels: [`UsualSize`], [`Decoder::usual`].
     pub fn usual(n_labels: usize, classifier: ClassifierParams) -> Self {
         let UsualSize { n_buckets, family, .. } = UsualSize::of(n_labels);
-        Self { n_buckets, family, decoder: Decoder::default(), seed: classifier.learning.seed, classifier }
+        Self { n_buckets, family, decoder: Decoder::usual(n_buckets), seed: classifier.learning.seed, classifier }
     }
 
     /// Says whether there is such a model over `n_labels` labels, and how large it is.

@@ -44,10 +44,11 @@ pub const TABLE: Table = Table {
             "Family of the hash functions; prime needs no memory for labels, but has room for few further labels (xc \
              merge --labels) [default: multiply-shift; prime for more than a million labels]",
         ),
-        row("decoder", "decoder", Names(&["mean", "min", "median"]), "NAME").help(
+        row("decoder", "decoder", Names(&["mean", "min", "median"]), "NAME").of_data().help(
             "How bucket scores are combined into a label's score, unless a query asks for another decoder. The median \
              was best, or within 0.1 points of P@1, on every data set measured; with tens of millions of labels the mean \
-             decodes ten times as fast",
+             decodes ten times as fast [default: median; min below 16 buckets, where labels share half of theirs too often \
+             for a median]",
         )
         .searched(
             &["median", "mean"],
@@ -71,7 +72,7 @@ pub struct MachSettings {
     /// Family of the hash functions.
     pub family: Option<Family>,
     /// How bucket scores are combined.
-    pub decoder: Decoder,
+    pub decoder: Option<Decoder>,
 }
 
 fn check_range(text: &str) -> Result<(), String> {
@@ -107,7 +108,7 @@ impl MachSettings {
             repetitions_range: range,
             buckets: Some(n_buckets),
             family: Some(family),
-            decoder,
+            decoder: Some(decoder),
         }
     }
 
@@ -125,11 +126,11 @@ impl MachSettings {
 
     /// The model over so many labels whose repetitions are such classifiers.
     pub fn params(&self, n_labels: usize, classifier: &ClassifierParams) -> MachParams {
-        let usual = MachParams::usual(n_labels, classifier.clone());
+        let (usual, n_buckets) = (MachParams::usual(n_labels, classifier.clone()), self.buckets(n_labels));
         MachParams {
-            n_buckets: self.buckets(n_labels),
+            n_buckets,
             family: self.family.unwrap_or(usual.family),
-            decoder: self.decoder,
+            decoder: self.decoder.unwrap_or(Decoder::usual(n_buckets)),
             ..usual
         }
     }
@@ -149,9 +150,21 @@ mod tests {
     }
 
     #[test]
+    fn the_decoder_follows_the_buckets_unless_it_is_chosen() {
+        let classifier = mach::preset().params;
+        let of = |buckets, decoder, n_labels| {
+            let all = MachSettings { buckets, decoder, ..Default::default() };
+            all.params(n_labels, &classifier).decoder
+        };
+        assert_eq!((of(None, None, 31), of(None, None, 32)), (Decoder::Min, Decoder::Median));
+        assert_eq!((of(Some(15), None, 9000), of(Some(16), None, 9000)), (Decoder::Min, Decoder::Median));
+        assert_eq!(of(Some(4), Some(Decoder::Median), 9000), Decoder::Median);
+    }
+
+    #[test]
     fn nothing_chosen_is_the_usual_model() {
         let (all, classifier) = (MachSettings::new(&Choices::default()).unwrap(), mach::preset().params);
-        for n_labels in [60, 30_000, 700_000] {
+        for n_labels in [3, 31, 60, 30_000, 700_000] {
             assert_eq!(all.params(n_labels, &classifier), MachParams::usual(n_labels, classifier.clone()));
             assert_eq!(all.numbers(n_labels).len(), UsualSize::of(n_labels).n_repetitions as usize);
         }
