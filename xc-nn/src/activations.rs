@@ -61,8 +61,7 @@ impl Activations {
     }
 
     /// Becomes a copy of other rows.
-    #[cfg(feature = "transformer")]
-    pub(crate) fn copy_from(&mut self, other: &Self) {
+    pub fn copy_from(&mut self, other: &Self) {
         self.reshape(other.rows, other.width);
         self.values_mut().copy_from_slice(other.values());
     }

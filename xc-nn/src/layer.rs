@@ -6,13 +6,11 @@ use crate::parameter::{Decay, Init, Parameter, RowsMut};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::json;
-#[cfg(feature = "transformer")]
 use std::sync::OnceLock;
 use xc_sparse::dense::{
-    MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_alone, product_by_rows, product_in_leaves,
+    MatRef, MatmulPrecision, Packed, Scratch, SplitRows, Start, product, product_alone, product_by_rows,
+    product_in_leaves,
 };
-#[cfg(feature = "transformer")]
-use xc_sparse::dense::{Packed, product_packed};
 use xc_sparse::sums::{Blocks, TreeSum, add};
 
 /// A parameter and its name.
@@ -35,12 +33,14 @@ pub(crate) struct Leaves {
 
 impl Leaves {
     /// Of a head.
-    pub(crate) const HEAD: Self = Self { outputs: 64, rows: 1 };
+    pub(crate) const HEAD: Self = Self::new(64, 1);
     /// Of a layer of an encoder.
-    pub(crate) const HIDDEN: Self = Self { outputs: 1, rows: 8 };
-    /// Of a layer over tokens, which one process learns from: each sum is one chain.
-    #[cfg(feature = "transformer")]
-    pub(crate) const TOKENS: Self = Self { outputs: 1, rows: 1 };
+    pub(crate) const HIDDEN: Self = Self::new(1, 8);
+
+    /// So many leaves at most, over outputs and over rows.
+    pub(crate) const fn new(outputs: usize, rows: usize) -> Self {
+        Self { outputs, rows }
+    }
 
     /// Leaves of 512 outputs or more: below that their additions show beside the products.
     pub(crate) fn outputs(self, n: usize) -> Blocks {
@@ -62,16 +62,13 @@ pub(crate) struct Linear {
     leaves: Leaves,
     init: Init,
     /// The weights as products read them, where answers were asked for since they last changed.
-    #[cfg(feature = "transformer")]
-    packed: PackedWeights,
+    pub(crate) packed: PackedWeights,
 }
 
 /// Packed weights; a copy packs its own when it is asked.
-#[cfg(feature = "transformer")]
 #[derive(Debug, Default)]
-struct PackedWeights(OnceLock<Packed>);
+pub(crate) struct PackedWeights(pub(crate) OnceLock<Packed>);
 
-#[cfg(feature = "transformer")]
 impl Clone for PackedWeights {
     fn clone(&self) -> Self {
         Self::default()
@@ -86,15 +83,7 @@ impl Linear {
         let bound = (gain / width.max(1) as f32).sqrt();
         first.fill(layer, bound, &mut weights);
         let bias = Parameter::zeros(outputs, 1, Decay::No);
-        Self {
-            weights,
-            bias,
-            products: MatmulPrecision::F32,
-            leaves,
-            init: first,
-            #[cfg(feature = "transformer")]
-            packed: PackedWeights::default(),
-        }
+        Self { weights, bias, products: MatmulPrecision::F32, leaves, init: first, packed: PackedWeights::default() }
     }
 
     pub(crate) fn settings(&self) -> serde_json::Value {
@@ -113,7 +102,7 @@ impl Linear {
         self.leaves.outputs(self.weights.rows())
     }
 
-    fn matrix(&self) -> MatRef<'_> {
+    pub(crate) fn matrix(&self) -> MatRef<'_> {
         MatRef::new(self.weights.values(), self.weights.rows(), self.weights.width())
     }
 
@@ -137,52 +126,9 @@ impl Linear {
         product(sums.matrix_mut(), input.matrix(), self.matrix().t(), start, self.products, scratch);
     }
 
-    /// [`Linear::forward_by`] for answers: the weights are packed once, for all of them until they change.
-    #[cfg(feature = "transformer")]
-    pub(crate) fn answer(&self, is_alone: bool, input: &Activations, sums: &mut Activations) {
-        assert!(input.width() == self.weights.width(), "width {}, expected {}", input.width(), self.weights.width());
-        sums.reshape(input.len(), self.weights.rows());
-        let packed = match self.packed.0.get() {
-            Some(packed) => packed,
-            None => {
-                // Nobody waits for somebody who packs: in a process that was forked meanwhile it would be for ever.
-                let mine = Packed::new(self.matrix().t(), self.products);
-                let _ = self.packed.0.set(mine);
-                self.packed.0.get().unwrap_or_else(|| panic!("weights that were just packed"))
-            }
-        };
-        product_packed(sums.matrix_mut(), input.matrix(), packed, Start::Bias(self.bias.values()), is_alone);
-    }
-
-    /// Whether an optimiser changes the weights: what is packed of them would not be asked for again.
-    #[cfg(feature = "transformer")]
-    pub(crate) fn is_learning(&self) -> bool {
-        self.weights.has_moments()
-    }
-
-    /// What products multiply from now on.
-    #[cfg(feature = "transformer")]
-    pub(crate) fn set_products(&mut self, products: MatmulPrecision) {
-        self.changes();
-        self.products = products;
-    }
-
     /// Weights that change are packed anew.
-    fn changes(&mut self) {
-        #[cfg(feature = "transformer")]
+    pub(crate) fn changes(&mut self) {
         self.packed.0.take();
-    }
-
-    /// Adds the gradient with respect to the input to what `input_gradient` holds.
-    #[cfg(feature = "transformer")]
-    pub(crate) fn backward_onto(
-        &self,
-        sums_gradient: &Activations,
-        input_gradient: &mut Activations,
-        scratch: &mut Scratch,
-    ) {
-        let (to, gradient) = (input_gradient.matrix_mut(), sums_gradient.matrix());
-        product(to, gradient, self.matrix(), Start::Kept, self.products, scratch);
     }
 
     /// Gradient with respect to the input.

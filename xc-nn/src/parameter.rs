@@ -146,12 +146,6 @@ impl Parameter {
         }
     }
 
-    /// Whether there are moments: it is being trained.
-    #[cfg(feature = "transformer")]
-    pub(crate) fn has_moments(&self) -> bool {
-        self.moments.iter().any(|moment| !moment.is_empty())
-    }
-
     /// All rows, mutable.
     pub fn rows_mut(&mut self) -> RowsMut<'_> {
         self.own();

@@ -53,8 +53,10 @@ mod skipgram;
 mod streams;
 mod tables;
 mod text;
+#[cfg(feature = "transformer")]
 mod transformer;
 mod tune;
 mod uniform;
 mod vectors;
 mod wide;
+mod without_transformer;

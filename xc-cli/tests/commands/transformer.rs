@@ -1,73 +1,14 @@
-//! `--encoder transformer`: networks over tokens of texts, and builds that have none.
+//! `--encoder transformer`: networks over tokens of texts.
 
-#[cfg(feature = "transformer")]
 #[expect(dead_code, reason = "tests of the library use more of it")]
 #[path = "../../../xc-train/tests/tokens/made.rs"]
 mod made;
 
-use crate::program::Folder;
-#[cfg(feature = "transformer")]
-use crate::program::{contents, files, json, run};
-#[cfg(feature = "transformer")]
+use crate::program::{Folder, contents, files, json, run};
+use crate::without_transformer::KINDS;
 use serde_json::{Value, json};
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
-
-/// Kinds that stand above a transformer.
-const KINDS: [&str; 4] = ["dense", "lns", "uniform", "astra"];
-
-#[test]
-fn a_program_without_transformers_says_so_in_a_line() {
-    let Some(folder) = Folder::of_default_program() else { return };
-    folder.ok("generate --instances 40 --features 50 --labels 8 --no-names --output d");
-    let lacks = "this program was built without transformers (feature transformer of xc-cli or xc-train: cargo build \
-                 --features transformer)";
-    for kind in KINDS {
-        let train = format!("train {kind} --train d/train.jsonl --model m");
-        for (typed, option) in [
-            ("--encoder transformer", "--encoder transformer"),
-            ("--encoder transformer --transformer.from nowhere", "--encoder transformer"),
-            ("--transformer.from nowhere", "--transformer.from"),
-            ("--transformer.rate 0.1", "--transformer.rate"),
-            ("--encoder features --transformer.max-tokens 3 --explain", "--transformer.max-tokens"),
-        ] {
-            folder.xc(&format!("{train} {typed}")).refused(3, &format!("{option}: {lacks}"));
-        }
-        assert!(!folder.path("m").exists());
-        // Options that only lead there are not shown, in help, plans and completions of options.
-        for shown in [format!("train {kind} --help"), format!("{train} --explain --network.widths 4")] {
-            assert!(!folder.ok(&shown).contains("transformer"), "{shown}");
-        }
-    }
-    folder.xc("embed --from nowhere --input d/train.jsonl --output x.npy").refused(3, &format!("xc embed: {lacks}"));
-    assert!(!folder.ok("--help").contains("embed") && !folder.path("x.npy").exists());
-    let mach = "train mach --train d/train.jsonl --model m";
-    folder.xc(&format!("{mach} --encoder frozen")).refused(3, &format!("--encoder frozen: {lacks}"));
-    folder.xc(&format!("{mach} --transformer.prefix x")).refused(3, &format!("--transformer.prefix: {lacks}"));
-    assert!(!folder.ok("train mach --help").contains("frozen"));
-    let little = "--train d/train.jsonl --epochs 1 --network.widths 4 --threads 1";
-    folder.ok(&format!("train dense {little} --model usual"));
-    folder.ok(&format!("train dense {little} --encoder features --model features"));
-    assert!(crate::program::contents(&folder.path("usual")) == crate::program::contents(&folder.path("features")));
-}
-
-#[test]
-fn a_pipeline_that_another_build_made_is_named() {
-    let Some(folder) = Folder::of_default_program() else { return };
-    folder.ok("generate --instances 40 --features 50 --labels 8 --no-names --output d");
-    folder.ok("train tree --train d/train.jsonl --text.min-df 1 --model m");
-    for kind in ["tokens", "vectors"] {
-        let source = Container::open(folder.path("m"), OpenMode::Read).unwrap();
-        let mut writer = ContainerWriter::copy_of(&source, folder.path(kind)).unwrap();
-        writer.set_pipeline(serde_json::json!({ "kind": kind, "version": 1 }));
-        writer.finish().unwrap();
-        let said = "its texts are read by a transformer, which this build has not (feature transformer)";
-        let outcome = folder.xc(&format!("predict --model {kind} --input d/test.jsonl"));
-        assert!(outcome.code != 0 && outcome.stderr.trim_end().ends_with(said), "{outcome:?}");
-    }
-}
 
 /// Texts of two words that name their labels, a text of each label, a small BERT for them.
-#[cfg(feature = "transformer")]
 fn made() -> Folder {
     let folder = Folder::new();
     let words = ["audio", "mail", "library", "reader", "client", "window", "server", "editor"];
@@ -84,7 +25,6 @@ fn made() -> Folder {
 }
 
 /// A training of a kind over that BERT, without a model.
-#[cfg(feature = "transformer")]
 fn train(kind: &str) -> String {
     let more = match kind {
         "uniform" => "--network.intermediate 64 --head.fan-in 16 --optimizer.rate 0.02",
@@ -97,7 +37,6 @@ fn train(kind: &str) -> String {
     )
 }
 
-#[cfg(feature = "transformer")]
 #[test]
 fn every_kind_is_trained_asked_judged_and_explained() {
     let folder = made();
@@ -141,7 +80,6 @@ fn every_kind_is_trained_asked_judged_and_explained() {
     assert!(about.contains("transformer"), "{about}");
 }
 
-#[cfg(feature = "transformer")]
 #[test]
 fn it_is_searched_calibrated_and_blended_with_what_reads_the_same_texts_in_another_way() {
     let folder = made();
@@ -178,7 +116,6 @@ fn it_is_searched_calibrated_and_blended_with_what_reads_the_same_texts_in_anoth
     assert!(of("tuned/model").is_number());
 }
 
-#[cfg(feature = "transformer")]
 #[test]
 fn vectors_of_texts_are_written_and_learned_from() {
     let folder = made();
@@ -247,7 +184,6 @@ fn vectors_of_texts_are_written_and_learned_from() {
     assert!(!folder.path("x.npy").exists());
 }
 
-#[cfg(feature = "transformer")]
 #[test]
 fn a_frozen_transformer_is_the_pipeline_of_models_of_vectors() {
     let folder = made();
@@ -319,7 +255,6 @@ fn a_frozen_transformer_is_the_pipeline_of_models_of_vectors() {
     assert_eq!(plan["data"]["features"], 16, "{plan}");
 }
 
-#[cfg(feature = "transformer")]
 #[test]
 fn texts_of_labels_are_learned_from() {
     let folder = made();
@@ -347,7 +282,7 @@ fn texts_of_labels_are_learned_from() {
         .refused(2, "labels.jsonl: 1 rows; one for each of the 16 labels is expected");
 }
 
-#[cfg(all(feature = "transformer", unix))]
+#[cfg(unix)]
 #[test]
 fn killed_at_any_step_it_resumes_to_the_same_bytes() {
     let folder = made();
@@ -363,7 +298,6 @@ fn killed_at_any_step_it_resumes_to_the_same_bytes() {
     }
 }
 
-#[cfg(feature = "transformer")]
 #[test]
 fn folders_and_texts_that_cannot_be_are_said_in_a_line() {
     let folder = made();
@@ -431,7 +365,6 @@ fn folders_and_texts_that_cannot_be_are_said_in_a_line() {
     assert_eq!(folder.ok("predict --model m --input odd.jsonl --top-k 3"), answers);
 }
 
-#[cfg(feature = "transformer")]
 #[test]
 fn a_wide_term_over_all_words_stands_beside_tokens() {
     let folder = made();
@@ -471,7 +404,6 @@ fn a_wide_term_over_all_words_stands_beside_tokens() {
     });
 }
 
-#[cfg(feature = "transformer")]
 #[test]
 fn what_was_trained_goes_out_to_other_libraries() {
     let folder = made();
@@ -531,7 +463,6 @@ fn what_was_trained_goes_out_to_other_libraries() {
 }
 
 /// Wherever a transformer is named, without network.
-#[cfg(feature = "transformer")]
 #[test]
 fn a_transformer_is_named_as_the_repository_that_was_downloaded() {
     let folder = made();
@@ -574,7 +505,6 @@ fn a_transformer_is_named_as_the_repository_that_was_downloaded() {
 }
 
 /// Two tokens of their own that take blanks around them away: the library panics where one stands in those of the other.
-#[cfg(feature = "transformer")]
 #[test]
 fn a_panic_of_the_library_of_tokenizers_names_the_file() {
     let folder = made();

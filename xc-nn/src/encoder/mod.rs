@@ -25,7 +25,6 @@ pub mod lsa;
 mod orthonormal;
 mod precomputed;
 mod stack;
-#[cfg(feature = "transformer")]
 pub mod transformer;
 
 pub use bag::Bag;

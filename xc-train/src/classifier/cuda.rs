@@ -118,7 +118,6 @@ impl EncoderOnDevice for Input {
         match self {
             Self::Bag(bag) => bag.plan(plan),
             Self::Vectors(vectors) => vectors.plan(plan),
-            #[cfg(feature = "transformer")]
             Self::Tokens(_) => plan,
         }
     }
@@ -127,7 +126,6 @@ impl EncoderOnDevice for Input {
         match self {
             Self::Bag(bag) => bag.on(kernels),
             Self::Vectors(vectors) => vectors.on(kernels),
-            #[cfg(feature = "transformer")]
             Self::Tokens(_) => Err(xc_kernels::Error::NoKernel { name: "transformer".to_owned() }),
         }
     }

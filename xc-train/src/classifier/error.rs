@@ -31,8 +31,10 @@ pub enum ClassifierParamsError {
     /// A sparse layer has no row of weights for each label.
     #[error("a sampler that looks for labels by their weights, expected one that does not: the layer is sparse")]
     NeedsRows,
+    /// A transformer, in a build without it.
+    #[error("an encoder of tokens of texts, which this build has not (feature transformer)")]
+    NoTransformer,
     /// A transformer that is impossible, or cannot learn so.
-    #[cfg(feature = "transformer")]
     #[error("transformer: {0}")]
     Transformer(#[from] xc_nn::encoder::transformer::TransformerParamsError),
     /// A number outside its range.

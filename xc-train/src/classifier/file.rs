@@ -7,6 +7,7 @@ use super::{
 };
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use xc_nn::encoder::transformer::IS_BUILT;
 use xc_nn::head::{Dense, Sampled, Sparse};
 use xc_nn::state::State;
 use xc_nn::{Decay, Init, Named, Network, Parameter};
@@ -88,17 +89,7 @@ fn push_layer(out: &mut Vec<NamedShape>, name: &str, outputs: usize, inputs: usi
 impl ClassifierParams {
     /// Names and shapes of the arrays below the head, in the order of their parameters.
     pub(super) fn encoder_shapes(&self, n_features: usize) -> Vec<NamedShape> {
-        let (mut out, mut width) = (Vec::new(), n_features);
-        if self.encoder.input() == InputKind::Sparse {
-            width = self.encoder.widths()[0];
-            out.push(("bag.table".to_owned(), [n_features, width]));
-            out.push(("bag.bias".to_owned(), [width, 1]));
-        }
-        #[cfg(feature = "transformer")]
-        if let super::EncoderParams::Tokens(of) = &self.encoder {
-            width = of.transformer.vector_width();
-            out.extend(of.transformer.arrays());
-        }
+        let (mut out, mut width) = (self.encoder.shapes(n_features), self.encoder.lowest_width(n_features));
         for (below, units) in self.encoder.layer_widths().enumerate() {
             push_layer(&mut out, &format!("layer{}", below + 1), units, width);
             width = units;
@@ -182,8 +173,7 @@ impl Classifier {
         let Some(preset) = preset::named(container.kind()) else {
             return Err(OpenClassifierError::Kind { path: path(), kind: container.kind().to_owned() });
         };
-        #[cfg(not(feature = "transformer"))]
-        if container.parameters().get("classifier").is_some_and(|of| of["encoder"]["kind"] == "tokens") {
+        if !IS_BUILT && container.parameters().get("classifier").is_some_and(|of| of["encoder"]["kind"] == "tokens") {
             return Err(OpenClassifierError::NoTransformer { path: path() });
         }
         let params: ClassifierParams = container.parameter("classifier")?;

@@ -1,7 +1,6 @@
 //! Where a model's instances come in.
 
 use xc_nn::Named;
-#[cfg(feature = "transformer")]
 use xc_nn::encoder::transformer::{Transformer, TransformerScratch};
 use xc_nn::encoder::{Bag, Precomputed};
 use xc_nn::optim::Moments;
@@ -17,14 +16,12 @@ pub enum Input {
     /// Vectors, handed on.
     Vectors(Precomputed),
     /// Tokens of texts.
-    #[cfg(feature = "transformer")]
     Tokens(Box<Transformer>),
 }
 
 /// Buffers of an [`Input`].
 #[derive(Default)]
 pub struct InputScratch {
-    #[cfg(feature = "transformer")]
     tokens: TransformerScratch,
 }
 
@@ -33,7 +30,6 @@ macro_rules! delegate {
         match $self {
             Input::Bag($inner) => $call,
             Input::Vectors($inner) => $call,
-            #[cfg(feature = "transformer")]
             Input::Tokens($inner) => $call,
         }
     };
@@ -47,7 +43,6 @@ macro_rules! delegate {
                 let ($buffers, _) = (&mut (), $scratch);
                 $call
             }
-            #[cfg(feature = "transformer")]
             Input::Tokens($inner) => {
                 let $buffers = &mut $scratch.tokens;
                 $call
@@ -63,7 +58,6 @@ impl Input {
         match self {
             Self::Bag(bag) => Some(bag.table_mut()),
             Self::Vectors(_) => None,
-            #[cfg(feature = "transformer")]
             Self::Tokens(_) => None,
         }
     }

@@ -37,7 +37,6 @@ pub struct LearningParams {
     pub wide: Option<WideLearning>,
     /// How a transformer learns, and what it begins with; encoders of other instances do not read it. As usual, it is not
     /// written, so that builds with and without transformers write the same bytes where there is none.
-    #[cfg(feature = "transformer")]
     #[serde(default, skip_serializing_if = "super::TokensLearning::is_usual")]
     pub tokens: super::TokensLearning,
 }
@@ -130,7 +129,6 @@ impl Default for LearningParams {
             negatives: SamplerParams::All.into(),
             connections: ConnectionLearning::default(),
             wide: None,
-            #[cfg(feature = "transformer")]
             tokens: Default::default(),
         }
     }

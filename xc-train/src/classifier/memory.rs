@@ -49,8 +49,7 @@ impl TokenLengths {
     /// Tokens of the longest of the batches of so many of `n` instances, about: those of the mean batch, and four
     /// standard deviations of a batch whose instances have a length between 0 and the longest. No batch has more than
     /// the longest for each instance.
-    #[cfg(feature = "transformer")]
-    fn of_batch(&self, size: usize, n: usize) -> usize {
+    pub(super) fn of_batch(&self, size: usize, n: usize) -> usize {
         let (size, longest) = (size.min(n), self.longest as f64);
         let mean = self.sum as f64 / n.max(1) as f64;
         // No lengths with this mean, of at most the longest, deviate by more.
@@ -87,7 +86,7 @@ impl Memory {
 }
 
 /// A product of sizes; no memory of the world holds what does not fit.
-fn product(factors: &[usize]) -> u64 {
+pub(super) fn product(factors: &[usize]) -> u64 {
     factors.iter().fold(1, |product: u64, &factor| product.saturating_mul(factor as u64))
 }
 
@@ -158,13 +157,14 @@ impl ClassifierParams {
         let units = hidden.saturating_mul(2).saturating_add(width);
         let ahead = if of_vectors { n_features.saturating_mul(3) } else { 0 };
         let step = product(&[4, batch_size, units.saturating_add(ahead)]).saturating_add(head_buffers);
-        let step = step.saturating_add(self.encoder_step(work));
+        let step = step.saturating_add(self.encoder.step_bytes(self, work));
         let parameters = encoder.saturating_add(head);
         let shapes = self.encoder_shapes(n_features);
-        let of_encoder = shapes.iter().map(|(name, [rows, width])| match self.encoder_moments(name) {
-            Some(n) => product(&[4, n, *rows, *width]),
-            None => of_rows(*rows, *width),
-        });
+        let of_encoder =
+            shapes.iter().map(|(name, [rows, width])| match self.encoder.n_moments(&self.learning, name) {
+                Some(n) => product(&[4, n, *rows, *width]),
+                None => of_rows(*rows, *width),
+            });
         let moments = of_encoder.fold(head_moments, u64::saturating_add);
         let best = if keeps_best { parameters } else { 0 };
         // LSA comes before there are moments, a copy and buffers; its result is a parameter.
@@ -180,38 +180,6 @@ impl ClassifierParams {
         let freed = moments.saturating_add(best).saturating_add(buffers);
         let wide = collected.saturating_add(collecting).max(solving.saturating_sub(freed));
         Memory { parameters, moments, best, buffers, wide }
-    }
-
-    /// Buffers of the encoder alone: of a step, and of the answers to instances that judge.
-    fn encoder_step(&self, work: &Workload) -> u64 {
-        #[cfg(feature = "transformer")]
-        if let super::EncoderParams::Tokens(super::TokensParams { transformer, .. }) = &self.encoder {
-            let TokenLengths { longest, .. } = work.tokens;
-            let n_learning = self.learning.tokens.layers.n_learning(transformer);
-            let tokens_of = |batch_size| work.tokens.of_batch(batch_size, work.n_instances);
-            let step = transformer.step_bytes(self.precision, tokens_of(work.batch_size), longest, n_learning);
-            let answers = transformer.answer_bytes(tokens_of(super::predict::BATCH), longest);
-            let judging = if work.keeps_best { answers } else { 0 };
-            let cached = if work.tokens.are_cached { product(&[4, work.tokens.sum, transformer.width]) } else { 0 };
-            // Layers that do not learn are packed once.
-            let packed = transformer.packed_bytes(transformer.layers - n_learning);
-            // Linear layers behind the pooling keep what comes to them, and gradients.
-            let dense =
-                transformer.dense.iter().map(|layer| product(&[8, work.batch_size, layer.inputs + layer.outputs]));
-            return [step, judging, packed, cached].into_iter().chain(dense).fold(0, u64::saturating_add);
-        }
-        let _ = work;
-        0
-    }
-
-    /// Moments of a parameter of a transformer, which has an optimiser of its own; nothing is said of others.
-    fn encoder_moments(&self, name: &str) -> Option<usize> {
-        #[cfg(feature = "transformer")]
-        if matches!(self.encoder, super::EncoderParams::Tokens(_)) {
-            return self.learning.tokens.layers.learns(name).map(|learns| if learns { 2 } else { 0 });
-        }
-        let _ = name;
-        None
     }
 
     /// Buffers in which steps collect labels: 28 bytes for each of an instance, and room for at least some. A loss that

@@ -37,6 +37,7 @@
 
 #[cfg(feature = "cuda")]
 mod cuda;
+mod encoder;
 mod error;
 mod file;
 mod input;
@@ -52,7 +53,6 @@ mod precision_fit;
 mod predict;
 pub mod preset;
 mod scores;
-#[cfg(feature = "transformer")]
 mod tokens;
 #[cfg(feature = "train")]
 mod train;
@@ -62,6 +62,7 @@ mod wide_fit;
 
 #[cfg(feature = "cuda")]
 pub use cuda::{DeviceClassifier, DevicePredictError};
+pub use encoder::{BagParams, EncoderParams, MAX_UNITS, VectorsParams};
 pub use error::{ClassifierParamsError, PredictError};
 pub use file::OpenClassifierError;
 #[cfg(any(feature = "fit", feature = "convert"))]
@@ -74,15 +75,11 @@ pub use learning::{ConnectionLearning, EmbeddingInit, LearningParams};
 pub use memory::{HARD_IN_MEMORY, Memory, TokenLengths, Workload};
 pub use nearest::{LabelIndex, LabelIndexError};
 pub use output::{Output, OutputScratch};
-pub use params::{
-    BagParams, CandidateHeadParams, ClassifierParams, EncoderParams, HeadParams, MAX_UNITS, SparseHeadParams,
-    VectorsParams, Wiring,
-};
+pub use params::{CandidateHeadParams, ClassifierParams, HeadParams, SparseHeadParams, Wiring};
 pub use precision_fit::LostPrecision;
 pub(crate) use predict::Logits;
 pub use predict::{Only, PredictScratch};
 pub use preset::Preset;
-#[cfg(feature = "transformer")]
 pub use tokens::{TokensLearning, TokensParams};
 pub use wide::{USUAL_MARGIN_WEIGHT, USUAL_WEIGHT, WEIGHTS, Wide, WideLearning, WideParams, WideParts, usual_weight};
 #[cfg(feature = "train")]
@@ -236,7 +233,6 @@ impl Classifier {
     }
 
     /// The transformer below the head, where instances are tokens.
-    #[cfg(feature = "transformer")]
     pub fn transformer(&self) -> Option<&xc_nn::encoder::transformer::Transformer> {
         match self.network.encoder().below() {
             Input::Tokens(transformer) => Some(transformer),
@@ -245,7 +241,6 @@ impl Classifier {
     }
 
     /// The transformer below the head, to be changed, where instances are tokens.
-    #[cfg(feature = "transformer")]
     pub fn transformer_mut(&mut self) -> Option<&mut xc_nn::encoder::transformer::Transformer> {
         match self.network.encoder_mut().below_mut() {
             Input::Tokens(transformer) => Some(transformer),

@@ -1,14 +1,11 @@
 //! What a classifier is made of, and what is impossible about one.
 
-#[cfg(feature = "transformer")]
-use super::TokensParams;
-use super::error::{ClassifierParamsError, number};
+use super::encoder::EncoderParams;
+use super::error::ClassifierParamsError;
 use super::learning::{EmbeddingInit, LearningParams};
 use super::{Input, InputKind, Output};
 use serde::{Deserialize, Deserializer, Serialize};
-#[cfg(feature = "transformer")]
-use xc_nn::encoder::transformer::Transformer;
-use xc_nn::encoder::{Bag, Precomputed, Stack};
+use xc_nn::encoder::Stack;
 use xc_nn::head::sparse::{Screening, SparseParams};
 use xc_nn::head::{Dense, Sampled, SampledParams, Sparse};
 use xc_nn::{Activation, Init, Loss};
@@ -34,40 +31,6 @@ pub struct ClassifierParams {
     /// What trainers alone read.
     #[serde(skip)]
     pub learning: LearningParams,
-}
-
-/// Units of a layer, at most: products of the sizes of a network are numbers then.
-pub const MAX_UNITS: usize = 1 << 24;
-
-/// The layers below the head.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum EncoderParams {
-    /// Weighted features, whose embeddings are summed.
-    Bag(BagParams),
-    /// Vectors that were computed elsewhere.
-    Vectors(VectorsParams),
-    /// Tokens of texts.
-    #[cfg(feature = "transformer")]
-    Tokens(TokensParams),
-}
-
-/// An encoder of weighted features.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BagParams {
-    /// Width of the embeddings, then the units of each layer above.
-    pub widths: Vec<usize>,
-    /// What becomes of a sum of embeddings.
-    pub activation: Activation,
-}
-
-/// An encoder of vectors.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct VectorsParams {
-    /// Units of each layer; there may be none.
-    pub widths: Vec<usize>,
 }
 
 /// The output layer.
@@ -152,10 +115,7 @@ impl ClassifierParams {
     pub fn check(&self, n_features: usize, n_labels: usize) -> Result<(), ClassifierParamsError> {
         self.check_shape(n_features)?;
         self.learning.check_rates()?;
-        #[cfg(feature = "transformer")]
-        if let EncoderParams::Tokens(of) = &self.encoder {
-            self.learning.tokens.layers.check(of.transformer.layers)?;
-        }
+        self.encoder.check_learning(&self.learning)?;
         match &self.head {
             HeadParams::Dense => Ok(()),
             HeadParams::Candidates(_) => {
@@ -183,22 +143,8 @@ impl ClassifierParams {
     /// The layers below the head, initial values as `init` says; LSA embeddings are zeros until
     /// [`Classifier::initialise`](super::Classifier::initialise).
     pub(super) fn encoder(&self, n_features: usize, init: Init) -> Stack<Input> {
-        let LearningParams { embedding_rate, input_dropout, dropout, .. } = self.learning;
-        let input = match &self.encoder {
-            EncoderParams::Bag(bag) => {
-                let init = if self.uses_lsa() { Init::Zeros } else { init };
-                Input::Bag(Bag::new(n_features, bag.widths[0], bag.activation, input_dropout, init))
-            }
-            EncoderParams::Vectors(_) => Input::Vectors(Precomputed::new(n_features).with_dropout(input_dropout)),
-            #[cfg(feature = "transformer")]
-            EncoderParams::Tokens(TokensParams { transformer, .. }) => {
-                let mut learning = self.learning.tokens.layers;
-                learning.pooled_dropout = input_dropout;
-                let made = Transformer::new(transformer.clone(), learning, init);
-                let made = made.unwrap_or_else(|e| panic!("a transformer that was checked: {e}"));
-                Input::Tokens(Box::new(made.with_products(self.precision)))
-            }
-        };
+        let LearningParams { embedding_rate, dropout, .. } = self.learning;
+        let input = self.encoder.build(n_features, self, init);
         self.encoder
             .layer_widths()
             .fold(Stack::new(input).with_share_below(embedding_rate), |below, width| {
@@ -241,114 +187,6 @@ impl ClassifierParams {
     /// Whether embeddings begin at a latent semantic analysis of the training rows.
     pub fn uses_lsa(&self) -> bool {
         self.encoder.input() == InputKind::Sparse && self.learning.init == EmbeddingInit::Lsa
-    }
-}
-
-impl EncoderParams {
-    /// Weighted features, of which the first width is that of the embeddings; sums go through a ReLU.
-    pub fn bag(widths: impl Into<Vec<usize>>) -> Self {
-        Self::Bag(BagParams { widths: widths.into(), activation: Activation::Relu })
-    }
-
-    /// Vectors, and layers of so many units over them.
-    pub fn vectors(widths: impl Into<Vec<usize>>) -> Self {
-        Self::Vectors(VectorsParams { widths: widths.into() })
-    }
-
-    /// What an instance is.
-    pub fn input(&self) -> InputKind {
-        match self {
-            Self::Bag(_) => InputKind::Sparse,
-            Self::Vectors(_) => InputKind::Dense,
-            #[cfg(feature = "transformer")]
-            Self::Tokens(_) => InputKind::Tokens,
-        }
-    }
-
-    /// Units of each layer, input first; of sparse features the first is the width of their embeddings.
-    pub fn widths(&self) -> &[usize] {
-        match self {
-            Self::Bag(BagParams { widths, .. }) | Self::Vectors(VectorsParams { widths }) => widths,
-            #[cfg(feature = "transformer")]
-            Self::Tokens(TokensParams { widths, .. }) => widths,
-        }
-    }
-
-    /// The same, to be changed.
-    pub fn widths_mut(&mut self) -> &mut Vec<usize> {
-        match self {
-            Self::Bag(BagParams { widths, .. }) | Self::Vectors(VectorsParams { widths }) => widths,
-            #[cfg(feature = "transformer")]
-            Self::Tokens(TokensParams { widths, .. }) => widths,
-        }
-    }
-
-    /// What becomes of sums of embeddings; vectors and tokens have none.
-    pub fn activation(&self) -> Option<Activation> {
-        match self {
-            Self::Bag(bag) => Some(bag.activation),
-            _ => None,
-        }
-    }
-
-    /// The same, to be changed.
-    pub fn activation_mut(&mut self) -> Option<&mut Activation> {
-        match self {
-            Self::Bag(bag) => Some(&mut bag.activation),
-            _ => None,
-        }
-    }
-
-    fn check(&self, n_features: usize) -> Result<(), ClassifierParamsError> {
-        let (widths, needs_one) = (self.widths(), self.input() == InputKind::Sparse);
-        let wrong = |expected| Err(ClassifierParamsError::Widths { got: widths.to_vec(), expected });
-        if widths.contains(&0) || (needs_one && widths.is_empty()) {
-            return wrong(if needs_one { "at least one width, none of them 0" } else { "no width of 0" });
-        }
-        if widths.iter().any(|&width| width > MAX_UNITS) {
-            return wrong("at most 16777216 units in a layer");
-        }
-        if !needs_one && n_features == 0 {
-            return number("the width of the vectors", 0.0, "at least 1");
-        }
-        #[cfg(feature = "transformer")]
-        if let Self::Tokens(TokensParams { transformer, .. }) = self {
-            transformer.check()?;
-            if n_features != transformer.vocabulary && n_features != usize::MAX {
-                return number("the number of tokens", n_features as f64, "that of the transformer");
-            }
-        }
-        Ok(())
-    }
-
-    /// Width of the vectors that the head gets, for instances of `n_features`.
-    pub fn top_width(&self, n_features: usize) -> usize {
-        self.widths().last().copied().unwrap_or_else(|| self.lowest_width(n_features))
-    }
-
-    /// Most tokens of an instance, where instances are tokens.
-    pub fn most_tokens(&self) -> Option<usize> {
-        match self {
-            Self::Bag(_) | Self::Vectors(_) => None,
-            #[cfg(feature = "transformer")]
-            Self::Tokens(of) => Some(of.transformer.positions),
-        }
-    }
-
-    /// Width of the vectors below all layers, for instances of `n_features`.
-    pub(super) fn lowest_width(&self, n_features: usize) -> usize {
-        match self {
-            Self::Bag(bag) => bag.widths[0],
-            Self::Vectors(_) => n_features,
-            #[cfg(feature = "transformer")]
-            Self::Tokens(of) => of.transformer.vector_width(),
-        }
-    }
-
-    /// Units of the dense layers: those above the embeddings, or above the vectors.
-    pub(super) fn layer_widths(&self) -> impl Iterator<Item = usize> + '_ {
-        let below = usize::from(self.input() == InputKind::Sparse);
-        self.widths().iter().skip(below).copied()
     }
 }
 

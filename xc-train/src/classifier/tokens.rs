@@ -1,7 +1,15 @@
 //! An encoder of tokens of texts: a transformer, and layers above it.
 
+use super::encoder::Encoding;
+use super::error::{ClassifierParamsError, number};
+use super::file::NamedShape;
+use super::learning::LearningParams;
+#[cfg(feature = "train")]
+use super::memory::{TokenLengths, Workload, product};
+use super::{ClassifierParams, Input, InputKind};
 use serde::{Deserialize, Serialize};
-use xc_nn::encoder::transformer::{TransformerLearning, TransformerParams};
+use xc_nn::Init;
+use xc_nn::encoder::transformer::{IS_BUILT, Transformer, TransformerLearning, TransformerParams};
 
 /// An encoder of tokens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,5 +34,73 @@ pub struct TokensLearning {
 impl TokensLearning {
     pub(super) fn is_usual(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+impl Encoding for TokensParams {
+    fn input(&self) -> InputKind {
+        InputKind::Tokens
+    }
+
+    fn widths(&self) -> &[usize] {
+        &self.widths
+    }
+
+    fn widths_mut(&mut self) -> &mut Vec<usize> {
+        &mut self.widths
+    }
+
+    fn lowest_width(&self, _: usize) -> usize {
+        self.transformer.vector_width()
+    }
+
+    fn shapes(&self, _: usize) -> Vec<NamedShape> {
+        self.transformer.arrays()
+    }
+
+    fn check(&self, n_features: usize) -> Result<(), ClassifierParamsError> {
+        self.transformer.check()?;
+        if n_features != self.transformer.vocabulary && n_features != usize::MAX {
+            return number("the number of tokens", n_features as f64, "that of the transformer");
+        }
+        if IS_BUILT { Ok(()) } else { Err(ClassifierParamsError::NoTransformer) }
+    }
+
+    fn check_learning(&self, learning: &LearningParams) -> Result<(), ClassifierParamsError> {
+        Ok(learning.tokens.layers.check(self.transformer.layers)?)
+    }
+
+    fn build(&self, _: usize, of: &ClassifierParams, init: Init) -> Input {
+        let mut learning = of.learning.tokens.layers;
+        learning.pooled_dropout = of.learning.input_dropout;
+        let made = Transformer::new(self.transformer.clone(), learning, init);
+        let made = made.unwrap_or_else(|e| panic!("a transformer that was checked: {e}"));
+        Input::Tokens(Box::new(made.with_products(of.precision)))
+    }
+
+    #[cfg(feature = "train")]
+    fn step_bytes(&self, of: &ClassifierParams, work: &Workload) -> u64 {
+        let (transformer, TokenLengths { longest, .. }) = (&self.transformer, work.tokens);
+        let n_learning = of.learning.tokens.layers.n_learning(transformer);
+        let tokens_of = |batch_size| work.tokens.of_batch(batch_size, work.n_instances);
+        let step = transformer.step_bytes(of.precision, tokens_of(work.batch_size), longest, n_learning);
+        let answers = transformer.answer_bytes(tokens_of(super::predict::BATCH), longest);
+        let judging = if work.keeps_best { answers } else { 0 };
+        let cached = if work.tokens.are_cached { product(&[4, work.tokens.sum, transformer.width]) } else { 0 };
+        // Layers that do not learn are packed once.
+        let packed = transformer.packed_bytes(transformer.layers - n_learning);
+        // Linear layers behind the pooling keep what comes to them, and gradients.
+        let dense = transformer.dense.iter().map(|layer| product(&[8, work.batch_size, layer.inputs + layer.outputs]));
+        [step, judging, packed, cached].into_iter().chain(dense).fold(0, u64::saturating_add)
+    }
+
+    /// A transformer has an optimiser of its own.
+    #[cfg(feature = "train")]
+    fn n_moments(&self, learning: &LearningParams, parameter: &str) -> Option<usize> {
+        learning.tokens.layers.learns(parameter).map(|learns| if learns { 2 } else { 0 })
+    }
+
+    fn tokens(&self) -> Option<&TokensParams> {
+        Some(self)
     }
 }

@@ -65,7 +65,6 @@ impl FitError {
     }
 
     /// What was asked for needs a transformer, and this build has none.
-    #[cfg(not(feature = "transformer"))]
     pub(super) fn without_transformers(what: impl Display) -> Self {
         Self::new(
             FitErrorKind::NotBuilt,

@@ -25,7 +25,6 @@ mod context;
 pub mod data;
 #[cfg(test)]
 mod defaults;
-mod embed;
 mod error;
 mod held_out;
 mod hold_out;
@@ -39,12 +38,12 @@ mod refit;
 mod report;
 mod save;
 mod source;
+mod transformer;
 mod tree;
 pub mod tune;
 
 pub use combine::{FittedTo, blend, calibrate};
 pub use context::{Context, NetworkRun, Observer, Silent, Unwatched};
-pub use embed::{Embed, Embedded};
 pub use error::{FitError, FitErrorKind};
 pub use held_out::{HeldOut, query_error};
 pub use memory::Budget;
@@ -55,6 +54,7 @@ pub use refit::Refit;
 pub use report::{Judging, Report};
 pub use save::{Extras, beside, open_container, save_created, save_with};
 pub use source::{Arrays, Files, Labelled, SharedTexts, Source};
+pub use transformer::{Embed, Embedded};
 pub use xc_sparse::rows::OwnedRows;
 
 use crate::model::HoldOut;
@@ -66,6 +66,7 @@ use reading::Reading;
 use source::Given;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use xc_nn::encoder::transformer::IS_BUILT;
 
 /// Kinds of models that can be trained.
 pub const KINDS: [&str; 7] = ["tree", "mach", "dense", "uniform", "lns", "astra", "skipgram"];
@@ -93,14 +94,13 @@ fn of_tokens(tables: Vec<Table>) -> Vec<Table> {
 
 /// With settings of a transformer, in a build that has one.
 fn with(of_transformer: Table, tables: Vec<Table>) -> Vec<Table> {
-    let has_one = cfg!(feature = "transformer");
-    has_one.then_some(of_transformer).into_iter().chain(tables).collect()
+    IS_BUILT.then_some(of_transformer).into_iter().chain(tables).collect()
 }
 
 /// Settings that a kind has in other builds: chosen here they are refused with what this build lacks.
 fn absent(kind: &str) -> &'static [Table] {
     match kind {
-        _ if cfg!(feature = "transformer") => &[],
+        _ if IS_BUILT => &[],
         "dense" | "uniform" | "lns" | "astra" => &[settings::transformer::TABLE],
         "mach" => &[settings::transformer::FROZEN],
         _ => &[],

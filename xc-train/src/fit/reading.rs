@@ -15,13 +15,13 @@ use crate::model::HoldOut;
 use crate::model::OwnedRows;
 use crate::settings::input::{self, InputSettings};
 use crate::settings::text::{self, TextSettings, TokenSettings};
-#[cfg(feature = "transformer")]
 use crate::settings::transformer::{self, EncoderName, TransformerSettings};
 use crate::settings::{Choices, Setting, SettingError, data};
 use serde_json::json;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use xc_hash::text::{Featurizer, PipelineParams};
+use xc_nn::encoder::transformer::IS_BUILT;
 use xc_sparse::io::{LabelNames, UnknownLabels, Vectors};
 use xc_sparse::rows::Texts;
 use xc_sparse::store::is_control;
@@ -82,29 +82,19 @@ impl<'a> Reading<'a> {
     /// # Errors
     /// What is wrong with its folder, or a setting about features.
     pub(super) fn with_transformer(self, preset: &Preset) -> Result<Self, FitError> {
-        #[cfg(feature = "transformer")]
-        if let Some(settings) = TransformerSettings::new(&self.choices.of(&transformer::TABLE))? {
-            use super::network::tokens;
-            const OF: &str = "transformer.";
-            // A wide term reads features of all words beside the tokens.
-            let words = self.choices.value::<String>("wide").is_some_and(|wide| wide == "on");
-            let words = words && settings.encoder != EncoderName::Frozen;
-            let of_features = |name: &str| name.starts_with("text.") && name != "text-fields" && !words;
-            let is_idle = |name: &str| of_features(name) || ["tfidf", "normalise"].contains(&name);
-            self.choices.refuse_if(is_idle, "a transformer reads tokens of texts, not features")?;
-            let (made, notes) = if settings.encoder == EncoderName::Frozen {
-                let precision = self.choices.value("network.precision").unwrap_or(preset.params.precision);
-                // At length 1 networks learn slower: 6 points of P@1 less after as many epochs.
-                let (made, notes) = tokens::vectors(&settings, OF, precision, false)?;
-                (made.into_featurizer(), notes)
-            } else {
-                let (made, notes) = tokens::tokenizer(&settings, OF)?;
-                (made.into_featurizer(), notes)
-            };
-            return Ok(Self { transformer: Some(made), words, notes, ..self });
-        }
-        let _ = preset;
-        Ok(self)
+        let choices = self.choices.of(&transformer::TABLE);
+        let Some(settings) = IS_BUILT.then(|| TransformerSettings::new(&choices)).transpose()?.flatten() else {
+            return Ok(self);
+        };
+        // A wide term reads features of all words beside the tokens.
+        let words = self.choices.value::<String>("wide").is_some_and(|wide| wide == "on");
+        let words = words && settings.encoder != EncoderName::Frozen;
+        let of_features = |name: &str| name.starts_with("text.") && name != "text-fields" && !words;
+        let is_idle = |name: &str| of_features(name) || ["tfidf", "normalise"].contains(&name);
+        self.choices.refuse_if(is_idle, "a transformer reads tokens of texts, not features")?;
+        let precision = self.choices.value("network.precision").unwrap_or(preset.params.precision);
+        let (made, notes) = super::transformer::featurizer(&settings, "transformer.", precision)?;
+        Ok(Self { transformer: Some(made), words, notes, ..self })
     }
 
     /// Refuses settings about forms of files that none of them has.

@@ -5,9 +5,7 @@ use super::{Choices, Setting, SettingError, Table, Values};
 use crate::tune::Scale;
 use Values::{F32, F64, Names, Size, Switch, Text};
 use serde::{Deserialize, Serialize};
-#[cfg(feature = "transformer")]
 use xc_nn::encoder::transformer::TransformerLearning;
-#[cfg(feature = "transformer")]
 use xc_nn::{Optimizer, Rule};
 
 const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
@@ -181,14 +179,12 @@ impl TransformerSettings {
     }
 
     /// How its layers learn.
-    #[cfg(feature = "transformer")]
     pub fn learning(&self) -> TransformerLearning {
         let Self { dropout, layer_decay, frozen_layers, .. } = *self;
         TransformerLearning { dropout, attention_dropout: dropout, pooled_dropout: 0.0, layer_decay, frozen_layers }
     }
 
     /// Its optimiser and rate.
-    #[cfg(feature = "transformer")]
     pub fn rule(&self) -> Rule {
         Rule { optimizer: Optimizer::adam().with_weight_decay(0.01), rate: self.rate }
     }

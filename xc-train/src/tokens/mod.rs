@@ -1,48 +1,28 @@
 //! Texts as ordered ids of tokens, as vectors of these, and what a model's folder keeps of the way they are made.
 
 #[cfg(feature = "transformer")]
-mod at_work;
-#[cfg(feature = "transformer")]
-mod checked;
-#[cfg(feature = "transformer")]
-mod pieces;
-#[cfg(feature = "transformer")]
-mod steps;
-#[cfg(feature = "transformer")]
-mod tokenizer;
-#[cfg(feature = "transformer")]
-mod vectors;
+mod built;
+#[cfg(not(feature = "transformer"))]
+#[path = "absent.rs"]
+mod built;
 mod words;
 
+pub use built::tokenizer_at_work;
+#[cfg(feature = "convert")]
+pub(crate) use built::write_transformer;
 #[cfg(feature = "transformer")]
-pub use at_work::tokenizer_at_work;
-#[cfg(all(feature = "transformer", feature = "convert"))]
-pub(crate) use tokenizer::ARRAY as TOKENIZER;
-#[cfg(feature = "transformer")]
-pub use tokenizer::{FILE, Tokenizer, TokenizerError};
-#[cfg(feature = "transformer")]
-pub use vectors::{TextVectors, TextVectorsError};
+pub use built::{FILE, TextVectors, TextVectorsError, Tokenizer, TokenizerError, TokensAndWordsError};
+pub use words::TokensAndWords;
+pub(crate) use words::features as features_of;
 #[cfg(feature = "convert")]
 pub(crate) const WORDS_PREFIX: &str = words::PREFIX;
-pub use words::TokensAndWords;
-#[cfg(feature = "transformer")]
-pub use words::TokensAndWordsError;
-pub(crate) use words::features as features_of;
 
 use rayon::prelude::*;
-#[cfg(feature = "transformer")]
-use std::sync::Arc;
 use xc_hash::text::{Featurizer, Tokenise, TokeniseError, Vectorise, VectoriseError};
 use xc_sparse::DenseMatrix;
 use xc_sparse::rows::{Texts, TokenRows, TokenView};
 use xc_sparse::store::Container;
 use xc_tree::text::StoredPipelineError;
-
-/// The version of a stored description, where it is later than the one that is known.
-#[cfg(feature = "transformer")]
-fn later_version(config: &serde_json::Value, known: u32) -> Option<u64> {
-    config.get("version").and_then(serde_json::Value::as_u64).filter(|&got| got > u64::from(known))
-}
 
 /// Texts that one task tokenises.
 const TEXTS: usize = 64;
@@ -111,41 +91,8 @@ pub fn vectorise(of: &dyn Vectorise, tokens: TokenView<'_>) -> Result<DenseMatri
 /// # Errors
 /// Arrays or a description that make neither.
 pub fn read_pipeline(container: &Container) -> Result<Option<Featurizer>, StoredPipelineError> {
-    #[cfg(feature = "transformer")]
-    {
-        let folder = container.folder();
-        let is_of = |describes: fn(&serde_json::Value) -> bool| container.pipeline().is_some_and(describes);
-        let parts = || xc_tree::text::read_parts(container);
-        if is_of(Tokenizer::describes) {
-            let made = parts()?.map(|parts| Tokenizer::from_parts(folder, parts)).transpose();
-            let made = made.map_err(|error| StoredPipelineError::Tokens(Box::new(error)))?;
-            return Ok(made.map(Tokenizer::into_featurizer));
-        }
-        if is_of(TokensAndWords::describes) {
-            let made = parts()?.map(|parts| TokensAndWords::from_parts(folder, parts)).transpose();
-            let made = made.map_err(|error| StoredPipelineError::Tokens(Box::new(error)))?;
-            return Ok(made.map(|made| Featurizer::Tokens(Arc::new(made))));
-        }
-        if is_of(TextVectors::describes) {
-            let made = parts()?.map(|parts| TextVectors::from_parts(folder, parts)).transpose();
-            let made = made.map_err(|error| StoredPipelineError::Tokens(Box::new(error)))?;
-            return Ok(made.map(TextVectors::into_featurizer));
-        }
-    }
-    #[cfg(not(feature = "transformer"))]
-    if let Some(kind) = container.pipeline().and_then(|config| config.get("kind")?.as_str())
-        && ["tokens", words::KIND, "vectors"].contains(&kind)
-    {
-        let lacking = Lacking { path: container.folder().to_owned() };
-        return Err(StoredPipelineError::Tokens(Box::new(lacking)));
+    if let Some(made) = built::read(container)? {
+        return Ok(Some(made));
     }
     xc_tree::text::read_pipeline(container)
-}
-
-/// A model that this build cannot ask.
-#[cfg(not(feature = "transformer"))]
-#[derive(Debug, thiserror::Error)]
-#[error("{}: its texts are read by a transformer, which this build has not (feature transformer)", path.display())]
-struct Lacking {
-    path: std::path::PathBuf,
 }

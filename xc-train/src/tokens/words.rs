@@ -5,26 +5,16 @@
 //!         └─▶ text pipeline ──▶ features of all words ──────────────▶ wide term
 //! ```
 
-#[cfg(feature = "transformer")]
-use super::later_version;
-#[cfg(feature = "transformer")]
-use super::tokenizer::{Tokenizer, TokenizerError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-#[cfg(feature = "transformer")]
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-#[cfg(feature = "transformer")]
-use thiserror::Error;
-#[cfg(feature = "transformer")]
-use xc_hash::text::OpenPipelineError;
 use xc_hash::text::{Pipeline, PipelineParts, TextsTaken, Tokenise, TokeniseError};
 use xc_sparse::CsrMatrix;
 use xc_sparse::rows::Texts;
 
 /// The kind that a stored description states.
 pub(super) const KIND: &str = "tokens-and-words";
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 /// What the names of the arrays of the words' pipeline begin with.
 pub(super) const PREFIX: &str = "words.";
 
@@ -38,53 +28,19 @@ pub struct TokensAndWords {
 /// What a model's folder says of both.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+pub(super) struct Stored {
     kind: Kind,
-    version: u32,
+    pub(super) version: u32,
     /// As of a pipeline of tokens.
-    tokens: Value,
+    pub(super) tokens: Value,
     /// As of a pipeline of features.
-    words: Value,
+    pub(super) words: Value,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Kind {
     TokensAndWords,
-}
-
-/// Why a model's folder makes no tokens and words.
-#[cfg(feature = "transformer")]
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum TokensAndWordsError {
-    /// A description that is none.
-    #[error("{}: description of tokens and words", path.display())]
-    Config {
-        /// The folder.
-        path: PathBuf,
-        /// Position and cause.
-        source: serde_json::Error,
-    },
-    /// A description of another version.
-    #[error("{}: tokens and words of version {got}; version {VERSION} is expected", path.display())]
-    Version {
-        /// The folder.
-        path: PathBuf,
-        /// The version.
-        got: u64,
-    },
-    /// What makes the tokens.
-    #[error(transparent)]
-    Tokenizer(#[from] TokenizerError),
-    /// What makes features of words.
-    #[error("{}: words beside tokens", path.display())]
-    Words {
-        /// The folder.
-        path: PathBuf,
-        /// What is wrong.
-        source: OpenPipelineError,
-    },
 }
 
 impl TokensAndWords {
@@ -102,36 +58,6 @@ impl TokensAndWords {
     #[cfg(feature = "convert")]
     pub(crate) fn tokens_alone(config: &Value) -> Option<&Value> {
         Some(config).filter(|config| Self::describes(config))?.get("tokens")
-    }
-
-    /// Puts together what [`Tokenise::to_parts`] gave; `folder` is what messages call it.
-    ///
-    /// # Errors
-    /// See [`TokensAndWordsError`].
-    #[cfg(feature = "transformer")]
-    pub fn from_parts(folder: &Path, parts: PipelineParts) -> Result<Self, TokensAndWordsError> {
-        let path = || folder.to_owned();
-        // The version first: a later description may have fields that this program would call unknown.
-        if let Some(got) = later_version(&parts.config, VERSION) {
-            return Err(TokensAndWordsError::Version { path: path(), got });
-        }
-        let stored = Stored::deserialize(&parts.config);
-        let Stored { version, tokens, words, .. } =
-            stored.map_err(|source| TokensAndWordsError::Config { path: path(), source })?;
-        if version != VERSION {
-            return Err(TokensAndWordsError::Version { path: path(), got: version.into() });
-        }
-        let (mut of_words, mut of_tokens) = (Vec::new(), Vec::new());
-        for (name, array) in parts.arrays {
-            match name.strip_prefix(PREFIX) {
-                Some(short) => of_words.push((short.to_owned(), array)),
-                None => of_tokens.push((name, array)),
-            }
-        }
-        let tokens = Tokenizer::from_parts(folder, PipelineParts { config: tokens, arrays: of_tokens })?;
-        let words = Pipeline::from_parts(PipelineParts { config: words, arrays: of_words });
-        let words = words.map_err(|source| TokensAndWordsError::Words { path: path(), source })?;
-        Ok(Self::new(Arc::new(tokens), words))
     }
 }
 

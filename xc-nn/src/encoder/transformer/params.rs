@@ -1,6 +1,5 @@
 //! What a transformer is, how it learns, and what is impossible about one.
 
-use super::dense::DenseParams;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -76,6 +75,32 @@ pub struct TransformerParams {
     pub dense: Vec<DenseParams>,
 }
 
+/// What a linear layer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DenseParams {
+    /// Values of a vector that comes in.
+    pub inputs: usize,
+    /// Values of one that goes out.
+    pub outputs: usize,
+    /// What they go through at last.
+    pub activation: DenseActivation,
+}
+
+/// What the values of a linear layer go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DenseActivation {
+    /// Nothing.
+    Identity,
+    /// The hyperbolic tangent.
+    Tanh,
+    /// Those above 0, and 0 for others.
+    Relu,
+    /// The logistic function.
+    Sigmoid,
+}
+
 /// What trainers alone read of a transformer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -108,6 +133,16 @@ pub struct TransformerParamsError {
     pub got: f64,
     /// What it may be.
     pub expected: String,
+}
+
+/// More tokens than a transformer has positions for.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("an instance of {got} tokens, at most {most} are expected")]
+pub struct TooManyTokens {
+    /// Tokens of the instance.
+    pub got: usize,
+    /// Positions.
+    pub most: usize,
 }
 
 /// Most of any size: products of three of them are numbers.

@@ -1,6 +1,6 @@
 //! What the weights of each family are called, and which of ours they become.
 
-use super::params::{Family, TransformerLearning, TransformerParams};
+use super::params::{DenseParams, Family, TransformerLearning, TransformerParams};
 use rayon::current_num_threads;
 use xc_sparse::dense::MatmulPrecision;
 
@@ -14,11 +14,27 @@ pub(super) struct Source {
     pub(super) shape: Vec<usize>,
 }
 
+/// Tokens that are answered together, where no instance has more.
+pub(super) const TOGETHER: usize = 2048;
+
 /// What names of parameters begin with, and behind it those of a layer, before its number from 1 on.
 const PREFIX: &str = "transformer.";
 const LAYER: &str = "layer";
 /// What the linear layers behind the pooling begin with there.
 const DENSE: &str = "dense";
+
+/// What the parameters of the linear layer at a place, from 0, are called before a dot.
+pub(super) fn dense_name(at: usize) -> String {
+    format!("{PREFIX}{DENSE}{}", at + 1)
+}
+
+impl DenseParams {
+    /// Names and shapes of the weights and the biases of the layer at a place, from 0.
+    pub(super) fn arrays(&self, at: usize) -> [(String, [usize; 2]); 2] {
+        let name = dense_name(at);
+        [(format!("{name}.weights"), [self.outputs, self.inputs]), (format!("{name}.bias"), [self.outputs, 1])]
+    }
+}
 
 /// What stands before this in the name of the table of words stands before all names.
 pub(super) const WORDS: &str = "embeddings.word_embeddings.weight";
@@ -59,7 +75,7 @@ impl TransformerParams {
 
     /// Bytes of the buffers of answers to batches of `n_tokens` tokens, at most `longest` of them of an instance.
     pub fn answer_bytes(&self, n_tokens: usize, longest: usize) -> u64 {
-        let together = n_tokens.min(super::TOGETHER.max(longest));
+        let together = n_tokens.min(TOGETHER.max(longest));
         let (width, units) = (self.width, self.units);
         let of_thread = product(&[4, together, 11 * width + 2 * units]);
         of_thread.saturating_mul(current_num_threads() as u64).saturating_add(self.attention_bytes(longest))

@@ -3,11 +3,10 @@
 use crate::classifier::{Classifier, ClassifierParams, InputKind, Preset, preset};
 use crate::fit::{Context, FitError};
 use crate::settings::network::{self, NetworkSettings, ScheduleName};
-#[cfg(feature = "transformer")]
-use crate::settings::transformer::TransformerSettings;
-use crate::settings::transformer::{self, EncoderName};
+use crate::settings::transformer::{self, EncoderName, TransformerSettings};
 use crate::settings::wide::{self, WideSettings};
-use crate::settings::{Choices, refuse_idle};
+use crate::settings::{Choices, SettingError, refuse_idle};
+use xc_nn::encoder::transformer::IS_BUILT;
 use xc_nn::schedule::{Constant, HalveOnPlateau, WarmupCosine};
 use xc_nn::trainer::{Monitor, Subset};
 use xc_nn::{Optimizer, Schedule, TrainParams};
@@ -34,19 +33,21 @@ impl NetworkChoices {
 
     /// Refuses a transformer, and settings of one, in a build that has none.
     pub(super) fn check_build(&self) -> Result<(), FitError> {
-        #[cfg(not(feature = "transformer"))]
-        {
-            let others = self.tokens.iter().map(|(row, _)| row.name).find(|name| *name != "encoder");
-            let chosen = match EncoderName::of(&self.tokens) {
-                EncoderName::Features => None,
-                EncoderName::Transformer => Some("encoder transformer"),
-                EncoderName::Frozen => Some("encoder frozen"),
-            };
-            if let Some(option) = chosen.or(others) {
-                return Err(FitError::without_transformers(format_args!("--{option}")));
-            }
+        let others = self.tokens.iter().map(|(row, _)| row.name).find(|name| *name != "encoder");
+        let chosen = match EncoderName::of(&self.tokens) {
+            EncoderName::Features => None,
+            EncoderName::Transformer => Some("encoder transformer"),
+            EncoderName::Frozen => Some("encoder frozen"),
+        };
+        match chosen.or(others).filter(|_| !IS_BUILT) {
+            Some(option) => Err(FitError::without_transformers(format_args!("--{option}"))),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// What was chosen of a transformer that is trained; nothing where none is, and in a build that has none.
+    fn transformer(&self) -> Result<Option<TransformerSettings>, SettingError> {
+        if IS_BUILT { TransformerSettings::trained(&self.tokens) } else { Ok(None) }
     }
 
     /// What a network over these settings reads of instances that are found so.
@@ -60,21 +61,17 @@ impl NetworkChoices {
 
     /// Says by their hash with which weights a transformer begins: other weights are another training.
     pub(super) fn name_weights(&self, params: &mut ClassifierParams) -> Result<(), FitError> {
-        #[cfg(feature = "transformer")]
-        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
-            params.learning.tokens.begins_with = Some(super::tokens::hash(&settings)?);
+        if let Some(settings) = self.transformer()? {
+            params.learning.tokens.begins_with = Some(crate::fit::transformer::hash(&settings)?);
         }
-        let _ = params;
         Ok(())
     }
 
     /// Begins the transformer of a classifier from its folder, where there is one.
     pub(super) fn begin(&self, classifier: &mut Classifier) -> Result<(), FitError> {
-        #[cfg(feature = "transformer")]
-        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
-            super::tokens::begin(&settings, classifier)?;
+        if let Some(settings) = self.transformer()? {
+            crate::fit::transformer::begin(&settings, classifier)?;
         }
-        let _ = classifier;
         Ok(())
     }
 
@@ -85,7 +82,6 @@ impl NetworkChoices {
         train: &Subset<'_>,
         context: &Context<'_>,
     ) -> Result<(), FitError> {
-        #[cfg(feature = "transformer")]
         if self.caches_states()
             && let (xc_nn::Rows::Tokens(rows), Some(transformer)) =
                 (train.examples().features(), classifier.transformer_mut())
@@ -99,7 +95,6 @@ impl NetworkChoices {
             kept.map_err(|e| FitError::usage(crate::message::chain(&e)))?;
             context.check_interrupt()?;
         }
-        let _ = (classifier, train, context);
         Ok(())
     }
 
@@ -130,9 +125,8 @@ impl NetworkChoices {
         params.learning.seed = seed;
         self.settings(preset, input)?.put(&mut params);
         params.learning.wide = WideSettings::new(params.learning.wide, input, &self.wide)?.learning();
-        #[cfg(feature = "transformer")]
-        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
-            super::tokens::put(&settings, &mut params)?;
+        if let Some(settings) = self.transformer()? {
+            crate::fit::transformer::put(&settings, &mut params)?;
         }
         Ok(params)
     }
@@ -194,8 +188,7 @@ impl NetworkChoices {
         let settings = self.settings(preset, preset.params.encoder.input())?;
         self.choices.hold_out(seed)?;
         let params = settings.train_params(seed, self.monitor(&settings, has_file)?)?;
-        #[cfg(feature = "transformer")]
-        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
+        if let Some(settings) = self.transformer()? {
             return Ok(TrainParams { encoder: Some(settings.rule()), ..params });
         }
         Ok(params)

@@ -1,20 +1,18 @@
 //! What the options of networks mean for the data.
 
 use super::{Session, Shape, System};
-#[cfg(feature = "transformer")]
-use crate::classifier::EncoderParams;
 use crate::classifier::preset::SHAPES;
 use crate::classifier::{LearningParams, Preset};
 use crate::fit::FitError;
 use crate::fit::plan::{Origin, Plan};
 use crate::message::counted;
 use crate::settings::network::{self, NetworkSettings};
-#[cfg(feature = "transformer")]
 use crate::settings::transformer::{self, EncoderName, TransformerSettings};
 use crate::settings::wide::{self, WideSettings};
 use crate::settings::{Setting, serialised};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use xc_nn::encoder::transformer::IS_BUILT;
 use xc_sparse::store::to_parameter;
 
 impl Session<'_> {
@@ -59,8 +57,7 @@ impl Session<'_> {
         let of_preset =
             self.of_preset(system, |preset| WideSettings::usual(preset.params.learning.wide, self.shape.input));
         plan.resolved.add(&wide::TABLE, &WideSettings::of(self.params.learning.wide), choices, of_preset);
-        #[cfg(feature = "transformer")]
-        if let Some(settings) = TransformerSettings::new(choices)? {
+        if IS_BUILT && let Some(settings) = TransformerSettings::new(choices)? {
             let none = |_: &Setting, _: Option<&str>| None;
             let trains = settings.encoder == EncoderName::Transformer;
             let table = if trains { transformer::TABLE } else { transformer::FROZEN };
@@ -77,10 +74,7 @@ impl Session<'_> {
 
     /// What is said of the tokens of the instances, where a transformer reads them.
     fn of_tokens(&self, data: &mut Map<String, Value>) -> Vec<(&'static str, String)> {
-        #[cfg(feature = "transformer")]
-        if let (xc_nn::Rows::Tokens(rows), EncoderParams::Tokens(of)) =
-            (self.instances.features(), &self.params.encoder)
-        {
+        if let (xc_nn::Rows::Tokens(rows), Some(of)) = (self.instances.features(), self.params.encoder.tokens()) {
             let mut lengths: Vec<usize> = (0..rows.len()).map(|i| rows.row(i).len()).collect();
             lengths.sort_unstable();
             let (n_tokens, n) = (rows.ids().len(), lengths.len().max(1));
@@ -107,7 +101,6 @@ impl Session<'_> {
             );
             return vec![("tokens", lengths), ("work", work)];
         }
-        let _ = data;
         Vec::new()
     }
 

@@ -14,8 +14,6 @@ mod mach;
 mod memory;
 mod shape;
 mod skipgram;
-#[cfg(feature = "transformer")]
-pub(super) mod tokens;
 mod uniform;
 mod wide;
 
@@ -385,7 +383,6 @@ impl Session<'_> {
                 begun.map_err(|e| self.error(&e))?;
                 self.args.cache_states(&mut classifier, train, self.context)?;
                 let summary = classifier.train(trainer, train, others).map_err(|e| self.error(&e))?;
-                #[cfg(feature = "transformer")]
                 classifier.transformer_mut().into_iter().for_each(|transformer| transformer.forget_states());
                 let wide = trainer.hard.as_ref().map(|_| wide::LearnedFrom::of(train, others));
                 Ok((summary.steps, summary.epochs, wide))

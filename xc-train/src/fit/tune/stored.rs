@@ -2,7 +2,6 @@
 
 use crate::fit::{FitError, Source, Training, open_container};
 use crate::message::chain;
-#[cfg(feature = "transformer")]
 use crate::settings::transformer::{self, TransformerSettings};
 use crate::tune::{Settings, Space};
 use serde::{Deserialize, Serialize};
@@ -10,6 +9,7 @@ use serde_json::json;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use xc_nn::encoder::transformer::IS_BUILT;
 use xc_sparse::Part;
 use xc_sparse::store::{
     CHECKPOINT_KIND, Checkpoint, CheckpointKey, Container, ContainerWriter, Layout, OpenError, WriteError,
@@ -46,9 +46,8 @@ pub(super) fn key(training: &Training, plan: &impl serde::Serialize) -> Result<S
         key.text(row.name);
         key.settings(value);
     }
-    #[cfg(feature = "transformer")]
-    if let Some(settings) = TransformerSettings::new(&training.choices.of(&transformer::TABLE))? {
-        key.text(&crate::fit::network::tokens::hash(&settings)?);
+    if IS_BUILT && let Some(settings) = TransformerSettings::new(&training.choices.of(&transformer::TABLE))? {
+        key.text(&crate::fit::transformer::hash(&settings)?);
     }
     match &training.source {
         Source::Files(files) => {

@@ -1,7 +1,7 @@
 //! What the library of tokenizers is given of a `tokenizer.json`: it takes parts of a file at their word, and ends the
 //! program later, at some text.
 
-use super::LONGEST_PREFIX;
+use super::super::LONGEST_PREFIX;
 use super::steps::normalised;
 use serde::Deserialize;
 use serde::de::IgnoredAny;

@@ -4,12 +4,12 @@
 //! Nothing of a folder is believed: numbers are compared with the shapes of the arrays before anything is allocated for
 //! them, so that memory follows from the length of the files.
 
-use super::Transformer;
+use super::super::network::Transformer;
+use super::super::params::{Distances, Family, Pooling, TransformerLearning, TransformerParams};
+use super::super::weights::{Source, WORDS, sources};
 use super::error::FolderError;
 use super::files::{Weights, open_weights, read_object};
-use super::params::{Distances, Family, Pooling, TransformerLearning, TransformerParams};
 use super::sentence::{Modules, TextRules};
-use super::weights::{Source, WORDS, sources};
 use crate::parameter::Init;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,71 +1,15 @@
 //! Linear layers behind the pooling, which sentence-transformers calls Dense: each `activation(input * weights^T + bias)`.
 
+use super::super::params::{DenseActivation, DenseParams, TransformerParams};
+use super::super::weights::dense_name;
 use super::layer::stream;
-use super::params::TransformerParams;
 use crate::Update;
 use crate::activations::Activations;
 use crate::layer::{Leaves, Linear, Named};
 use crate::parameter::{Init, Parameter};
-use serde::{Deserialize, Serialize};
 use xc_sparse::dense::{MatmulPrecision, Scratch};
 
-/// What a linear layer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DenseParams {
-    /// Values of a vector that comes in.
-    pub inputs: usize,
-    /// Values of one that goes out.
-    pub outputs: usize,
-    /// What they go through at last.
-    pub activation: DenseActivation,
-}
-
-/// What the values of a linear layer go through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DenseActivation {
-    /// Nothing.
-    Identity,
-    /// The hyperbolic tangent.
-    Tanh,
-    /// Those above 0, and 0 for others.
-    Relu,
-    /// The logistic function.
-    Sigmoid,
-}
-
-impl DenseParams {
-    /// Names and shapes of the weights and the biases of the layer at a place, from 0.
-    pub(super) fn arrays(&self, at: usize) -> [(String, [usize; 2]); 2] {
-        let name = name(at);
-        [(format!("{name}.weights"), [self.outputs, self.inputs]), (format!("{name}.bias"), [self.outputs, 1])]
-    }
-}
-
-fn name(at: usize) -> String {
-    format!("transformer.dense{}", at + 1)
-}
-
 impl DenseActivation {
-    const ALL: [Self; 4] = [Self::Identity, Self::Tanh, Self::Relu, Self::Sigmoid];
-
-    /// The class of PyTorch.
-    pub(super) fn class(self) -> &'static str {
-        match self {
-            Self::Identity => "torch.nn.modules.linear.Identity",
-            Self::Tanh => "torch.nn.modules.activation.Tanh",
-            Self::Relu => "torch.nn.modules.activation.ReLU",
-            Self::Sigmoid => "torch.nn.modules.activation.Sigmoid",
-        }
-    }
-
-    /// The activation of a class of PyTorch, wherever that stands.
-    pub(super) fn of_class(class: &str) -> Option<Self> {
-        let last = |class: &str| class.rsplit('.').next().unwrap_or_default().to_owned();
-        Self::ALL.into_iter().find(|activation| last(activation.class()) == last(class))
-    }
-
     fn of(self, value: f32) -> f32 {
         match self {
             Self::Identity => value,
@@ -165,11 +109,11 @@ impl DenseLayers {
     }
 
     pub(super) fn parameters(&self) -> impl Iterator<Item = Named<&Parameter>> {
-        self.0.iter().enumerate().flat_map(|(at, (linear, _))| linear.parameters(&name(at)))
+        self.0.iter().enumerate().flat_map(|(at, (linear, _))| linear.parameters(&dense_name(at)))
     }
 
     pub(super) fn parameters_mut(&mut self) -> impl Iterator<Item = Named<&mut Parameter>> {
-        self.0.iter_mut().enumerate().flat_map(|(at, (linear, _))| linear.parameters_mut(&name(at)))
+        self.0.iter_mut().enumerate().flat_map(|(at, (linear, _))| linear.parameters_mut(&dense_name(at)))
     }
 }
 
@@ -177,17 +121,18 @@ impl DenseLayers {
 mod tests {
     use super::*;
 
+    const ALL: [DenseActivation; 4] =
+        [DenseActivation::Identity, DenseActivation::Tanh, DenseActivation::Relu, DenseActivation::Sigmoid];
+
     #[test]
     fn slopes_are_those_of_the_activations() {
-        for activation in DenseActivation::ALL {
-            assert_eq!(DenseActivation::of_class(activation.class()), Some(activation));
+        for activation in ALL {
             for x in [-3.0f32, -0.5, 0.25, 2.0] {
                 let difference = (activation.of(x + 1e-2) - activation.of(x - 1e-2)) / 2e-2;
                 assert!((activation.slope(activation.of(x)) - difference).abs() < 1e-3, "{activation:?} {x}");
             }
         }
-        assert_eq!(DenseActivation::of_class("torch.nn.modules.activation.Softmax"), None);
-        let at_0 = DenseActivation::ALL.map(|activation| activation.of(0.0));
+        let at_0 = ALL.map(|activation| activation.of(0.0));
         assert_eq!(at_0, [0.0, 0.0, 0.0, 0.5]);
     }
 }

@@ -1,6 +1,6 @@
 //! One vector of the states of an instance's tokens.
 
-use super::params::Pooling;
+use super::super::params::Pooling;
 use super::ragged::{Pass, by_instance};
 use crate::activations::Activations;
 use xc_sparse::sums::add;

@@ -1,11 +1,11 @@
 //! Folders as HuggingFace's libraries read them, of a transformer in memory: what [`Folder`](super::Folder) reads, written.
 
-use super::Transformer;
+use super::super::network::Transformer;
+use super::super::params::{Family, Pooling, TransformerParams};
+use super::super::weights::{Source, sources};
 use super::files::WEIGHTS;
-use super::folder::CONFIG;
-use super::params::{Family, Pooling, TransformerParams};
-use super::sentence::{DENSE_ARRAYS, MODULE_CONFIG, MODULES, POOLING};
-use super::weights::{Source, sources};
+use super::opening::CONFIG;
+use super::sentence::{DENSE_ARRAYS, MODULE_CONFIG, MODULES, POOLING, class_of};
 use crate::state::State as _;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -24,16 +24,16 @@ impl Transformer {
         let values: BTreeMap<&str, &[f32]> =
             parameters.iter().map(|named| (&*named.name, named.parameter.values())).collect();
         let mut arrays: Vec<NamedFloats<'_>> = Vec::new();
-        for Source { parameter, arrays: names, shape } in sources(&self.params) {
+        for Source { parameter, arrays: names, shape } in sources(self.params()) {
             let each = shape.iter().product();
             let parts = values[&*parameter].chunks_exact(each);
             arrays.extend(names.into_iter().zip(parts).map(|(name, part)| (name, shape.clone(), part)));
         }
-        write_json(folder, CONFIG, &self.params.config())?;
+        write_json(folder, CONFIG, &self.params().config())?;
         folder.file(WEIGHTS, |file| write_tensors(&arrays, file))?;
-        let is = |pooling| self.params.pooling == pooling;
+        let is = |pooling| self.params().pooling == pooling;
         let pooling = json!({
-            "word_embedding_dimension": self.params.width,
+            "word_embedding_dimension": self.params().width,
             "pooling_mode_cls_token": is(Pooling::First),
             "pooling_mode_mean_tokens": is(Pooling::Mean),
         });
@@ -44,13 +44,13 @@ impl Transformer {
             json!({ "idx": number, "name": number.to_string(), "path": path, "type": class })
         };
         let mut parts = vec![part(0, "", "Transformer"), part(1, POOLING, "Pooling")];
-        for (at, layer) in self.params.dense.iter().enumerate() {
+        for (at, layer) in self.params().dense.iter().enumerate() {
             let path = format!("{}_Dense", parts.len());
             let config = json!({
                 "in_features": layer.inputs,
                 "out_features": layer.outputs,
                 "bias": true,
-                "activation_function": layer.activation.class(),
+                "activation_function": class_of(layer.activation),
             });
             write_json(folder, &format!("{path}/{MODULE_CONFIG}"), &config)?;
             let names = layer.arrays(at).map(|(name, _)| name);

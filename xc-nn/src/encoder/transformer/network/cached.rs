@@ -129,8 +129,8 @@ impl Transformer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Family, TransformerLearning, TransformerParams};
     use super::*;
+    use crate::encoder::transformer::{Family, TransformerLearning, TransformerParams};
     use xc_sparse::rows::TokenRows;
 
     #[test]

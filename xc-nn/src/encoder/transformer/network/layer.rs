@@ -8,12 +8,12 @@
 //! whose units are four widths; with products of bf16 eight of them in half of the memory. The sums before GELU alone are
 //! more than what products read: their gradient is taken at the rounded sum.
 
+use super::super::params::{TransformerLearning, TransformerParams};
 use super::attention::{Attention, dropout};
 use super::distance::Offsets;
 use super::gelu;
 use super::kept::KeptState;
 use super::norm::{Norm, NormGradient, Normalised};
-use super::params::{TransformerLearning, TransformerParams};
 use super::ragged::{Pass, in_blocks};
 use crate::Update;
 use crate::activations::{Activations, Mode};

@@ -1,8 +1,8 @@
 //! Embeddings of tokens: word, position and type, added and normalised.
 
+use super::super::params::{TransformerLearning, TransformerParams};
 use super::layer::{VARIANCE, drop_states, stream};
 use super::norm::{Norm, NormGradient, Normalised};
-use super::params::{TransformerLearning, TransformerParams};
 use super::ragged::{Pass, by_instance};
 use crate::activations::Activations;
 use crate::layer::{Leaves, Named, column_sums, squares};

@@ -1,6 +1,6 @@
 //! Why a folder is refused.
 
-use super::params::TransformerParamsError;
+use super::super::params::TransformerParamsError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;

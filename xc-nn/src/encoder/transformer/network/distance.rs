@@ -5,7 +5,7 @@
 //!   tokens behind   the same, from half of the buckets on
 //! ```
 
-use super::params::Distances;
+use super::super::params::Distances;
 use crate::Parameter;
 
 /// What distances add to scores: for each head a list of the distances from `-(longest - 1)` to `longest - 1`.

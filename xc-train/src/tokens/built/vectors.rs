@@ -6,8 +6,9 @@
 //!
 //! A model's folder keeps the weights and the tokenizer, so that it answers texts without the folder that both come from.
 
+use super::super::{tokenise, vectorise};
+use super::later_version;
 use super::tokenizer::{ARRAY, Tokenizer, TokenizerError};
-use super::{later_version, tokenise, vectorise};
 use crate::message::chain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

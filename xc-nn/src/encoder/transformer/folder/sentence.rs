@@ -6,10 +6,9 @@
 //!
 //! Whatever changes vectors is applied or refused by name.
 
-use super::dense::{DenseActivation, DenseParams};
+use super::super::params::{DenseActivation, DenseParams, MOST, Pooling};
 use super::error::FolderError;
 use super::files::{Object, WEIGHTS, open_tensors, read_object, read_values};
-use super::params::{MOST, Pooling};
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 
@@ -250,7 +249,7 @@ fn read_dense_config(folder: &Path, width: usize) -> Result<(Object, DenseParams
         config.only(input, &Value::from("sentence_embedding"), "sentence_embedding")?;
     }
     let name = config.values.get("activation_function").and_then(Value::as_str);
-    let activation = name.and_then(DenseActivation::of_class);
+    let activation = name.and_then(activation_of);
     let activation =
         activation.ok_or_else(|| config.wrong("activation_function", "Tanh, Identity, ReLU or Sigmoid"))?;
     Ok((config, DenseParams { inputs, outputs, activation }))
@@ -264,4 +263,23 @@ fn dense_arrays(
     let weights = (DENSE_ARRAYS[0], vec![layer.outputs, layer.inputs]);
     let bias = config.flag("bias")?.unwrap_or(true).then(|| (DENSE_ARRAYS[1], vec![layer.outputs]));
     Ok(std::iter::once(weights).chain(bias))
+}
+
+/// Activations of linear layers, and their classes in PyTorch.
+const CLASSES: [(DenseActivation, &str); 4] = [
+    (DenseActivation::Identity, "torch.nn.modules.linear.Identity"),
+    (DenseActivation::Tanh, "torch.nn.modules.activation.Tanh"),
+    (DenseActivation::Relu, "torch.nn.modules.activation.ReLU"),
+    (DenseActivation::Sigmoid, "torch.nn.modules.activation.Sigmoid"),
+];
+
+/// The class of an activation.
+pub(super) fn class_of(activation: DenseActivation) -> &'static str {
+    CLASSES.into_iter().find(|(of, _)| *of == activation).map_or("", |(_, class)| class)
+}
+
+/// The activation of a class, wherever in PyTorch that stands.
+fn activation_of(class: &str) -> Option<DenseActivation> {
+    let last = |class: &str| class.rsplit('.').next().unwrap_or_default().to_owned();
+    CLASSES.into_iter().find(|(_, known)| last(known) == last(class)).map(|(activation, _)| activation)
 }

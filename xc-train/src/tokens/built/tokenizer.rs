@@ -6,9 +6,10 @@
 //!
 //! A model's folder keeps the file as it came, but for merges that are left out at random, so that it answers texts without the folder that it was trained from.
 
+use super::super::check_prefix;
 use super::at_work::at_work;
 use super::checked::{checked, with_lower_case, without_dropout};
-use super::{check_prefix, later_version, pieces, steps};
+use super::{later_version, pieces, steps};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

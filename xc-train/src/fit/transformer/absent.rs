@@ -1,0 +1,44 @@
+//! What stands for transformers in builds without them: an error that says so.
+
+use super::{Embed, Embedded};
+use crate::classifier::{Classifier, ClassifierParams};
+use crate::fit::{Context, FitError};
+use crate::settings::input::InputSettings;
+use crate::settings::transformer::TransformerSettings;
+use std::path::Path;
+use xc_hash::text::Featurizer;
+use xc_sparse::dense::MatmulPrecision;
+
+fn absent<T>() -> Result<T, FitError> {
+    Err(FitError::without_transformers("--encoder"))
+}
+
+pub(in crate::fit) fn featurizer(
+    _: &TransformerSettings,
+    _: &str,
+    _: MatmulPrecision,
+) -> Result<(Featurizer, Vec<String>), FitError> {
+    absent()
+}
+
+pub(in crate::fit) fn put(_: &TransformerSettings, _: &mut ClassifierParams) -> Result<(), FitError> {
+    absent()
+}
+
+pub(in crate::fit) fn begin(_: &TransformerSettings, _: &mut Classifier) -> Result<(), FitError> {
+    absent()
+}
+
+pub(in crate::fit) fn hash(_: &TransformerSettings) -> Result<String, FitError> {
+    absent()
+}
+
+impl Embed {
+    /// Fails: this build has no transformers.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn write(&self, _: &Path, _: &InputSettings, _: &Path, _: &Context<'_>) -> Result<Embedded, FitError> {
+        Err(FitError::without_transformers("xc embed"))
+    }
+}
