@@ -3,8 +3,8 @@
 # Miri interprets: a thousandth of the speed, so property tests draw few cases.
 miri() {
   local flags="-Zmiri-disable-isolation -Zmiri-deterministic-floats" # else powers have another last bit each time
-  MIRIFLAGS=$flags XC_SIMD=scalar PROPTEST_CASES=4 CARGO_TARGET_DIR=$target/miri cargo +nightly miri test --locked -p xc-sparse \
-    --no-default-features --lib -- rows:: rank:: sums:: buffer::
+  MIRIFLAGS=$flags XC_SIMD=scalar PROPTEST_CASES=4 CARGO_TARGET_DIR=$target/miri cargo +nightly miri test --locked -p xc-buffer \
+    -p xc-sparse --no-default-features --lib -- rows:: rank:: sums:: buffer::
 }
 
 has_nightly() { # has_nightly COMPONENT
@@ -26,7 +26,8 @@ sanitized() {
   local host
   host=$(rustc -vV | sed -n 's/^host: //p')
   RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 PROPTEST_CASES=32 CARGO_TARGET_DIR=$target/sanitizer in_memory \
-    cargo +nightly test --locked --target "$host" -p xc-sparse -p xc-ann --features xc-sparse/io,xc-ann/store --lib --tests
+    cargo +nightly test --locked --target "$host" -p xc-buffer -p xc-dense -p xc-store -p xc-sparse -p xc-data -p xc-ann \
+    --features xc-ann/store --lib --tests
 }
 
 step_sanitizer() {

@@ -7,8 +7,8 @@
 use libfuzzer_sys::fuzz_target;
 use xc_ann::{Index, KIND, NoObserver, Scope, SearchParams};
 use xc_fuzz::{check_message, folder, model_folder};
-use xc_sparse::DenseRows;
-use xc_sparse::store::OpenMode;
+use xc_dense::DenseRows;
+use xc_store::OpenMode;
 
 fuzz_target!(|input: (u8, &[u8])| {
     let Some(path) = model_folder(KIND, input.0, input.1) else { return };

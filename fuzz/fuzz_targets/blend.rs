@@ -9,7 +9,7 @@ use serde_json::json;
 use std::sync::LazyLock;
 use xc_fuzz::{check_message, folder, model_folder_with};
 use xc_sparse::CsrMatrix;
-use xc_sparse::store::{Container, OpenMode};
+use xc_store::{Container, OpenMode};
 use xc_train::Model;
 use xc_train::blend::KIND;
 use xc_train::classifier::{Classifier, preset};

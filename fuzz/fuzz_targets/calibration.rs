@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use xc_fuzz::{blocks, check_message, folder, sections};
 use xc_sparse::CsrMatrix;
 use xc_sparse::rank::Scored;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
+use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_train::Model;
 use xc_train::calibrate::{Calibration, Curve, ThresholdKind};
 use xc_train::classifier::{Classifier, preset};

@@ -13,8 +13,8 @@ use xc_nn::trainer::{
     CHECKPOINT, CheckpointAt, EarlyStopping, Event, Observer, PatienceFrom, STATE, Silent, Subset, Summary, TrainError,
 };
 use xc_nn::{Examples, Loss, Optimizer, Rows, TrainParams, Trainer};
-use xc_sparse::Cancel;
-use xc_sparse::store::{ArrayRef, CHECKPOINT_KIND, CheckpointFolder, Container, ContainerWriter, OpenMode};
+use xc_buffer::Cancel;
+use xc_store::{ArrayRef, CHECKPOINT_KIND, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::classifier::{Classifier, ClassifierParams, preset};
 

@@ -7,9 +7,9 @@ use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_nn::Rows;
 use xc_sparse::CsrMatrix;
-use xc_sparse::DenseRows;
+use xc_dense::DenseRows;
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
+use xc_store::{Container, ContainerWriter, OpenMode};
 use xc_train::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, preset};
 
 fuzz_target!(|input: (u8, &[u8])| {

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, file, options};
-use xc_sparse::io::*;
+use xc_data::*;
 
 fuzz_target!(|input: (bool, &[u8])| {
     let label_strings = if input.0 { LabelStrings::Ids } else { LabelStrings::Names };

@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use xc_ann::{INVERTED_KIND, InvertedIndex, InvertedScratch};
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_sparse::SparseRow;
-use xc_sparse::store::OpenMode;
+use xc_store::OpenMode;
 
 fuzz_target!(|input: (u8, &[u8])| {
     let Some(path) = model_folder(INVERTED_KIND, input.0, input.1) else { return };

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 use xc_fuzz::{check_message, file, options};
-use xc_sparse::io::*;
+use xc_data::*;
 
 fuzz_target!(|bytes: &[u8]| {
     let options = ReadOptions { format: Some(Format::Jsonl), ..options() };

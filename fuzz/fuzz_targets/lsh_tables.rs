@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_lsh::Keys;
 use xc_lsh::tables::{By, KIND, Limits, Query, QueryScratch, Tables};
-use xc_sparse::store::OpenMode;
+use xc_store::OpenMode;
 
 fuzz_target!(|input: (u8, &[u8])| {
     let Some(path) = model_folder(KIND, input.0, input.1) else { return };

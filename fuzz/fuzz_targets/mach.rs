@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_nn::Rows;
 use xc_sparse::CsrMatrix;
-use xc_sparse::store::OpenMode;
+use xc_store::OpenMode;
 use xc_train::mach::{Asking, KIND, MachContainer};
 
 fuzz_target!(|input: (u8, &[u8])| {

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, sections};
 use xc_sparse::CsrMatrix;
-use xc_sparse::store::*;
+use xc_store::*;
 use xc_tree::{PredictParams, TreeModel};
 
 fuzz_target!(|bytes: &[u8]| {

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 use xc_fuzz::{check_message, file, options};
-use xc_sparse::io::*;
+use xc_data::*;
 
 fuzz_target!(|bytes: &[u8]| {
     let path = file("a.npz", bytes);

@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{folder, model_folder};
 use xc_sparse::CsrMatrix;
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
+use xc_store::{Container, ContainerWriter, OpenMode};
 use xc_tree::{KIND, NoObserver, PART_KIND, PredictParams, StoredTrees, TreeModel};
 
 fuzz_target!(|input: (u8, &[u8])| {

@@ -6,8 +6,8 @@
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, pipeline_parts, sections};
 use xc_hash::text::{Featurizer, PartArray, PipelineParts};
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{Container, OpenMode};
+use xc_buffer::dtype::DType;
+use xc_store::{Container, OpenMode};
 
 fn from_folder(input: &[u8]) -> Option<(PipelineParts, String)> {
     let [config, arrays, text] = sections(input);

@@ -8,7 +8,7 @@ use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 use xc_fuzz::{check_message, file, options};
-use xc_sparse::io::*;
+use xc_data::*;
 use xc_sparse::rank::RankedBatch;
 
 /// A bound on labels: some of the seeds' labels are below it, some are not.

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::io::Read;
 use xc_fuzz::options;
-use xc_sparse::io::*;
+use xc_data::*;
 use xc_train::model::InputKind;
 use xc_train::model::requests::{Asked, Request, RequestCode, RequestParser};
 

@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_sparse::CsrMatrix;
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
+use xc_store::{Container, ContainerWriter, OpenMode};
 use xc_train::skipgram::{NearestScratch, SkipgramModel};
 
 fuzz_target!(|input: (u8, &[u8])| {

@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::check_message;
-use xc_sparse::DenseRows;
-use xc_sparse::io::{ReadOptions, Vectors, write_fbin, write_fvecs};
+use xc_dense::DenseRows;
+use xc_data::{ReadOptions, Vectors, write_fbin, write_fvecs};
 
 fuzz_target!(|input: (u8, &[u8])| {
     let kind = ["fvecs", "bvecs", "ivecs", "fbin", "u8bin", "npy"][usize::from(input.0 % 6)];

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, file, options};
-use xc_sparse::io::*;
+use xc_data::*;
 
 fuzz_target!(|input: (&[u8], &[u8])| {
     let (features, labels) = (file("X.txt", input.0), file("Y.txt", input.1));

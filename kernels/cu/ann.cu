@@ -97,7 +97,7 @@ XC_KERNEL __launch_bounds__(256) xc_ann_narrow(XcOpen open, u32 k, u32* lost)
     xc_narrow(open.best, k, lost, stays, bar_of);
 }
 
-// For each key of a query the sums of xc_sparse::dense::{wide_dot_and_square, wide_squared_distance} over a row: that
+// For each key of a query the sums of xc_dense::{wide_dot_and_square, wide_squared_distance} over a row: that
 // of the key's label, or what `first` has for it. Value j goes to chain j % 16, chains are halved until one is left.
 // Half a warp a key, 16 keys a block; grid: (queries, any).
 XC_KERNEL __launch_bounds__(256) xc_ann_sums(

@@ -1,4 +1,4 @@
-// xc_sparse::simd::exp, operation by operation.
+// xc_buffer::simd::exp, operation by operation.
 #pragma once
 #include "xc.cuh"
 

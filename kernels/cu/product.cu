@@ -1,4 +1,4 @@
-// The dense product of xc_sparse::dense, entries written.
+// The dense product of xc_dense, entries written.
 #include "product.cuh"
 
 XC_KERNEL __launch_bounds__(256, 2) xc_sparse_product_128(XcProduct p, XcStore store)
@@ -18,7 +18,7 @@ XC_KERNEL __launch_bounds__(64) xc_sparse_product_1(XcProduct p, XcStore store)
     xc_product_stream<1>(p, store);
 }
 
-// Adds the sums of leaves, which lie `leaf_stride` apart, two and two: the order of xc_sparse::sums. Grid: any.
+// Adds the sums of leaves, which lie `leaf_stride` apart, two and two: the order of xc_buffer::sums. Grid: any.
 XC_KERNEL __launch_bounds__(256) xc_sparse_add_leaves(float* sums, u64 leaf_stride, u64 n, u32 leaves)
 {
     for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < n; at += gridDim.x * (u64)blockDim.x)

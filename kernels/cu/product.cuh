@@ -1,5 +1,5 @@
 // Products of matrices whose rows are contiguous: C[i][j] = start[j] + sum over v of A[i][v] * B[j][v]. An entry is one
-// chain of fused multiply-adds with v ascending, as in xc_sparse::dense::product: the CPU's bytes.
+// chain of fused multiply-adds with v ascending, as in xc_dense::product: the CPU's bytes.
 //
 // What becomes of the entries is up to an epilogue, so that a scan never writes its scores.
 #pragma once
@@ -11,7 +11,7 @@ struct XcProduct {
     const float* start;             // of each row of B; null: 0
     u64 first;
     u32 m, n, k;
-    u32 leaves;                     // chains an entry, a power of two (xc_sparse::sums::Blocks); blockIdx.y is the leaf
+    u32 leaves;                     // chains an entry, a power of two (xc_buffer::sums::Blocks); blockIdx.y is the leaf
 };
 
 // Tiles: a warp has 32 rows of C and 64 columns, a thread 8 x 8 of them: every 4th row and every 8th column.

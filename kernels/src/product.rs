@@ -1,11 +1,11 @@
-//! Dense products on a card, with the bytes of `xc_sparse::dense::product`.
+//! Dense products on a card, with the bytes of `xc_dense::product`.
 //!
 //! ```text
 //!   C (m x n)  =  start  +  A (m x k) * B (n x k)^T        rows of A and of B contiguous
 //! ```
 //!
 //! Every entry of C is one chain of fused multiply-adds in ascending k; with leaves one chain a leaf, and the leaves
-//! are added as `xc_sparse::sums` adds them. What is not a number has other bits on a card.
+//! are added as `xc_buffer::sums` adds them. What is not a number has other bits on a card.
 //!
 //! A kernel decides what becomes of the entries: [`Product`] writes them, others keep what beats a bar. Each comes in
 //! four sizes, of which [`Tiles`] takes one by the rows of A: for 1 and for up to 8 it streams B, above that a block
@@ -246,7 +246,7 @@ impl Product {
         self.leaves(stream, operands, c)
     }
 
-    /// `c = a * b^T` with the sums along k in leaves, a power of two: those of `xc_sparse::sums::Blocks`. `c` has room
+    /// `c = a * b^T` with the sums along k in leaves, a power of two: those of `xc_buffer::sums::Blocks`. `c` has room
     /// for a product a leaf, of which the first becomes the answer.
     ///
     /// # Panics

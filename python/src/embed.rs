@@ -7,7 +7,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use xc_sparse::dense::MatmulPrecision;
+use xc_dense::MatmulPrecision;
 use xc_sparse::rows::Texts;
 use xc_train::fit::Embed;
 use xc_train::tokens::TextVectors;

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use xc_metrics::{Metric, MetricReport};
-use xc_sparse::store::OpenMode;
+use xc_store::OpenMode;
 use xc_train::blend::RuleKind;
 use xc_train::blend::fit::FitParams;
 use xc_train::calibrate::Reliability;

@@ -16,9 +16,10 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 use xc_ann::{BuildError, BuildParams, Filter, Metric, Refresh, Scope, SearchParams};
-use xc_sparse::Cancel;
-use xc_sparse::rows::{DenseMatrix, DenseRows, OwnedRows};
-use xc_sparse::store::{ContainerWriter, OpenMode};
+use xc_buffer::Cancel;
+use xc_dense::{DenseMatrix, DenseRows};
+use xc_sparse::rows::OwnedRows;
+use xc_store::{ContainerWriter, OpenMode};
 use xc_train::message::chain;
 use xc_train::model::{IndexError, IndexFit, label_index_params};
 

@@ -9,7 +9,8 @@ use pyo3::pybacked::PyBackedStr;
 use std::ops::Range;
 use std::sync::Arc;
 use xc_sparse::rows::{OwnedRows, Rows, sort_row};
-use xc_sparse::{CsrMatrix, DenseMatrix};
+use xc_sparse::CsrMatrix;
+use xc_dense::DenseMatrix;
 use xc_train::fit::SharedTexts;
 use xc_train::model::InputKind;
 
@@ -400,7 +401,7 @@ impl Input {
                 if rows.columns != width && rows.rows > 0 {
                     return Err(Fault::new(first, None, vector_of(rows.columns, width)));
                 }
-                Block::Rows(OwnedRows::Sparse(rows.to_features()))
+                Block::Rows(OwnedRows::Sparse(CsrMatrix::from_vectors(rows.view())))
             }
             Block::Rows(OwnedRows::Sparse(rows)) if takes == InputKind::Dense && rows.cols() == width => {
                 let mut values = vec![0.0; rows.rows() * width];

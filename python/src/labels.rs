@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
 use std::collections::BTreeSet;
-use xc_sparse::io::LabelNames;
+use xc_data::LabelNames;
 use xc_sparse::rows::sort_unique;
 use xc_sparse::{LabelRows, LabelRowsError};
 

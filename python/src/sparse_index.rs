@@ -14,7 +14,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use xc_ann::{Filter, InvertedIndex};
 use xc_sparse::rows::OwnedRows;
-use xc_sparse::store::{ContainerWriter, OpenMode};
+use xc_store::{ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, CsrView};
 use xc_train::message::chain;
 

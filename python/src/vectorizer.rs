@@ -10,7 +10,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use xc_sparse::rows::Texts;
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
+use xc_store::{Container, ContainerWriter, OpenMode};
 use xc_train::fit::FitError;
 use xc_train::fit::data::{Dataset, Making, TextSource, read_texts};
 use xc_train::message::chain;

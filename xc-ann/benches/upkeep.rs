@@ -13,9 +13,9 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 use xc_ann::{BuildParams, Graph, Metric, NoObserver, Refresh, SearchParams, recall};
+use xc_dense::{DenseMatrix, DenseRows};
 use xc_hash::stream::Stream;
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::{DenseMatrix, DenseRows};
 
 type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
@@ -140,7 +140,7 @@ fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let usage = "usage: upkeep churn METRIC ROWS QUERIES | drift METRIC BEFORE AFTER QUERIES [FIT]";
     let read = |at: usize| -> Result<DenseMatrix, Box<dyn Error + Send + Sync>> {
-        Ok(xc_sparse::io::read_npy(Path::new(arguments.get(at).ok_or(usage)?), &Default::default())?)
+        Ok(xc_data::read_npy(Path::new(arguments.get(at).ok_or(usage)?), &Default::default())?)
     };
     let name = arguments.get(1).ok_or(usage)?;
     let metric = Metric::ALL.into_iter().find(|m| m.name() == name).ok_or("expected l2, cosine or ip")?;

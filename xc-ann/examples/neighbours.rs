@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 use xc_ann::{BuildParams, Index, Metric, NoObserver, Scratch};
-use xc_sparse::io::read_npy;
+use xc_data::read_npy;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).map(PathBuf::from).ok_or("expected the path of an .npy file")?;

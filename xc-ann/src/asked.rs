@@ -7,7 +7,7 @@
 
 use crate::graph::Graph;
 use rayon::prelude::*;
-use xc_sparse::DenseRows;
+use xc_dense::DenseRows;
 use xc_sparse::rank::RankedBatch;
 
 /// Best rows of a query that get edges, and those that they lead to.

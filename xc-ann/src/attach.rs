@@ -7,7 +7,7 @@ use crate::graph::Graph;
 use crate::search::{Reach, Searched, Slot};
 use rayon::prelude::*;
 use std::collections::HashMap;
-use xc_sparse::simd::Isa;
+use xc_buffer::simd::Isa;
 
 /// Vertices that the search for the nearest one keeps.
 const NEAR: usize = 16;

@@ -3,8 +3,8 @@
 
 use crate::product::{self, FEW};
 use std::cmp::Ordering;
+use xc_buffer::simd::Isa;
 use xc_sparse::rank::{Scored, TopK};
-use xc_sparse::simd::Isa;
 
 /// Codes rank answers only approximately: so many more than are needed are compared exactly.
 const SPARE: usize = 6;

@@ -17,8 +17,8 @@ use crate::search::{Reach, Searched, Slot, TURNS, interleaved};
 use crate::visited::Visited;
 use rayon::prelude::*;
 use std::ops::Range;
+use xc_buffer::simd::Isa;
 use xc_sparse::rows::group_by;
-use xc_sparse::simd::Isa;
 
 /// Vertices of a task.
 const VERTICES_PER_TASK: usize = 32;

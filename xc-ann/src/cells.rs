@@ -20,11 +20,12 @@ use crate::params::SCANNED;
 use crate::product::{BLOCK, BLOCKS};
 use rayon::prelude::*;
 use std::collections::HashSet;
+use xc_buffer::Buffer;
+use xc_buffer::Cancel;
+use xc_buffer::simd::Isa;
+use xc_dense::DenseRows;
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::buffer::Buffer;
 use xc_sparse::rows::normalise;
-use xc_sparse::simd::Isa;
-use xc_sparse::{Cancel, DenseRows};
 
 /// Rows of the sample that k-means learns from, for each cell.
 const ROWS_PER_CELL: usize = 64;
@@ -313,8 +314,8 @@ mod file {
     use crate::error::OpenGraphError;
     use crate::items::{Items, LAST};
     use crate::product::{BLOCK, BLOCK_SIDES};
-    use xc_sparse::buffer::Buffer;
-    use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
+    use xc_buffer::Buffer;
+    use xc_store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
 
     impl Cells {
         /// Adds the arrays of cells to a container.

@@ -14,7 +14,7 @@ use crate::policy::{Refresh, Refreshed};
 use crate::visited::Visited;
 use rayon::prelude::*;
 use std::collections::HashSet;
-use xc_sparse::DenseRows;
+use xc_dense::DenseRows;
 
 /// Neighbours and neighbours of neighbours that are looked at.
 const TWO_HOPS: usize = 400;

@@ -11,8 +11,9 @@ use crate::graph::Graph;
 use crate::metric::Metric;
 use crate::observe::{Event, Observer};
 use crate::params::BuildParams;
+use xc_buffer::Cancel;
+use xc_dense::DenseRows;
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::{Cancel, DenseRows};
 
 /// Rows of a small graph.
 const ROWS_OF_SMALL: usize = 5000;

@@ -22,11 +22,11 @@ use crate::metric::Metric;
 use crate::product::{self, Asked, BLOCK, BLOCK_SIDES, BLOCK_STEP, Blocked, Coded, LINE};
 use rayon::prelude::*;
 use std::ops::Range;
-use xc_sparse::DenseRows;
-use xc_sparse::buffer::{Buffer, Pages};
-use xc_sparse::dense::dot;
+use xc_buffer::simd::{Isa, Loop, prefetch, vectorised_loop};
+use xc_buffer::{Buffer, Pages};
+use xc_dense::DenseRows;
+use xc_dense::dot;
 use xc_sparse::rows::unit_scale;
-use xc_sparse::simd::{Isa, Loop, prefetch, vectorised_loop};
 
 /// Bytes that stand for 0 are this in a row of the codes.
 const ZERO: u8 = 128;

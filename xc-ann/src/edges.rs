@@ -1,6 +1,6 @@
 //! A flat graph over the vertices of an index: a row of edges each.
 
-use xc_sparse::buffer::Buffer;
+use xc_buffer::Buffer;
 
 /// No vertex: what follows the last edge of a row.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -43,7 +43,7 @@ pub(crate) struct EdgeRows {
 impl EdgeRows {
     /// Rows without edges.
     pub(crate) fn new(n: usize, degree: usize) -> Self {
-        let mut rows = xc_sparse::buffer::Pages::zeros(n * degree);
+        let mut rows = xc_buffer::Pages::zeros(n * degree);
         rows.fill(NONE);
         Self { rows: rows.into(), degree }
     }

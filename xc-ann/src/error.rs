@@ -153,7 +153,7 @@ impl QueryError {
 pub enum OpenGraphError {
     /// The folder, a parameter or an array is missing or of another form.
     #[error(transparent)]
-    Open(#[from] xc_sparse::store::OpenError),
+    Open(#[from] xc_store::OpenError),
     /// The arrays are not those of a graph.
     #[error("{}: {what}", path.display())]
     Graph {

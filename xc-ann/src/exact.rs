@@ -10,10 +10,11 @@ use crate::metric::Metric;
 use crate::observe::NoObserver;
 use crate::precise::{Nearest, Scorer};
 use rayon::prelude::*;
-use xc_sparse::dense::{self, MatMut, MatRef, MatmulPrecision, Start};
+use xc_buffer::Cancel;
+use xc_buffer::simd::{Loop, vectorised_loop};
+use xc_dense::DenseRows;
+use xc_dense::{MatMut, MatRef, MatmulPrecision, Start};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
-use xc_sparse::simd::{Loop, vectorised_loop};
-use xc_sparse::{Cancel, DenseRows};
 
 /// Queries of a block, and rows.
 const QUERIES: usize = 32;
@@ -78,7 +79,7 @@ struct Block {
     queries: Vec<f32>,
     copy: Vec<f32>,
     found: Vec<Found>,
-    scratch: dense::Scratch,
+    scratch: xc_dense::Scratch,
 }
 
 /// What a query has found.
@@ -168,7 +169,7 @@ impl Scan<'_> {
             products.resize(queries.len() * n, 0.0);
             let (queries_of, rows_of) = (MatRef::new(turned, queries.len(), width), MatRef::new(part, n, width));
             let to = MatMut::new(products, queries.len(), n);
-            dense::product(to, queries_of, rows_of.t(), Start::Zero, MatmulPrecision::F32, scratch);
+            xc_dense::product(to, queries_of, rows_of.t(), Start::Zero, MatmulPrecision::F32, scratch);
             let longest = frame.lengths[range.clone()].iter().copied().fold(0.0, f32::max);
             for ((products, query), found) in products.chunks_exact(n).zip(queries.iter()).zip(&mut *found) {
                 let scorer = Scorer::new(metric, query);

@@ -7,8 +7,8 @@ use crate::graph::Graph;
 use crate::params::{BuildParams, Fitted};
 use crate::state::GraphState;
 use std::path::Path;
-use xc_sparse::buffer::Buffer;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode, WriteError, to_parameter};
+use xc_buffer::Buffer;
+use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode, WriteError, to_parameter};
 
 /// The kind in the configuration of an index folder.
 pub const KIND: &str = "ann-index";

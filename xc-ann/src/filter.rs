@@ -3,8 +3,9 @@
 use crate::exact::{exact_among, exact_unless};
 use crate::graph::Graph;
 use std::sync::OnceLock;
+use xc_buffer::Cancel;
+use xc_dense::DenseRows;
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::{Cancel, DenseRows};
 
 /// A graph search for k answers costs about as much as a scan of 40 k vertices, where all pass.
 const WALK: usize = 40;

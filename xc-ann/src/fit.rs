@@ -9,9 +9,10 @@ use crate::observe::NoObserver;
 use crate::params::{Fitted, SCANNED, SCANS_FROM, Scope, SearchParams};
 use crate::precise::Scorer;
 use crate::search::Effort;
+use xc_buffer::Cancel;
+use xc_dense::{DenseMatrix, DenseRows};
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::{Cancel, DenseMatrix, DenseRows};
 
 /// Widths are tried from here to there.
 const NARROWEST: f32 = -0.5;

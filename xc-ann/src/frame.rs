@@ -15,7 +15,7 @@ use crate::codes::mean_of;
 use crate::items::square;
 use crate::metric::Metric;
 use rayon::prelude::*;
-use xc_sparse::DenseRows;
+use xc_dense::DenseRows;
 
 /// Rows that tell whether there is much to gain without the mean.
 const SAMPLE: usize = 512;

@@ -10,8 +10,8 @@ use crate::metric::Metric;
 use crate::observe::{Event, Observer};
 use crate::params::{BuildParams, Fitted};
 use serde::Serialize;
+use xc_dense::DenseRows;
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::DenseRows;
 
 /// A graph over the codes of rows, without the rows: the weights of a classifier can be searched in
 /// place. Rows are given with each call, and must be those that the graph was built from.

@@ -10,9 +10,10 @@ use crate::params::{BuildParams, Fitted, Scope, SearchParams};
 use crate::policy::{Refresh, Refreshed};
 use crate::query::Scratch;
 use crate::search::Effort;
-use xc_sparse::buffer::Buffer;
+use xc_buffer::Buffer;
+use xc_buffer::Cancel;
+use xc_dense::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored};
-use xc_sparse::{Cancel, DenseRows};
 
 /// Rows and a graph over them, which can be searched without further data.
 ///
@@ -243,8 +244,8 @@ mod file {
     use crate::file::KIND;
     use crate::graph::Graph;
     use std::path::Path;
-    use xc_sparse::buffer::Buffer;
-    use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode, WriteError};
+    use xc_buffer::Buffer;
+    use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode, WriteError};
 
     impl Index {
         /// Saves graph and rows in a folder.

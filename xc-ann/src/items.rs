@@ -5,9 +5,8 @@ use crate::metric::Metric;
 use rayon::prelude::*;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
-use xc_sparse::DenseRows;
-use xc_sparse::buffer::Buffer;
-use xc_sparse::dense;
+use xc_buffer::Buffer;
+use xc_dense::DenseRows;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// No further row.
@@ -15,7 +14,7 @@ pub(crate) const LAST: u32 = u32::MAX;
 
 /// The square of a vector's length.
 pub(crate) fn square(vector: &[f32]) -> f64 {
-    dense::wide_dot(vector, vector)
+    xc_dense::wide_dot(vector, vector)
 }
 
 /// The square of the length of what a vector has beyond a mean, if there is one.

@@ -5,7 +5,7 @@ use crate::fit::{SAMPLE, USUAL_K};
 use crate::graph::Graph;
 use crate::params::{SCANS_FROM, SearchParams};
 use crate::policy::Refresh;
-use xc_sparse::DenseRows;
+use xc_dense::DenseRows;
 use xc_sparse::rank::RankedBatch;
 
 /// What queries may miss at the width that was fitted before rows moved, after a short search.

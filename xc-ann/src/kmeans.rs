@@ -2,9 +2,9 @@
 
 use crate::observe::NoObserver;
 use rayon::prelude::*;
+use xc_buffer::Cancel;
+use xc_dense::{MatMut, MatRef, MatmulPrecision, Start, product};
 use xc_hash::stream::Stream;
-use xc_sparse::Cancel;
-use xc_sparse::dense::{self, MatMut, MatRef, MatmulPrecision, Start, product};
 
 /// Rows of a task of [`Codebook::assign`].
 const TOGETHER: usize = 256;
@@ -32,7 +32,7 @@ pub struct Codebook {
 #[derive(Debug, Default)]
 pub struct Scratch {
     products: Vec<f32>,
-    dense: dense::Scratch,
+    dense: xc_dense::Scratch,
 }
 
 impl Codebook {
@@ -76,7 +76,7 @@ impl Codebook {
     }
 
     /// Products of rows with all words, one row each.
-    pub fn products(&self, rows: &[f32], start: Start<'_>, out: &mut Vec<f32>, scratch: &mut dense::Scratch) {
+    pub fn products(&self, rows: &[f32], start: Start<'_>, out: &mut Vec<f32>, scratch: &mut xc_dense::Scratch) {
         let n = rows.len() / self.width;
         out.resize(n * self.len(), 0.0);
         let words = MatRef::new(&self.words, self.len(), self.width).t();

@@ -4,7 +4,7 @@ use crate::items::square;
 use crate::metric::Metric;
 use crate::parts::in_parts;
 use crate::precise::{Nearest, Scorer};
-use xc_sparse::DenseRows;
+use xc_dense::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored};
 
 /// Queries of a task.
@@ -20,7 +20,7 @@ const QUERIES_PER_TASK: usize = 16;
 ///
 /// ```
 /// use xc_ann::{BuildParams, Index, Metric, NoObserver, SearchParams};
-/// use xc_sparse::DenseRows;
+/// use xc_dense::DenseRows;
 ///
 /// let rows = vec![9.0, 0.0, 0.1, 0.2, 0.3, 0.1, 0.0, 8.0];
 /// let index = Index::build(rows, 2, &BuildParams::new(Metric::InnerProduct), &NoObserver)?;

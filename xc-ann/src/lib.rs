@@ -22,9 +22,9 @@
 //!
 //! ```
 //! use xc_ann::{BuildParams, Index, Metric, NoObserver, Scratch};
-//! use xc_sparse::io::read_npy;
+//! use xc_data::read_npy;
 //!
-//! # use xc_sparse::io::write_npy;
+//! # use xc_data::write_npy;
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("rows.npy");
 //! # let values: Vec<f32> = (0..1000 * 8).map(|i| ((i * 7919) % 1009) as f32).collect();

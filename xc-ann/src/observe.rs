@@ -1,6 +1,6 @@
 //! Progress and cancellation of long work.
 
-use xc_sparse::Cancel;
+use xc_buffer::Cancel;
 
 /// What a build, an insertion or a refresh has just done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

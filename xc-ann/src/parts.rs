@@ -3,7 +3,7 @@
 use crate::error::QueryError;
 use rayon::prelude::*;
 use std::ops::{AddAssign, Range};
-use xc_sparse::parallel;
+use xc_buffer::parallel;
 use xc_sparse::rank::RankedBatch;
 
 /// Answers `n` queries, `some` at a time, each part with a scratch that others use after it. A single part is worked on

@@ -8,7 +8,7 @@
 
 use crate::best::nearer;
 use crate::product;
-use xc_sparse::simd::Isa;
+use xc_buffer::simd::Isa;
 
 /// Near vertices, at most.
 const NEAR: usize = 256;

@@ -5,10 +5,9 @@
 //! ranked by these scores, of equal ones the lower row first, and handed out as the nearest f32.
 
 use crate::metric::Metric;
-use xc_sparse::DenseRows;
-use xc_sparse::dense;
+use xc_buffer::simd::prefetch_all;
+use xc_dense::DenseRows;
 use xc_sparse::rank::Scored;
-use xc_sparse::simd::prefetch_all;
 
 /// Rows that are asked of memory before they are needed.
 const AHEAD: usize = 8;
@@ -48,7 +47,7 @@ pub(crate) struct Scorer<'a> {
 impl<'a> Scorer<'a> {
     pub(crate) fn new(metric: Metric, query: &'a [f32]) -> Self {
         // In the order of the other sums: a row in the same direction has a cosine of 1.
-        let squares = if metric.is_angular() { dense::wide_dot(query, query) } else { 0.0 };
+        let squares = if metric.is_angular() { xc_dense::wide_dot(query, query) } else { 0.0 };
         Self { metric, query, squares }
     }
 
@@ -58,17 +57,17 @@ impl<'a> Scorer<'a> {
     /// If it has another length.
     pub(crate) fn score(&self, row: &[f32]) -> f64 {
         match self.metric {
-            Metric::L2 => -dense::wide_squared_distance(self.query, row),
-            Metric::InnerProduct => dense::wide_dot(self.query, row),
+            Metric::L2 => -xc_dense::wide_squared_distance(self.query, row),
+            Metric::InnerProduct => xc_dense::wide_dot(self.query, row),
             Metric::Cosine => {
-                let [product, squares] = dense::wide_dot_and_square(self.query, row);
+                let [product, squares] = xc_dense::wide_dot_and_square(self.query, row);
                 cosine(product, self.squares, squares)
             }
         }
     }
 
-    /// The score of a row whose sums were computed elsewhere: as [`dense::wide_squared_distance`] does it, or as
-    /// [`dense::wide_dot_and_square`].
+    /// The score of a row whose sums were computed elsewhere: as [`xc_dense::wide_squared_distance`] does it, or as
+    /// [`xc_dense::wide_dot_and_square`].
     #[cfg(feature = "cuda")]
     pub(crate) fn of_sums(&self, [sum, square]: [f64; 2]) -> f64 {
         match self.metric {
@@ -100,9 +99,9 @@ impl<'a> Scorer<'a> {
     fn add_scores(&self, rows: DenseRows<'_>, listed: &[u32], to: &mut Vec<f64>) {
         let query = self.query;
         match self.metric {
-            Metric::L2 => dense::wide_squared_distances(query, rows, listed, |distance| to.push(-distance)),
-            Metric::InnerProduct => dense::wide_dots(query, rows, listed, |product| to.push(product)),
-            Metric::Cosine => dense::wide_dots_and_squares(query, rows, listed, |product, squares| {
+            Metric::L2 => xc_dense::wide_squared_distances(query, rows, listed, |distance| to.push(-distance)),
+            Metric::InnerProduct => xc_dense::wide_dots(query, rows, listed, |product| to.push(product)),
+            Metric::Cosine => xc_dense::wide_dots_and_squares(query, rows, listed, |product, squares| {
                 to.push(cosine(product, self.squares, squares));
             }),
         }

@@ -3,7 +3,7 @@
 
 use crate::best::nearer;
 use crate::codes::{Codes, Gathered, QueryCode};
-use xc_sparse::simd::Isa;
+use xc_buffer::simd::Isa;
 
 /// Vertices that are looked at, at most: those beyond are hardly ever taken.
 const LOOKED_AT: usize = 256;

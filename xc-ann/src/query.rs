@@ -11,9 +11,9 @@ use crate::parts::in_parts;
 use crate::precise::{Nearest, Scorer, rounded};
 use crate::product::{self, TOGETHER};
 use crate::search::{Effort, Reach, Searched, Slot, TURNS, interleaved};
-use xc_sparse::DenseRows;
+use xc_buffer::simd::{Isa, prefetch_start};
+use xc_dense::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
-use xc_sparse::simd::{Isa, prefetch_start};
 
 /// Queries of a task of a batch.
 const QUERIES_PER_TASK: usize = 64;

@@ -18,7 +18,7 @@ use crate::edges::{Edges, NONE};
 use crate::pool::Pool;
 use crate::product::{self, Coded, LINE, TOGETHER};
 use crate::visited::Visited;
-use xc_sparse::simd::{Isa, Loop, prefetch, prefetch_all, vectorised_loop_on};
+use xc_buffer::simd::{Isa, Loop, prefetch, prefetch_all, vectorised_loop_on};
 
 /// Queries of a thread that take turns.
 pub(crate) const TURNS: usize = 4;

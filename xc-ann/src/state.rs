@@ -6,7 +6,7 @@ use crate::graph::Graph;
 use crate::items::Items;
 use crate::params::{BuildParams, Fitted};
 use thiserror::Error;
-use xc_sparse::buffer::Buffer;
+use xc_buffer::Buffer;
 
 /// The content of a [`Graph`] without cells and [`BuildParams`]; cloning copies pointers.
 #[derive(Clone, Debug)]

@@ -61,7 +61,7 @@ fn no_memory(n_bytes: usize) -> ! {
         let mib = n_bytes as f64 / 1048576.0;
         let _ = writeln!(std::io::stderr(), "xc: error: out of memory: {mib:.1} MiB more could not be had");
         if n_bytes >= LARGE {
-            xc_sparse::atomic::remove_partial();
+            xc_store::atomic::remove_partial();
         }
     }
     std::process::exit(3)

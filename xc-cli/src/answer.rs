@@ -7,13 +7,14 @@ use crate::named::named;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xc_ann::Scope;
-use xc_mach::Decoder;
-use xc_sparse::io::{
+use xc_buffer::Part;
+use xc_data::{
     Format, Join, LabelNames, ReadErrorKind, ReadOptions, RowId, RowIds, UnknownLabels, Unmatched, first_fields,
     read_labels_and_ids,
 };
+use xc_mach::Decoder;
+use xc_sparse::LabelRows;
 use xc_sparse::rank::LabelId;
-use xc_sparse::{LabelRows, Part};
 use xc_train::model::{BatchError, Candidates, SearchOptions, UseIndex};
 
 /// How a model searches; each option belongs to one kind of model.
@@ -189,7 +190,7 @@ impl LabelLists {
         path: &Path,
         what: &'static str,
         n_labels: usize,
-        (lists, ids): (xc_sparse::io::LabelLists, RowIds),
+        (lists, ids): (xc_data::LabelLists, RowIds),
         context: &Context,
     ) -> Result<Self, CliError> {
         report_graded(path, lists.n_graded, &context.fit());

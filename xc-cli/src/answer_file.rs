@@ -5,7 +5,7 @@ use crate::output::Output;
 use clap::ValueEnum;
 use std::io::Cursor;
 use std::path::Path;
-use xc_sparse::io::{
+use xc_data::{
     AnswerNotes, LabelNames, PREDICTION_CSV_HEADER, push_prediction_csv, push_prediction_error, push_prediction_json,
     push_prediction_line, push_prediction_names, write_prediction_npz,
 };

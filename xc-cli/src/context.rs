@@ -13,8 +13,8 @@ use crate::watch::{Both, Log, NetworkWatch, TreeWatch};
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use xc_buffer::Cancel;
 use xc_nn::trainer;
-use xc_sparse::Cancel;
 use xc_train::fit::{self, FitError, NetworkRun};
 
 /// Options that every command takes.

@@ -10,9 +10,9 @@ use std::fmt;
 use std::path::Path;
 use std::time::Instant;
 use xc_ann::{Filter, Index, QueryError, SearchParams};
+use xc_dense::DenseRows;
 #[cfg(feature = "cuda")]
 pub(crate) use xc_kernels::Device;
-use xc_sparse::DenseRows;
 use xc_sparse::rank::RankedBatch;
 use xc_train::Model;
 

@@ -72,7 +72,7 @@ fn received(signal: u8) {
     // The main thread ends the program when it meets a safe point; otherwise this thread does.
     std::thread::spawn(|| {
         let start = Instant::now();
-        while start.elapsed() < grace(xc_sparse::atomic::is_writing()) {
+        while start.elapsed() < grace(xc_store::atomic::is_writing()) {
             std::thread::sleep(LOOK_EVERY);
         }
         leave();
@@ -137,7 +137,7 @@ pub(crate) fn line() -> String {
 #[expect(clippy::exit, reason = "a signal ends the program from the thread that listens")]
 fn leave() -> ! {
     use std::io::Write;
-    xc_sparse::atomic::remove_partial();
+    xc_store::atomic::remove_partial();
     let _ = writeln!(io::stderr(), "xc: error: {}", line());
     std::process::exit(exit_code().into())
 }

@@ -116,7 +116,7 @@ fn run() -> Result<(), CliError> {
         Err(_) => return report_usage(&arguments),
     };
     let cli = Cli::from_arg_matches(&matches).map_err(|e| CliError::usage(e.to_string()))?;
-    xc_sparse::Isa::from_env().map_err(|e| CliError::usage(e.to_string()))?;
+    xc_buffer::Isa::from_env().map_err(|e| CliError::usage(e.to_string()))?;
     let named = written::named(&root, &matches, &arguments);
     written::refuse_overwriting(&named).map_err(|e| arguments.located(e))?;
     let options = Options::new(&root, &matches, &arguments);

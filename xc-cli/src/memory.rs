@@ -67,7 +67,7 @@ fn look_every(limit: u64) -> Duration {
 
 #[expect(clippy::exit, reason = "no safe point of the work may come soon enough")]
 fn end(why: std::fmt::Arguments<'_>) -> ! {
-    xc_sparse::atomic::remove_partial();
+    xc_store::atomic::remove_partial();
     let further = if crate::interrupt::has_parts() { "; go on with --resume and more memory" } else { "" };
     let _ = writeln!(std::io::stderr(), "xc: error: {why}{further}");
     std::process::exit(3)

@@ -4,7 +4,7 @@ use crate::answer::SearchArgs;
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use std::path::Path;
-use xc_sparse::store::OpenMode;
+use xc_store::OpenMode;
 use xc_train::Model;
 pub(crate) use xc_train::fit::{beside, open_container};
 use xc_train::model::{OpenModelError, OpenOptions, UseIndex};
@@ -67,7 +67,7 @@ pub(crate) fn refuse_inside(option: &str, output: &Path, model: &Path) -> Result
         return Ok(());
     }
     // A folder that is absent is said when the file is made.
-    match (xc_sparse::atomic::parent_of(output).canonicalize(), model.canonicalize()) {
+    match (xc_store::atomic::parent_of(output).canonicalize(), model.canonicalize()) {
         (Ok(folder), Ok(model)) if folder.starts_with(&model) => Err(CliError::usage(format_args!(
             "{option} {}: inside the folder of the model, which answers must not change",
             output.display()

@@ -4,7 +4,7 @@ use crate::closed::stdout_was_closed;
 use crate::error::CliError;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
-use xc_sparse::atomic::OutputFile;
+use xc_store::atomic::OutputFile;
 use xc_train::fit::{self, check_file};
 
 const BUFFER_BYTES: usize = 1 << 18;

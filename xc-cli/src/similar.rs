@@ -1,7 +1,7 @@
 //! Names that may be meant by one that is not there.
 
 use std::path::{Path, PathBuf};
-use xc_sparse::atomic::parent_of;
+use xc_store::atomic::parent_of;
 
 /// The option of a command whose name is nearly this one.
 pub(crate) fn nearest_option<'a>(name: &str, root: &'a clap::Command, command: &'a clap::Command) -> Option<&'a str> {

@@ -9,8 +9,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use xc_sparse::atomic::OutputFolder;
-use xc_sparse::io::{Line, LineBlock, LineBlocks, ReadError};
+use xc_data::{Line, LineBlock, LineBlocks, ReadError};
+use xc_store::atomic::OutputFolder;
 use xc_train::fit::beside;
 
 /// How stdin is called in messages.

@@ -4,8 +4,8 @@ use crate::error::CliError;
 use crate::output;
 use serde_json::json;
 use std::ffi::OsString;
-use xc_sparse::Isa;
-use xc_sparse::store::FORMAT_VERSION;
+use xc_buffer::Isa;
+use xc_store::FORMAT_VERSION;
 
 /// Prints the build where it was asked for; whether it was.
 pub(crate) fn was_asked(typed: &[OsString]) -> Result<bool, CliError> {

@@ -4,7 +4,7 @@ use crate::config::Arguments;
 use crate::error::CliError;
 use std::any::TypeId;
 use std::path::{Path, PathBuf};
-use xc_sparse::atomic::parent_of;
+use xc_store::atomic::parent_of;
 
 /// Arguments that name what is written, by their ids; all others that name files are read.
 const WRITTEN: [&str; 10] = [

@@ -5,10 +5,11 @@
 #![allow(clippy::print_stdout)]
 
 use std::time::Instant;
+use xc_buffer::simd::Isa;
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::{FamilyParams, Kind, Minima, Projection, Scratch};
-use xc_sparse::simd::Isa;
-use xc_sparse::{DenseRows, SparseRow};
+use xc_sparse::SparseRow;
 
 const ROWS: usize = 2000;
 

@@ -7,10 +7,10 @@
 
 use std::error::Error;
 use std::time::Instant;
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::{By, Limits, Query, QueryCounts, QueryScratch, Tables};
 use xc_lsh::{Kind, Projection, Scratch, Sizing};
-use xc_sparse::DenseRows;
 
 const WIDTH: usize = 128;
 const TABLES: u32 = 50;

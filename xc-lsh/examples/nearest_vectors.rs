@@ -6,10 +6,10 @@
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::{By, Limits, Query, QueryCounts, QueryScratch, Tables};
 use xc_lsh::{Kind, Probes, Projection, Scratch, Sizing};
-use xc_sparse::DenseRows;
 use xc_sparse::rank::{Scored, TopK};
 
 const VECTORS: usize = 20_000;

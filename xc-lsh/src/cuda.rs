@@ -11,10 +11,10 @@ use crate::keys::Keys;
 use crate::simhash::SimHash;
 use rayon::prelude::*;
 use thiserror::Error;
+use xc_dense::DenseRows;
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::product::{Operands, Rows, Tiles};
 use xc_kernels::{Device, Kernel, Plan, Shape, address, arguments};
-use xc_sparse::DenseRows;
 
 arguments! {
     /// `XcSigns` of `lsh.cu`.

@@ -35,8 +35,9 @@ use crate::family::{Alternative, FEATURES, Family, HashError, all_zero, check_de
 use crate::keys::Packing;
 use crate::params::{FamilyParams, FamilyParamsError, Kind};
 use crate::scratch::Scratch;
+use xc_dense::DenseRows;
 use xc_hash::universal::{self, Tabulation, UniversalHash};
-use xc_sparse::{DenseRows, SparseRow};
+use xc_sparse::SparseRow;
 
 /// Densified winner-take-all: see the [module](self).
 ///

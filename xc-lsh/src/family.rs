@@ -6,10 +6,11 @@ use crate::scratch::Scratch;
 use rayon::prelude::*;
 use std::fmt::Debug;
 use thiserror::Error;
+use xc_buffer::parallel::in_pool;
+use xc_buffer::simd::vectorised;
+use xc_dense::DenseRows;
 use xc_hash::stream::{self, Purpose};
-use xc_sparse::parallel::in_pool;
-use xc_sparse::simd::vectorised;
-use xc_sparse::{CsrView, DenseRows, SparseRow};
+use xc_sparse::{CsrView, SparseRow};
 
 /// Rows that one task hashes.
 const BLOCK: usize = 256;

@@ -1,7 +1,7 @@
 //! Keys of many rows, and how codes become keys.
 
+use xc_buffer::simd::{Loop, vectorised_loop};
 use xc_hash::universal::{self, BucketHash, UniversalHash};
-use xc_sparse::simd::{Loop, vectorised_loop};
 
 /// Keys of rows: one key for each table.
 ///

@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use xc_lsh::{Keys, Kind, Scratch, Sizing, theory};
-//! use xc_sparse::DenseRows;
+//! use xc_dense::DenseRows;
 //!
 //! // 10,000 labels in at most 30 tables, for 100 candidates that have nothing to do with a query.
 //! let sizing = Sizing::try_new(10_000, 30, 100.0, Kind::Wta { bin: 8 }, 32)?;

@@ -41,9 +41,10 @@ use crate::family::{Alternative, ELEMENTS, Family, HashError, all_zero, check_de
 use crate::keys::Packing;
 use crate::params::{FamilyParams, FamilyParamsError, Kind, Minima};
 use crate::scratch::Scratch;
+use xc_buffer::simd::{Loop, vectorised_loop};
+use xc_dense::DenseRows;
 use xc_hash::stream::mix;
-use xc_sparse::simd::{Loop, vectorised_loop};
-use xc_sparse::{DenseRows, SparseRow};
+use xc_sparse::SparseRow;
 
 /// MinHash: see the [module](self).
 ///

@@ -16,7 +16,7 @@
 //! use xc_lsh::norm_bands::NormBands;
 //! use xc_lsh::tables::{By, Limits, Query, QueryScratch};
 //! use xc_lsh::{FamilyParams, Kind, Projection, Scratch};
-//! use xc_sparse::DenseRows;
+//! use xc_dense::DenseRows;
 //!
 //! // Two rows of one direction, one of them long, and others.
 //! let rows = DenseRows::new(&[3.0, 4.0, 0.3, 0.4, -3.0, 1.0, 2.0, -5.0], 2);
@@ -40,7 +40,7 @@ use crate::family::{Family, HashError};
 use crate::keys::Keys;
 use crate::scratch::Scratch;
 use crate::tables::{NO_KEY, Tables};
-use xc_sparse::DenseRows;
+use xc_dense::DenseRows;
 
 /// Rows that are scaled and hashed at a time.
 const ROWS_AT_A_TIME: usize = 1 << 14;

@@ -18,7 +18,7 @@
 //! let (mut probes, mut scratch) = (Probes::default(), Scratch::default());
 //! probes.find(&*family, &vector, 4, &mut scratch)?;
 //! let mut own = [0; 3];
-//! family.hash_dense(xc_sparse::DenseRows::new(&vector, 16), &mut own, &mut scratch)?;
+//! family.hash_dense(xc_dense::DenseRows::new(&vector, 16), &mut own, &mut scratch)?;
 //! for table in 0..3 {
 //!     assert_eq!(probes.keys(table).len(), 4);
 //!     assert_eq!(probes.keys(table)[0], own[table]);

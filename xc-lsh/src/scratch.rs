@@ -1,7 +1,5 @@
 //! Buffers of hashing.
 
-use xc_sparse::dense;
-
 /// Buffers that a caller keeps from call to call: after the first row of a shape, hashing on one
 /// thread allocates nothing.
 ///
@@ -28,5 +26,5 @@ pub struct Scratch {
     pub(crate) bins: Vec<u64>,
     /// Bins that are not filled yet.
     pub(crate) empty: Vec<u32>,
-    pub(crate) product: dense::Scratch,
+    pub(crate) product: xc_dense::Scratch,
 }

@@ -15,7 +15,7 @@
 //! use xc_lsh::tables::Tables;
 //! use xc_lsh::upkeep::{Schedule, Upkeep};
 //! use xc_lsh::{Kind, Scratch, Sizing};
-//! use xc_sparse::DenseRows;
+//! use xc_dense::DenseRows;
 //!
 //! let mut weights: Vec<f32> = (0..100 * 8).map(|i| ((i * 31) % 101) as f32 - 50.0).collect();
 //! let family = Sizing::try_new(100, 5, 10.0, Kind::Wta { bin: 4 }, 8)?.params(1).build()?;
@@ -44,8 +44,8 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::AddAssign;
 use thiserror::Error;
+use xc_dense::DenseRows;
 use xc_hash::stream::{self, Purpose, Stream};
-use xc_sparse::DenseRows;
 
 /// Rows that are gathered and hashed at a time while all are.
 const ROWS_AT_A_TIME: usize = 1 << 14;

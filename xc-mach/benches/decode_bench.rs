@@ -187,7 +187,7 @@ fn main() -> Result<(), Failure> {
     };
     let params = FamilyParams { family: Family::Prime, n_keys: n_labels, n_buckets, seed };
     let assignment = Assignment::first(params, n_repetitions)?;
-    println!("L {n_labels} B {n_buckets} R {n_repetitions} seed {seed}, SIMD {}", xc_sparse::Isa::current());
+    println!("L {n_labels} B {n_buckets} R {n_repetitions} seed {seed}, SIMD {}", xc_buffer::Isa::current());
     let sets = match from_file {
         Some((queries, _, _)) => vec![queries],
         None => {

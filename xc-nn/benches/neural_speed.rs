@@ -11,13 +11,13 @@
 #![allow(clippy::print_stdout, reason = "a program, not a library")]
 
 use std::time::Instant;
+use xc_dense::{MatMut, MatRef, MatmulPrecision, Scratch as ProductScratch, Start, product};
 use xc_nn::encoder::{Bag, Stack};
 use xc_nn::head::Dense;
 use xc_nn::{
     Activation, Activations, Batch, Encoder, Examples, Loss, Mode, Network, Optimizer, Rows, Rule, Scratch, Step,
     StepParams, Update,
 };
-use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch as ProductScratch, Start, product};
 use xc_sparse::{CsrMatrix, LabelRows};
 
 fn main() {

@@ -10,12 +10,13 @@
 
 use std::error::Error;
 use std::time::Instant;
+use xc_buffer::FloatSlice;
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::{Kind, Projection};
 use xc_nn::sampler::*;
 use xc_nn::{Step, Targets};
-use xc_sparse::buffer::FloatSlice;
-use xc_sparse::{DenseRows, LabelRows};
+use xc_sparse::LabelRows;
 
 type Failed = Box<dyn Error + Send + Sync>;
 

@@ -11,12 +11,12 @@
 #![allow(clippy::print_stdout, reason = "a program, not a library")]
 
 use std::time::Instant;
+use xc_buffer::DType;
+use xc_dense::MatmulPrecision;
 use xc_nn::head::{Sampled, SampledParams, SampledScratch};
 use xc_nn::sampler::{Drawn, Lists, Sampler};
 use xc_nn::state::State;
 use xc_nn::{Activations, Head, Loss, Optimizer, Rule, Step, StepError, Targets, Update};
-use xc_sparse::DType;
-use xc_sparse::dense::MatmulPrecision;
 
 const BATCH: usize = 256;
 const WIDTH: usize = 128;

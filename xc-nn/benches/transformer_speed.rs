@@ -13,11 +13,11 @@
 #![allow(clippy::print_stdout, reason = "a program, not a library")]
 
 use std::time::Instant;
+use xc_dense::{MatMut, MatRef, MatmulPrecision, Start, product};
 use xc_nn::encoder::transformer::{Family, Transformer, TransformerParams};
 use xc_nn::state::State;
 use xc_nn::{Activations, Batch, Encoder, Examples, Mode, Optimizer, Rows, Rule, Step, Update};
 use xc_sparse::LabelRows;
-use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Start, product};
 use xc_sparse::rows::TokenRows;
 
 const INSTANCES: usize = 32;
@@ -62,7 +62,7 @@ fn products(threads: usize, shape: &str, precision: &str, steps: u64) {
         (0..rows * columns).map(|i| (i * 7919 % 1013) as f32 / 1013.0 - 0.5).collect()
     };
     let (mut best, mut operations) = (f64::INFINITY, 0.0);
-    let mut scratch = xc_sparse::dense::Scratch::default();
+    let mut scratch = xc_dense::Scratch::default();
     for _ in 0..steps {
         let (mut seconds, mut all) = (0.0, 0.0);
         for (inputs, outputs) in [(width, 3 * width), (width, width), (width, 4 * width), (4 * width, width)] {

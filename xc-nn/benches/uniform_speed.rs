@@ -9,6 +9,8 @@
 #![allow(clippy::print_stdout)] // an example talks
 
 use std::time::Instant;
+use xc_buffer::dtype::DType;
+use xc_dense::MatmulPrecision;
 use xc_nn::encoder::{Precomputed, Stack};
 use xc_nn::head::Sparse;
 use xc_nn::head::sparse::{Rewire, Screening, SparseParams};
@@ -17,9 +19,7 @@ use xc_nn::{
     Activation, Batch, DenseRows, Examples, Init, Loss, Network, Optimizer, Rows, Rule, Scratch, Step, StepParams,
 };
 use xc_sparse::LabelRows;
-use xc_sparse::dense::MatmulPrecision;
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
+use xc_store::{Container, ContainerWriter, OpenMode};
 
 fn number_type(name: Option<&String>) -> DType {
     match name.map(String::as_str) {

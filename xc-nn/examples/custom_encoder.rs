@@ -1,7 +1,8 @@
 //! An encoder of your own: each value of a vector gets a learned weight.
 
+use xc_dense::DenseRows;
 use xc_nn::*;
-use xc_sparse::{DenseRows, LabelRows};
+use xc_sparse::LabelRows;
 
 /// `y = weights * x`, value by value. The parameter is all that a checkpoint needs of it.
 struct Scale(Parameter);

@@ -1,7 +1,8 @@
 //! A head of your own: labels have vectors that are given, as of their texts, and the encoder below learns to meet them.
 
+use xc_dense::DenseRows;
 use xc_nn::*;
-use xc_sparse::{DenseRows, LabelRows};
+use xc_sparse::LabelRows;
 
 /// `logit[l] = labels[l] . x`; 16 values a label.
 struct Given(Vec<f32>);

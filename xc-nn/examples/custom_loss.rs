@@ -1,8 +1,9 @@
 //! A loss of your own: the focal loss (Lin et al. 2017), which gives labels that are right already less weight.
 
+use xc_dense::DenseRows;
 use xc_nn::loss::LossFunction;
 use xc_nn::*;
-use xc_sparse::{DenseRows, LabelRows};
+use xc_sparse::LabelRows;
 
 /// `-(1 - p)^2 ln p`, p being the probability of what is true. As the name says, its power is 2.
 #[derive(Debug)]

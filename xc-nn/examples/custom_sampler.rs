@@ -1,10 +1,12 @@
 //! A sampler of your own: a step scores the true labels, those that come right after them, and 50
 //! of all others.
 
+use xc_buffer::DType;
+use xc_dense::DenseRows;
 use xc_nn::head::sparse::{Sparse, SparseParams};
 use xc_nn::sampler::{Candidates, LabelWeights, Mixture, Queries, Sampler};
 use xc_nn::*;
-use xc_sparse::{DType, DenseRows, LabelRows};
+use xc_sparse::LabelRows;
 
 /// The label after each true one; it remembers nothing.
 #[derive(Clone, Debug)]

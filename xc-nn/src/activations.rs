@@ -3,9 +3,9 @@
 use crate::Step;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use xc_buffer::vectorised;
+use xc_dense::{MatMut, MatRef};
 use xc_hash::stream::{Purpose, name};
-use xc_sparse::dense::{MatMut, MatRef};
-use xc_sparse::vectorised;
 
 /// Dense rows, one per instance, in a buffer that only grows.
 ///

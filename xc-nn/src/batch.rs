@@ -4,8 +4,9 @@ use crate::TargetRows;
 use crate::table::Entries;
 use crate::{Row, Rows, StepError};
 use thiserror::Error;
+use xc_dense::DenseRows;
+use xc_sparse::SparseRow;
 use xc_sparse::rows::InputKind;
-use xc_sparse::{DenseRows, SparseRow};
 
 /// Instances for training or evaluation: features, and the true outputs of each instance.
 #[derive(Clone, Copy, Debug)]

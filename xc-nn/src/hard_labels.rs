@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use xc_sparse::LabelRows;
 use xc_sparse::rows::sort_unique;
-use xc_sparse::store::Spill;
+use xc_store::Spill;
 
 /// Instances whose labels are sorted at a time.
 const BLOCK: usize = 1 << 14;

@@ -7,11 +7,11 @@ use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::json;
 use std::sync::OnceLock;
-use xc_sparse::dense::{
+use xc_buffer::sums::{Blocks, TreeSum, add};
+use xc_dense::{
     MatRef, MatmulPrecision, Packed, Scratch, SplitRows, Start, product, product_alone, product_by_rows,
     product_in_leaves,
 };
-use xc_sparse::sums::{Blocks, TreeSum, add};
 
 /// A parameter and its name.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Named<P> {
 }
 
 /// Most leaves of the sums that a layer takes over its outputs and over the rows of a batch (see
-/// [`xc_sparse::sums`]): labels may lie in several processes, and so may the rows that hidden
+/// [`xc_buffer::sums`]): labels may lie in several processes, and so may the rows that hidden
 /// layers learn from. The other sums are one chain.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Leaves {

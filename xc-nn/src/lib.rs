@@ -77,6 +77,7 @@ pub use step::{Rule, Step, StepCost, StepError, StepParams, Update, in_memory};
 pub use targets::{TargetRows, Windows};
 #[cfg(feature = "train")]
 pub use trainer::{TrainParams, Trainer};
-pub use xc_sparse::rows::{DenseRows, OneHot, Row, Rows};
+pub use xc_dense::DenseRows;
+pub use xc_sparse::rows::{OneHot, Row, Rows};
 /// The crates of the rows, indexes and tables in signatures here.
 pub use {xc_ann, xc_lsh, xc_sparse};

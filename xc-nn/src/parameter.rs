@@ -4,10 +4,10 @@ use crate::optim::{Change, Moments};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use xc_buffer::Buffer;
+use xc_buffer::simd::prefetch_start;
+use xc_dense::SplitRows;
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::buffer::Buffer;
-use xc_sparse::dense::SplitRows;
-use xc_sparse::simd::prefetch_start;
 
 /// Rows of learned values and of the optimiser's moments.
 ///

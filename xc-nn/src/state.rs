@@ -17,8 +17,8 @@ use half::{bf16, f16};
 use std::error::Error;
 use std::ops::Range;
 use thiserror::Error;
-use xc_sparse::dtype::{DType, Element};
-use xc_sparse::store::{ArrayRef, Container};
+use xc_buffer::dtype::{DType, Element};
+use xc_store::{ArrayRef, Container};
 
 /// What a part of a network holds: its settings, its parameters, and all arrays that a training run
 /// goes on from.

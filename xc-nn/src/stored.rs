@@ -2,8 +2,8 @@
 
 use crate::optim::Change;
 use crate::parameter::{Decay, RowsMut, place_in_moment, places_in_moment};
+use xc_buffer::{FloatBuffer, FloatSliceMut};
 use xc_hash::stream::mix;
-use xc_sparse::buffer::{FloatBuffer, FloatSliceMut};
 
 /// Neighbouring weights and their moments, to be changed by one task. Those that are not stored as
 /// f32 are widened, changed, and rounded stochastically.

@@ -15,9 +15,9 @@ use crate::parameter::{Parameter, RowsMut};
 use rayon::prelude::*;
 use std::cell::RefCell;
 use std::ops::Range;
-use xc_sparse::dense::SplitRows;
-use xc_sparse::simd::prefetch_start;
-use xc_sparse::{Loop, vectorised_loop};
+use xc_buffer::simd::prefetch_start;
+use xc_buffer::{Loop, vectorised_loop};
+use xc_dense::SplitRows;
 
 /// The entries of a batch by the row that they name: each row's in the order of the instances.
 #[derive(Clone, Debug, Default)]

@@ -5,8 +5,8 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dtype::DType;
+use xc_buffer::FloatBuffer;
+use xc_buffer::dtype::DType;
 use xc_sparse::uniform::*;
 
 fn main() {

@@ -14,7 +14,8 @@
 //!
 //! ```
 //! use xc_sparse::ranker_weights::{RankerWeights, LogitScratch};
-//! use xc_sparse::{CsrMatrix, DType, SparseRow};
+//! use xc_sparse::{CsrMatrix, SparseRow};
+//! use xc_buffer::DType;
 //!
 //! let rows = CsrMatrix::try_new((2, 8), vec![0, 2, 2], vec![3, 7], vec![0.5, -1.0])?;
 //! let weights = RankerWeights::nearest(rows, vec![0.125, -1.0], DType::F32);
@@ -24,12 +25,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::buffer::{Buffer, FloatBuffer};
-use crate::dtype::{DType, Float};
 use crate::rows::{CsrMatrix, MatrixError, SparseRow, SparseRowError};
-use crate::simd::{prefetch, prefetch_all};
 use std::ops::Range;
 use thiserror::Error;
+use xc_buffer::dtype::{DType, Float};
+use xc_buffer::simd::{prefetch, prefetch_all};
+use xc_buffer::{Buffer, FloatBuffer};
 
 /// A label with more weights than so many times the features of a query is not read whole.
 const SEARCHED: usize = 8;

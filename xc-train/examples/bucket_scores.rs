@@ -10,9 +10,9 @@
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use xc_data::{ReadOptions, read_dataset};
 use xc_nn::Rows;
-use xc_sparse::io::{ReadOptions, read_dataset};
-use xc_sparse::store::OpenMode;
+use xc_store::OpenMode;
 use xc_train::mach::MachContainer;
 
 type Failure = Box<dyn std::error::Error>;

@@ -8,8 +8,8 @@ use std::error::Error;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
-use xc_sparse::DenseMatrix;
-use xc_sparse::io::{Instances, read_instances, write_npy};
+use xc_data::{Instances, read_instances, write_npy};
+use xc_dense::DenseMatrix;
 use xc_train::classifier::Classifier;
 use xc_train::model::{Model, OwnedRows, Rows};
 

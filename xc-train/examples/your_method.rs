@@ -17,8 +17,9 @@ use xc_nn::loss::{LossFunction, Shares};
 use xc_nn::sampler::{Candidates, LabelWeights, Queries, Sampler};
 use xc_nn::state::{State, StateError};
 use xc_nn::*;
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
-use xc_sparse::{LabelRows, io, rank::RankedBatch};
+use xc_sparse::LabelRows;
+use xc_sparse::rank::RankedBatch;
+use xc_store::{Container, ContainerWriter, OpenMode};
 
 /// Every `stride`-th label, the next ones in the next step: each stands for `stride` labels.
 #[derive(Clone, Debug)]
@@ -270,8 +271,8 @@ pub fn run(folder: &Path) -> Result<(f64, f64), Box<dyn Error>> {
     let (theirs, _) = answers(&dense)?;
 
     // For `xc evaluate --predictions` and `--compare`.
-    io::write_prediction_lines(&mut File::create(folder.join("mine.txt"))?, &mine, None)?;
-    io::write_prediction_lines(&mut File::create(folder.join("dense.txt"))?, &theirs, None)?;
+    xc_data::write_prediction_lines(&mut File::create(folder.join("mine.txt"))?, &mine, None)?;
+    xc_data::write_prediction_lines(&mut File::create(folder.join("dense.txt"))?, &theirs, None)?;
     let params = EvaluatorParams { keep_rows: KeepRows::Yes, ..EvaluatorParams::new(N_LABELS) };
     let (mine, theirs) = (evaluate(&truth, &mine, params.clone())?, evaluate(&truth, &theirs, params)?);
     let compared = mine.compare(&theirs, &BootstrapParams::default())?;

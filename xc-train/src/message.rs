@@ -1,7 +1,7 @@
 //! Errors, numbers and names as a person reads them.
 
 use std::error::Error;
-use xc_sparse::store::is_control;
+use xc_store::is_control;
 
 /// What caused an error, what caused that, and so on.
 pub fn causes<'e>(error: &'e dyn Error) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
@@ -108,8 +108,7 @@ mod tests {
     #[test]
     fn a_chain_has_each_link_once_and_no_control_characters() {
         let system = io::Error::from_raw_os_error(2);
-        let error =
-            xc_sparse::io::ReadError::path(std::path::Path::new("a\nb"), xc_sparse::io::ReadErrorKind::Io(system));
+        let error = xc_data::ReadError::path(std::path::Path::new("a\nb"), xc_data::ReadErrorKind::Io(system));
         assert_eq!(chain(&error), "a\\nb: cannot be read: No such file or directory");
     }
 

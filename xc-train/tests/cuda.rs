@@ -2,15 +2,16 @@
 
 use proptest::prelude::*;
 use std::sync::Arc;
+use xc_buffer::dtype::DType;
+use xc_dense::DenseRows;
+use xc_dense::MatmulPrecision;
 use xc_hash::universal::Family;
 use xc_mach::{Decoder, DeviceScanError, Effort};
 use xc_nn::cuda::xc_kernels::{Device, Emulated};
 use xc_nn::{Activation, Loss, Rows};
-use xc_sparse::dense::MatmulPrecision;
-use xc_sparse::dtype::DType;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::ranker_weights::RankerWeights;
-use xc_sparse::{CsrMatrix, DenseRows, LabelRows};
+use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::classifier::{
     BagParams, CandidateHeadParams, Classifier, ClassifierParams, DevicePredictError, EmbeddingInit, EncoderParams,
     HeadParams, Only, PredictError, PredictScratch, ScoreScale, SparseHeadParams, Wide, WideParams, Wiring, preset,

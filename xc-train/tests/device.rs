@@ -6,10 +6,11 @@ mod folders;
 
 use folders::{Front, N_LABELS};
 use std::path::Path;
+use xc_buffer::DType;
 use xc_kernels::{Device, Emulated};
 use xc_mach::Decoder;
 use xc_nn::Loss;
-use xc_sparse::{DType, LabelRows};
+use xc_sparse::LabelRows;
 use xc_train::blend::RuleKind;
 use xc_train::classifier::InputKind;
 use xc_train::model::{Answers, Candidates, Excluded, Model, QueryOptions, Rows, SearchOptions};

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use xc_sparse::Cancel;
-use xc_sparse::io::{ReadOptions, read_dataset, write_npy};
-use xc_sparse::{CsrMatrix, DenseMatrix, LabelRows};
+use xc_buffer::Cancel;
+use xc_data::{ReadOptions, read_dataset, write_npy};
+use xc_dense::DenseMatrix;
+use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::Model;
 use xc_train::blend::RuleKind;
 use xc_train::blend::fit::FitParams;

@@ -4,9 +4,9 @@
 #![allow(clippy::print_stdout)] // an example shows what it does
 
 use std::path::{Path, PathBuf};
+use xc_buffer::dtype::DType;
 use xc_sparse::SparseRow;
 use xc_sparse::chunked::ChunkRows;
-use xc_sparse::dtype::DType;
 use xc_tree::import::pecos::{self, PecosModel};
 use xc_tree::{ModelInfo, PostProcessor, Topology, TreeModel, TreeParts};
 

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use xc_buffer::dtype::DType;
 use xc_kernels::{Device, Emulated};
 use xc_sparse::chunked::ChunkRows;
-use xc_sparse::dtype::DType;
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::{CsrMatrix, CsrView};
 use xc_tree::*;

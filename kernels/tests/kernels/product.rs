@@ -81,7 +81,7 @@ proptest! {
         let emulated = Emulated::hold();
         emulated.set_seed(seed);
         let device = Device::open(0).unwrap();
-        let blocks = xc_sparse::sums::Blocks::new(k, 1 << power, 32);
+        let blocks = xc_buffer::sums::Blocks::new(k, 1 << power, 32);
         let leaves = blocks.n_leaves();
         let (a, b) = (values(m * k, 1), values(n * k, 2));
         let (on_a, on_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
@@ -90,11 +90,11 @@ proptest! {
         Product::load(&device).unwrap().run_in_leaves(device.stream(), rows_a, rows_b, leaves as u32, &mut c).unwrap();
         let got = device.download(&c).unwrap();
         let mut expected = vec![0.0; m * n];
-        let of_a = xc_sparse::dense::MatRef::new(&a, m, k);
-        let of_b = xc_sparse::dense::MatRef::new(&b, n, k);
-        let to = xc_sparse::dense::MatMut::new(&mut expected, m, n);
-        let precision = xc_sparse::dense::MatmulPrecision::F32;
-        xc_sparse::dense::product_in_leaves(to, of_a, of_b.t(), &blocks, precision, &mut Default::default());
+        let of_a = xc_dense::MatRef::new(&a, m, k);
+        let of_b = xc_dense::MatRef::new(&b, n, k);
+        let to = xc_dense::MatMut::new(&mut expected, m, n);
+        let precision = xc_dense::MatmulPrecision::F32;
+        xc_dense::product_in_leaves(to, of_a, of_b.t(), &blocks, precision, &mut Default::default());
         prop_assert_eq!(bits(&got[..m * n]), bits(&expected));
     }
 }

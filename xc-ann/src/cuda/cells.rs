@@ -15,10 +15,10 @@ use crate::search::Effort;
 use rayon::prelude::*;
 use std::ops::Range;
 use thiserror::Error;
+use xc_dense::DenseRows;
 use xc_kernels::best::{Keeping, Kept};
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::{Device, Kernel, Plan, Shape, address, arguments};
-use xc_sparse::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored, from_rank_key};
 
 arguments! {

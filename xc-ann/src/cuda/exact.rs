@@ -21,11 +21,11 @@ use crate::metric::Metric;
 use crate::precise::{Nearest, Scorer};
 use rayon::prelude::*;
 use std::ops::Range;
+use xc_dense::DenseRows;
 use xc_kernels::best::{Keeping, Kept};
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::product::{Operands, Rows, Tiles};
 use xc_kernels::{Device, Error, Kernel, Plan, Shape, address, arguments};
-use xc_sparse::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored, from_rank_key};
 
 arguments! {

@@ -14,10 +14,10 @@ pub use exact::ExactScan;
 
 use rayon::prelude::*;
 use std::ops::Range;
+use xc_dense::DenseRows;
 use xc_kernels::best::Kept;
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::{Device, Error};
-use xc_sparse::DenseRows;
 
 /// Queries of a batch at most, and bytes of what is kept of them.
 const QUERIES: usize = 1024;

@@ -1,9 +1,9 @@
 //! Sums in f64 over rows on a device, for scores that decide.
 
 use crate::metric::Metric;
+use xc_dense::DenseRows;
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::{Device, Error, Kernel, Shape, address};
-use xc_sparse::DenseRows;
 
 /// Keys of a block, half a warp each; and blocks of a query at most.
 const TOGETHER: usize = 16;

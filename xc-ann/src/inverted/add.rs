@@ -1,6 +1,6 @@
 //! Sums of rows: adding lists to them, and finding the large ones.
 
-use xc_sparse::simd::{Loop, vectorised_loop};
+use xc_buffer::simd::{Loop, vectorised_loop};
 
 /// Sums that are looked at together.
 const BLOCK: usize = 64;

@@ -5,9 +5,9 @@ use crate::error::OpenGraphError;
 use crate::items::is_beyond;
 use crate::metric::Metric;
 use std::path::Path;
+use xc_buffer::Buffer;
 use xc_sparse::SparseRow;
-use xc_sparse::buffer::Buffer;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode, WriteError};
+use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode, WriteError};
 
 impl InvertedIndex {
     /// Saves the index in a folder.

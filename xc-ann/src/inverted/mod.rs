@@ -19,7 +19,7 @@ use crate::error::BuildError;
 use crate::items::is_beyond;
 use crate::metric::Metric;
 use rayon::prelude::*;
-use xc_sparse::buffer::Buffer;
+use xc_buffer::Buffer;
 use xc_sparse::rows::group_by;
 use xc_sparse::{CsrView, SparseRow};
 

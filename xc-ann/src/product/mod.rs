@@ -11,7 +11,7 @@ mod avx2;
 mod avx512;
 mod scalar;
 
-use xc_sparse::simd::Isa;
+use xc_buffer::simd::Isa;
 
 /// Bytes of a cache line: codes of a row fill whole lines.
 pub(crate) const LINE: usize = 64;

@@ -7,9 +7,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_ann::{BuildParams, Index, Metric, NoObserver, Scratch, SearchParams, exact};
+use xc_buffer::Cancel;
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_sparse::rank::{RankedBatch, Scored};
-use xc_sparse::{Cancel, DenseRows};
 
 const K: usize = 10;
 

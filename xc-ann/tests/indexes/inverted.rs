@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use xc_ann::{BuildError, Filter, InvertedIndex, InvertedScratch, Metric, OpenGraphError, QueryError};
 use xc_hash::stream::Stream;
 use xc_sparse::rank::Scored;
-use xc_sparse::store::OpenMode;
 use xc_sparse::{CsrMatrix, CsrView, SparseRow};
+use xc_store::OpenMode;
 
 /// Rows whose columns are as unequal as words are: of column c about n / (c + 1) rows. Whole numbers of few values tie.
 fn made(n: usize, n_columns: usize, per_row: usize, seed: u64, whole: bool) -> CsrMatrix {

@@ -12,7 +12,7 @@ use crate::written::is_same;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use xc_metrics::{Metric, MetricReport};
-use xc_sparse::store::ContainerWriter;
+use xc_store::ContainerWriter;
 use xc_train::Model;
 use xc_train::blend::RuleKind;
 use xc_train::blend::fit::{FitParams, Fitted};

@@ -11,15 +11,15 @@ use crate::named::weight_type;
 use crate::output::{self, Output};
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
-use xc_hash::text::{Featurizer, Weighting};
-use xc_sparse::atomic::{OutputFolder, is_misnamed};
-use xc_sparse::dtype::DType;
-use xc_sparse::io::{
+use xc_buffer::dtype::DType;
+use xc_data::{
     Format, IndexBase, LabelNames, LabelSeparator, SvmlightBases, UnknownLabels, holds_text, read_text, write_csv,
     write_fasttext, write_jsonl_features, write_jsonl_text, write_npz, write_svmlight, write_xc,
 };
-use xc_sparse::store::{ContainerWriter, WriteError};
+use xc_hash::text::{Featurizer, Weighting};
 use xc_sparse::{CsrMatrix, LabelRows};
+use xc_store::atomic::{OutputFolder, is_misnamed};
+use xc_store::{ContainerWriter, WriteError};
 use xc_train::fit::{Extras, save_with};
 use xc_train::model::{
     ConvertError, FOREIGN_FORMATS, ImportOptions, dictionary, import, read_pipeline, write_pipeline,
@@ -250,7 +250,7 @@ struct Fixed {
 
 fn open_pipeline(folder: &Path) -> Result<Fixed, CliError> {
     let container = model::open_container(folder)?;
-    let wrong = |e: xc_sparse::store::OpenError| CliError::usage(chain(&e));
+    let wrong = |e: xc_store::OpenError| CliError::usage(chain(&e));
     let maker = read_pipeline(&container).map_err(|e| CliError::usage(chain(&e)))?;
     let of_transformer = match &maker {
         Some(Featurizer::Tokens(_)) => Some("tokens"),

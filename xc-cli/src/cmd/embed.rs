@@ -9,7 +9,7 @@ use crate::named::named;
 use crate::output;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use xc_sparse::dense::MatmulPrecision;
+use xc_dense::MatmulPrecision;
 use xc_train::fit::Embed;
 use xc_train::settings::transformer::TransformerSettings;
 

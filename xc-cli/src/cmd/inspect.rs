@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use xc_sparse::store::{Container, Mismatch, OpenMode, PART_FOLDER};
+use xc_store::{Container, Mismatch, OpenMode, PART_FOLDER};
 use xc_train::Model;
 use xc_train::model::{
     Cell, IndexWarning, OpenModelError, Table, inspected, members, open_container, read_pipeline, tables,
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use std::path::Path;
-    use xc_sparse::store::{ContainerWriter, OpenMode};
+    use xc_store::{ContainerWriter, OpenMode};
 
     fn model(folder: &Path) -> Container {
         let mut writer = ContainerWriter::create(folder, "other").unwrap();

@@ -4,7 +4,7 @@ use crate::error::CliError;
 use crate::settings::{Chosen, OfTable};
 use clap::Arg;
 use std::path::{Path, PathBuf};
-use xc_sparse::io::{LabelNames, ReadOptions};
+use xc_data::{LabelNames, ReadOptions};
 use xc_train::fit::data::NamesFile;
 use xc_train::model::InputForm;
 use xc_train::settings::input::{self, InputSettings};

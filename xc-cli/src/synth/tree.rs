@@ -11,10 +11,10 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 use thiserror::Error;
+use xc_buffer::dtype::DType;
 use xc_hash::stream::mix;
 use xc_sparse::chunked::{ChunkRows, LevelStreams, PackError, Packer, SlotMap};
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{ContainerWriter, WriteError};
+use xc_store::{ContainerWriter, WriteError};
 use xc_tree::PostProcessor;
 
 /// Shape of an untrained tree and of its queries.

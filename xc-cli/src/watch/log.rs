@@ -9,9 +9,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+use xc_buffer::Cancel;
 use xc_metrics::Metric;
 use xc_nn::trainer::{Event, Monitor, Observer, Validation};
-use xc_sparse::Cancel;
 use xc_train::fit::{Costs, FitError};
 use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 

@@ -8,8 +8,8 @@ pub(crate) use log::Log;
 pub(crate) use network::NetworkWatch;
 pub(crate) use trees::TreeWatch;
 
+use xc_buffer::Cancel;
 use xc_nn::trainer::{Event, Observer};
-use xc_sparse::Cancel;
 
 /// Tells both.
 pub(crate) struct Both<A, B>(pub(crate) A, pub(crate) B);

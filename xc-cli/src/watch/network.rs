@@ -4,9 +4,9 @@ use crate::context::Context;
 use crate::interrupt;
 use crate::progress::Task;
 use std::sync::{Mutex, PoisonError};
+use xc_buffer::Cancel;
 use xc_metrics::Metric;
 use xc_nn::trainer::{Event, Observer};
-use xc_sparse::Cancel;
 use xc_train::fit::NetworkRun;
 
 /// Shows a network's training under way, and stops it on Ctrl-C.

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::interrupt;
 use crate::progress::Task;
 use std::sync::{Mutex, PoisonError};
-use xc_sparse::Cancel;
+use xc_buffer::Cancel;
 use xc_tree::{Event, Observer};
 
 /// An observer that moves progress bars.

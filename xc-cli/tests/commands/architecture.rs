@@ -6,24 +6,61 @@ use std::path::Path;
 use std::process::Command;
 
 /// What each crate of ours may use. A crate that is not here has no place in the house yet.
+/// The crates that a crate may use.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("xc-sparse", &[]),
+    ("xc-buffer", &[]),
     ("xc-hash", &[]),
-    ("xc-kernels", &["xc-sparse"]), // in its tests alone
-    ("xc-tree", &["xc-sparse", "xc-hash", "xc-kernels"]),
-    ("xc-mach", &["xc-sparse", "xc-hash", "xc-kernels"]),
-    ("xc-lsh", &["xc-sparse", "xc-hash", "xc-kernels"]),
-    ("xc-ann", &["xc-sparse", "xc-hash", "xc-kernels"]),
-    ("xc-metrics", &["xc-sparse", "xc-hash"]),
-    ("xc-nn", &["xc-sparse", "xc-hash", "xc-lsh", "xc-ann", "xc-metrics", "xc-kernels"]),
+    ("xc-dense", &["xc-buffer"]),
+    ("xc-store", &["xc-buffer"]),
+    ("xc-sparse", &["xc-buffer", "xc-dense", "xc-store"]),
+    ("xc-data", &["xc-buffer", "xc-dense", "xc-store", "xc-sparse"]),
+    ("xc-kernels", &["xc-buffer", "xc-dense", "xc-sparse"]), // in its tests alone
+    ("xc-tree", FLOOR),
+    ("xc-mach", FLOOR),
+    ("xc-lsh", FLOOR),
+    ("xc-ann", FLOOR),
+    ("xc-metrics", FLOOR),
+    (
+        "xc-nn",
+        &[
+            "xc-buffer",
+            "xc-dense",
+            "xc-store",
+            "xc-sparse",
+            "xc-data", // in its tests alone
+            "xc-hash",
+            "xc-lsh",
+            "xc-ann",
+            "xc-metrics",
+            "xc-kernels",
+        ],
+    ),
     (
         "xc-train",
-        &["xc-sparse", "xc-hash", "xc-tree", "xc-mach", "xc-lsh", "xc-ann", "xc-metrics", "xc-nn", "xc-kernels"],
+        &[
+            "xc-buffer",
+            "xc-dense",
+            "xc-store",
+            "xc-sparse",
+            "xc-data",
+            "xc-hash",
+            "xc-tree",
+            "xc-mach",
+            "xc-lsh",
+            "xc-ann",
+            "xc-metrics",
+            "xc-nn",
+            "xc-kernels",
+        ],
     ),
     (
         "xc-cli",
         &[
+            "xc-buffer",
+            "xc-dense",
+            "xc-store",
             "xc-sparse",
+            "xc-data",
             "xc-hash",
             "xc-tree",
             "xc-mach",
@@ -36,6 +73,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
 ];
+
+/// What every crate of models may use.
+const FLOOR: &[&str] = &["xc-buffer", "xc-dense", "xc-store", "xc-sparse", "xc-data", "xc-hash", "xc-kernels"];
 
 /// The crates of the workspace with what they name of each other (development dependencies
 /// included).

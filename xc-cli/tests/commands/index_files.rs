@@ -2,7 +2,7 @@
 
 use crate::program::{Folder, contents, json, npy, run};
 use std::path::{Path, PathBuf};
-use xc_sparse::io::{ReadOptions, read_predictions};
+use xc_data::{ReadOptions, read_predictions};
 
 fn value(row: usize, column: usize) -> f32 {
     ((row * 31 + column * 17 + row * column * 7919) % 1009) as f32 / 300.0

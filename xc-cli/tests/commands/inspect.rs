@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use xc_sparse::dtype::DType;
-use xc_sparse::store::ContainerWriter;
+use xc_buffer::dtype::DType;
+use xc_store::ContainerWriter;
 
 fn xc(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_xc")).args(arguments).output().unwrap()

@@ -1,7 +1,7 @@
 //! Every instruction set gives the same models and answers, to the bit.
 
 use crate::program::{Folder, contents, npy, run};
-use xc_sparse::Isa;
+use xc_buffer::Isa;
 
 const KINDS: [(&str, &str); 6] = [
     ("tree", "--tree.branching 4"),

@@ -7,9 +7,9 @@ use crate::program::{Folder, json, npy};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use xc_sparse::io::{ReadOptions, read_dataset};
+use xc_data::{ReadOptions, read_dataset};
 use xc_sparse::rank::{RankedBatch, Scored};
-use xc_sparse::store::{Container, OpenMode, member_folder};
+use xc_store::{Container, OpenMode, member_folder};
 use xc_train::blend::{DEPTH, Features, Rule, RuleScratch};
 use xc_train::model::{Answer, InputKind, Model, QueryOptions, Rows, Scratch};
 
@@ -290,8 +290,8 @@ impl Table {
                 Rows::Sparse(read.features.view())
             }
             InputKind::Dense => {
-                vectors = xc_sparse::io::Vectors::open(&self.folder.path("test.npy"), &ReadOptions::default()).unwrap();
-                Rows::Dense(xc_sparse::DenseRows::new(vectors.values(), WIDTH))
+                vectors = xc_data::Vectors::open(&self.folder.path("test.npy"), &ReadOptions::default()).unwrap();
+                Rows::Dense(xc_dense::DenseRows::new(vectors.values(), WIDTH))
             }
             InputKind::Tokens => panic!("a model of tokens without texts"),
         };

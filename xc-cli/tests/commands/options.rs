@@ -226,7 +226,7 @@ fn sizes_follow_from_rows_and_labels_as_the_library_says() {
     let of = preset::uniform_for(data);
     let classifier = &config("u")["classifier"];
     assert_eq!(classifier["encoder"]["widths"], serde_json::json!([512, 512]));
-    assert_eq!(*classifier, xc_sparse::store::to_parameter(&of.params));
+    assert_eq!(*classifier, xc_store::to_parameter(&of.params));
     let settings = &config("u")["training"]["settings"];
     assert_eq!(
         (&settings["batch_size"], &settings["rate"]),
@@ -239,8 +239,8 @@ fn sizes_follow_from_rows_and_labels_as_the_library_says() {
     let of = MachParams::usual(150, classifier);
     let mut kept = config("m");
     // Instances of the data have several labels, or one.
-    kept["mach"]["classifier"]["loss"] = xc_sparse::store::to_parameter(&of.classifier.loss);
-    assert_eq!(kept["mach"], xc_sparse::store::to_parameter(&of));
+    kept["mach"]["classifier"]["loss"] = xc_store::to_parameter(&of.classifier.loss);
+    assert_eq!(kept["mach"], xc_store::to_parameter(&of));
     assert_eq!(kept["repetitions"].as_array().unwrap().len(), 8);
     assert!(of.n_buckets < 150);
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use xc_sparse::atomic::{OutputFolder, WriteFileError};
+use xc_store::atomic::{OutputFolder, WriteFileError};
 
 const DATA: &str = "generate --instances 160 --test-instances 30 --features 80 --labels 20 --words 12 --output d";
 const TRAIN: &str = "--train d/train.txt --validation-fraction 0.3";

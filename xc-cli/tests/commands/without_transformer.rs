@@ -1,7 +1,7 @@
 //! A program that was built without transformers, asked for one.
 
 use crate::program::Folder;
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
+use xc_store::{Container, ContainerWriter, OpenMode};
 
 /// Kinds that stand above a transformer.
 pub(crate) const KINDS: [&str; 4] = ["dense", "lns", "uniform", "astra"];

@@ -11,7 +11,7 @@ mod avx2;
 mod avx512;
 mod scalar;
 
-use xc_sparse::Isa;
+use xc_buffer::Isa;
 
 /// Bins that are looked at together: one a lane.
 pub(crate) const LANES: usize = 64;

@@ -5,8 +5,8 @@
 
 use crate::family::SIGNS;
 use crate::params::FamilyParams;
+use xc_buffer::simd::{Loop, vectorised_loop};
 use xc_hash::stream::{Stream, mix};
-use xc_sparse::simd::{Loop, vectorised_loop};
 
 /// Bits that share their signs, at most.
 const BLOCK_BITS: usize = 128;

@@ -16,7 +16,7 @@
 //! // A vector, a close one, and its opposite.
 //! let rows = [1.0, 2.0, 3.0, 4.0, 1.1, 2.0, 3.0, 3.9, -1.0, -2.0, -3.0, -4.0];
 //! let mut keys = Keys::new(50);
-//! family.keys_dense(xc_sparse::DenseRows::new(&rows, 4), &mut keys, &mut Scratch::default())?;
+//! family.keys_dense(xc_dense::DenseRows::new(&rows, 4), &mut keys, &mut Scratch::default())?;
 //! let shared = |a: usize, b: usize| keys.row(a).iter().zip(keys.row(b)).filter(|(a, b)| a == b).count();
 //! assert!(shared(0, 1) > 30);
 //! assert_eq!(shared(0, 2), 0);
@@ -42,10 +42,11 @@ use crate::params::{FamilyParams, FamilyParamsError, Kind, Projection};
 use crate::product::{Combination, combine};
 use crate::scratch::Scratch;
 use hadamard::Hadamard;
+use xc_buffer::simd::vectorised;
+use xc_dense::DenseRows;
+use xc_dense::{MatMut, MatRef, MatmulPrecision, Start, product};
 use xc_hash::stream::{Stream, mix};
-use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Start, product};
-use xc_sparse::simd::vectorised;
-use xc_sparse::{DenseRows, SparseRow};
+use xc_sparse::SparseRow;
 
 /// Signs of random projections: see the [module](self).
 ///

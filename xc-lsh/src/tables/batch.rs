@@ -3,7 +3,7 @@
 use super::Tables;
 use super::query::{Limits, Query, QueryCounts, QueryScratch};
 use rayon::prelude::*;
-use xc_sparse::parallel::in_pool;
+use xc_buffer::parallel::in_pool;
 
 /// The candidates of many queries, with the buffers of asking: after the first time of a size
 /// nothing is allocated.

@@ -7,8 +7,8 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use xc_sparse::Buffer;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError, to_parameter};
+use xc_buffer::Buffer;
+use xc_store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError, to_parameter};
 
 /// The kind that a folder of tables states.
 pub const KIND: &str = "lsh-tables";

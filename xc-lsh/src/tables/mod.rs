@@ -16,7 +16,7 @@
 //! ```
 //! use xc_lsh::tables::{By, Limits, Query, QueryScratch, Tables};
 //! use xc_lsh::{Kind, Scratch, Sizing};
-//! use xc_sparse::DenseRows;
+//! use xc_dense::DenseRows;
 //!
 //! let vectors: Vec<f32> = (0..1000 * 16).map(|i| ((i * 7919) % 1009) as f32 - 500.0).collect();
 //! let rows = DenseRows::new(&vectors, 16);
@@ -51,9 +51,11 @@ use crate::scratch::Scratch;
 use overflow::{Change, Overflow};
 use rayon::prelude::*;
 use std::ops::Range;
-use xc_sparse::buffer::Pages;
-use xc_sparse::parallel::in_pool;
-use xc_sparse::{Buffer, CsrView, DenseRows};
+use xc_buffer::Buffer;
+use xc_buffer::Pages;
+use xc_buffer::parallel::in_pool;
+use xc_dense::DenseRows;
+use xc_sparse::CsrView;
 
 /// Most tables that one task works on: they have their keys in the same cache lines.
 const TOGETHER: usize = 4;

@@ -1,7 +1,7 @@
 //! What was added to a table since it was sorted.
 
+use xc_buffer::simd::prefetch;
 use xc_hash::stream::mix64;
-use xc_sparse::simd::prefetch;
 
 /// A place without an entry.
 const FREE: u64 = u64::MAX;

@@ -2,8 +2,8 @@
 
 use super::Tables;
 use std::ops::AddAssign;
+use xc_buffer::simd::prefetch;
 use xc_hash::stream::mix64;
-use xc_sparse::simd::prefetch;
 
 /// Buckets that are asked for together.
 const WAVE: usize = 64;

@@ -22,10 +22,10 @@
 //! let wta = Wta::new(params)?;
 //! let (mut a, mut b, mut scratch) = ([0; 5], [0; 5], Scratch::default());
 //! let vector = [0.5, -1.0, 2.0, 0.0, 0.1, 3.0, -0.5, 0.2];
-//! wta.hash_dense(xc_sparse::DenseRows::new(&vector, 8), &mut a, &mut scratch)?;
+//! wta.hash_dense(xc_dense::DenseRows::new(&vector, 8), &mut a, &mut scratch)?;
 //! // Another length and another mean: the same keys.
 //! let moved = vector.map(|v| 2.0 * v + 1.0);
-//! wta.hash_dense(xc_sparse::DenseRows::new(&moved, 8), &mut b, &mut scratch)?;
+//! wta.hash_dense(xc_dense::DenseRows::new(&moved, 8), &mut b, &mut scratch)?;
 //! assert_eq!(a, b);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -40,8 +40,9 @@ use crate::keys::Packing;
 use crate::params::{FamilyParams, FamilyParamsError, Kind};
 use crate::product::{Bins, LANES, RANKED, rank, winners};
 use crate::scratch::Scratch;
+use xc_dense::DenseRows;
 use xc_hash::stream::{Stream, mix};
-use xc_sparse::{DenseRows, SparseRow};
+use xc_sparse::SparseRow;
 
 /// Winner-take-all: see the [module](self).
 ///

@@ -3,10 +3,11 @@
 
 use crate::draws::{keys_of, params};
 use std::process::Command;
+use xc_buffer::simd::Isa;
+use xc_dense::DenseRows;
 use xc_hash::stream::{Stream, mix};
 use xc_lsh::{FamilyParams, HashError, Keys, Kind, Minima, Probes, Projection, Scratch};
-use xc_sparse::simd::Isa;
-use xc_sparse::{CsrMatrix, DenseRows};
+use xc_sparse::CsrMatrix;
 
 const KINDS: [Kind; 7] = [
     Kind::SimHash { projection: Projection::Gaussian },

@@ -1,8 +1,9 @@
 //! What the tests of families share: vectors, and counts held against probabilities.
 
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::{Family, FamilyParams, Kind, Scratch};
-use xc_sparse::{DenseRows, SparseRow};
+use xc_sparse::SparseRow;
 
 /// About normal numbers.
 pub(crate) fn normals(stream: &mut Stream, n: usize) -> Vec<f32> {

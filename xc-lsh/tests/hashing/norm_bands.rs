@@ -2,11 +2,11 @@
 
 use crate::draws::{self, normals, params};
 use proptest::prelude::*;
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::norm_bands::NormBands;
 use xc_lsh::tables::{By, Limits, Query, QueryScratch, Tables};
 use xc_lsh::{HashError, Kind, Projection, Scratch};
-use xc_sparse::DenseRows;
 
 const SIM_HASH: Kind = Kind::SimHash { projection: Projection::Gaussian };
 

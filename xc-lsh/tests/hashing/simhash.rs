@@ -2,9 +2,10 @@
 
 use crate::draws::{agreeing, assert_share, cosine, count_agreeing, covariance, keys_of, keys_of_sparse, pair, params};
 use proptest::prelude::*;
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::{Family, Keys, Kind, Projection, Scratch, SimHash, theory};
-use xc_sparse::{DenseRows, SparseRow};
+use xc_sparse::SparseRow;
 
 const ALL: [Projection; 3] = [Projection::Gaussian, Projection::Sparse, Projection::Hadamard];
 

@@ -3,11 +3,11 @@
 use crate::draws::{normals, params};
 use proptest::prelude::*;
 use std::path::Path;
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::{By, KIND, Limits, OpenTablesError, Query, QueryScratch, Tables, TablesStateError};
 use xc_lsh::{FamilyParams, Keys, Kind, Projection, Scratch};
-use xc_sparse::DenseRows;
-use xc_sparse::store::{ArrayRef, ContainerWriter, OpenMode};
+use xc_store::{ArrayRef, ContainerWriter, OpenMode};
 
 /// Four items in two tables of keys of one bit, of which item 3 has changed in table 1.
 fn small() -> (Tables, FamilyParams) {

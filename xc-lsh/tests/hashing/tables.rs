@@ -4,10 +4,11 @@
 use crate::draws::{self, assert_share, cosine, normals, pair, params};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::{By, Found, Limits, Query, QueryScratch, Tables, TablesState, TablesStateError};
 use xc_lsh::{Family, Keys, Kind, Minima, Projection, Scratch, Sizing, theory};
-use xc_sparse::{CsrMatrix, DenseRows};
+use xc_sparse::CsrMatrix;
 
 const SIM_HASH: Kind = Kind::SimHash { projection: Projection::Gaussian };
 

@@ -3,11 +3,11 @@
 use crate::draws::{normals, params};
 use proptest::prelude::*;
 use std::borrow::Cow;
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::Tables;
 use xc_lsh::upkeep::{Schedule, UpkeepCounts, UpkeepState, UpkeepStateError};
 use xc_lsh::{Family, HashError, Kind, Projection, Scratch, Upkeep};
-use xc_sparse::DenseRows;
 
 const WIDTH: usize = 6;
 

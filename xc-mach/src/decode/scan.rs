@@ -4,7 +4,7 @@ use super::block::{BLOCK, BlockScratch, statistics};
 use super::{BucketScores, Decoder};
 use crate::assign::Assignment;
 use crate::product::dense;
-use xc_sparse::parallel::for_each_part_in_pool;
+use xc_buffer::parallel::for_each_part_in_pool;
 use xc_sparse::rank::{Scored, TopK};
 
 /// Most parts that labels are cut into; each has its own selection.

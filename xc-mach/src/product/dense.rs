@@ -2,7 +2,7 @@
 //!
 //! The copies share one body of integer comparisons and selections: the results are the same bits.
 
-use xc_sparse::simd::{Loop, vectorised_loop};
+use xc_buffer::simd::{Loop, vectorised_loop};
 
 /// Smallest, largest, and bits of the largest magnitude of some numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,7 +109,7 @@ pub(crate) fn count_from(values: &[f32], least: f32) -> usize {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use xc_sparse::simd::{Isa, vectorised_loop_on};
+    use xc_buffer::simd::{Isa, vectorised_loop_on};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]

@@ -14,7 +14,7 @@ pub(crate) mod dense;
 mod lanes;
 mod scalar;
 
-use xc_sparse::Isa;
+use xc_buffer::Isa;
 
 /// Equal steps modulo a prime, of which each element is reduced to a bucket: element t is `start +
 /// t * step`.

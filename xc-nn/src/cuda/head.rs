@@ -4,11 +4,11 @@ use super::DeviceRows;
 use super::kernels::{DeviceLinear, Kernels, THREADS, XcConnections, XcPairs, XcUniform};
 use crate::head::{Dense, Sampled, Sparse};
 use std::ops::Range;
+use xc_buffer::FloatBuffer;
+use xc_buffer::dtype::Float;
 use xc_kernels::best::{Keeping, Kept};
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::{Error, Plan, Shape, address};
-use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dtype::Float;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK, from_rank_key};
 use xc_sparse::uniform::{FanIn, Indices, LANES};
 
@@ -126,9 +126,8 @@ fn type_of(weights: &FloatBuffer) -> (u32, Vec<f32>) {
         FloatBuffer::F32(_) => (0, Vec::new()),
         FloatBuffer::Bf16(_) => (1, Vec::new()),
         FloatBuffer::F16(_) => (2, Vec::new()),
-        FloatBuffer::E4m3(_) => (3, table::<xc_sparse::dtype::E4m3>()),
-        FloatBuffer::E5m2(_) => (3, table::<xc_sparse::dtype::E5m2>()),
-        other => panic!("weights of {}", other.dtype()),
+        FloatBuffer::E4m3(_) => (3, table::<xc_buffer::dtype::E4m3>()),
+        FloatBuffer::E5m2(_) => (3, table::<xc_buffer::dtype::E5m2>()),
     }
 }
 

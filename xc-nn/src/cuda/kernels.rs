@@ -3,12 +3,12 @@
 use super::DeviceRows;
 use crate::layer::Linear;
 use std::sync::Arc;
+use xc_dense::MatmulPrecision;
 use xc_kernels::best::Best;
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::layout::{self, Argument};
 use xc_kernels::product::{Product, Rows};
 use xc_kernels::{Device, Error, Kernel, Plan, Shape, arguments};
-use xc_sparse::dense::MatmulPrecision;
 
 arguments! {
     /// Sparse rows and embeddings of their features.

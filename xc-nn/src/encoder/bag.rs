@@ -16,7 +16,7 @@ use crate::state::State;
 use crate::table;
 use crate::{Activation, Activations, Batch, Mode, StepError, Update};
 use serde_json::json;
-use xc_sparse::parallel::for_each_part;
+use xc_buffer::parallel::for_each_part;
 use xc_sparse::rows::InputKind;
 
 /// A table with a vector for each feature, and a bias.

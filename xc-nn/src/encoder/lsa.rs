@@ -11,9 +11,10 @@
 
 use super::orthonormal;
 use rayon::prelude::*;
+use xc_buffer::simd::prefetch_start;
+use xc_buffer::{Loop, vectorised_loop};
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::simd::prefetch_start;
-use xc_sparse::{CsrView, Loop, vectorised_loop};
+use xc_sparse::CsrView;
 
 /// Columns of a task: two cache lines of a row of `V`.
 const STRIPE: usize = orthonormal::COLUMNS;

@@ -9,9 +9,9 @@
 //! ```
 
 use rayon::prelude::*;
-use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product, product_in_leaves};
-use xc_sparse::sums::Blocks;
-use xc_sparse::{Loop, vectorised_loop};
+use xc_buffer::sums::Blocks;
+use xc_buffer::{Loop, vectorised_loop};
+use xc_dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product, product_in_leaves};
 
 /// Columns of a block: two cache lines of a row.
 pub(super) const COLUMNS: usize = 32;

@@ -5,7 +5,7 @@ use crate::activations::{ActivationDropout, BLOCK};
 use crate::state::State;
 use crate::{Activation, Activations, Batch, Mode, StepError, Update};
 use serde_json::json;
-use xc_sparse::parallel::for_each_part;
+use xc_buffer::parallel::for_each_part;
 use xc_sparse::rows::InputKind;
 
 /// Hands on the dense rows of the batch; learns nothing.

@@ -8,8 +8,8 @@ use crate::parameter::Init;
 use crate::state::{Arrays, State, StateError, Visitor, load_parameters, visit_parameters};
 use crate::{Activation, Activations, Batch, Mode, Parameter, StepError, Update};
 use serde_json::json;
-use xc_sparse::dense::{MatmulPrecision, Scratch};
-use xc_sparse::parallel::for_each_part;
+use xc_buffer::parallel::for_each_part;
+use xc_dense::{MatmulPrecision, Scratch};
 
 /// Dense layers above `E`, each `finish(input * weights^T + bias)`.
 #[derive(Clone, Debug)]

@@ -10,8 +10,8 @@ use crate::stored::StoredMut;
 use crate::{Activations, Loss, Mode, Parameter, StepError, Targets, Update};
 use serde_json::json;
 use std::ops::Range;
-use xc_sparse::buffer::FloatSlice;
-use xc_sparse::dense::{MatmulPrecision, Scratch};
+use xc_buffer::FloatSlice;
+use xc_dense::{MatmulPrecision, Scratch};
 
 /// `logits = input * weights^T + bias`, weights label-major: one row an output.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use crate::Mode;
 use crate::loss::Stretch;
 use rayon::prelude::*;
+use xc_buffer::{Loop, vectorised_loop};
 use xc_sparse::rank::{Scored, TopK};
-use xc_sparse::{Loop, vectorised_loop};
 
 /// Logits that are compared with the threshold at once.
 const GROUP: usize = 16;

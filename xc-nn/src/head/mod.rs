@@ -1,7 +1,8 @@
 //! Heads: from vectors to logits of outputs, and back.
 //!
 //! ```
-//! use xc_sparse::{DenseRows, LabelRows};
+//! use xc_dense::DenseRows;
+//! use xc_sparse::LabelRows;
 //! use xc_nn::encoder::Precomputed;
 //! use xc_nn::head::{Dense, Ranked};
 //! use xc_nn::{Batch, Examples, Rows, Init, Network, Scratch};
@@ -37,8 +38,8 @@ use crate::{Activations, Loss, Mode, StepCost, StepError, Targets, Update};
 use hardest::Hardest;
 use rayon::prelude::*;
 use std::ops::Range;
+use xc_buffer::sums::Blocks;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
-use xc_sparse::sums::Blocks;
 
 /// The answers to the instances of a batch; owned by the caller and reused from batch to batch.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -19,14 +19,14 @@ use crate::stored::{StoredMut, Widened};
 use crate::{Activations, Loss, Targets, Update};
 use rayon::prelude::*;
 use std::ops::Range;
-use xc_hash::stream::mix;
-use xc_sparse::buffer::FloatSlice;
-use xc_sparse::dense::{
+use xc_buffer::FloatSlice;
+use xc_buffer::parallel::for_each_part_in_pool;
+use xc_buffer::sums::{Blocks, TreeSum};
+use xc_dense::{
     MatMut, MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves,
 };
-use xc_sparse::parallel::for_each_part_in_pool;
+use xc_hash::stream::mix;
 use xc_sparse::rank::Scored;
-use xc_sparse::sums::{Blocks, TreeSum};
 
 /// Labels of a tile: the logits of a batch of 256 take 1 MB.
 pub(super) const TILE: usize = 1024;

@@ -12,7 +12,7 @@ mod weights;
 
 pub use weights::LabelWeights;
 
-use xc_sparse::{DenseMatrix, DenseRows};
+use xc_dense::{DenseMatrix, DenseRows};
 
 /// The coordinate that a bias becomes.
 #[derive(Clone, Copy, Debug, PartialEq)]

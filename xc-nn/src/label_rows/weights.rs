@@ -1,6 +1,6 @@
 //! Read access to the weights of labels, for samplers.
 
-use xc_sparse::buffer::FloatSlice;
+use xc_buffer::FloatSlice;
 
 /// Rows of weights, one per label, and the labels' biases: the logit of a label is the inner
 /// product of its row with a vector, plus its bias.
@@ -74,8 +74,8 @@ impl<'a> LabelWeights<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xc_sparse::buffer::FloatBuffer;
-    use xc_sparse::dtype::DType;
+    use xc_buffer::FloatBuffer;
+    use xc_buffer::dtype::DType;
 
     #[test]
     fn a_row_is_the_same_in_each_type_that_holds_it() {

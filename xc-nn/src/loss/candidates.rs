@@ -2,7 +2,7 @@
 
 use super::{LANES, Loss, RUN, Shares, Stretch, Total};
 use std::ops::Range;
-use xc_sparse::{Loop, vectorised, vectorised_loop};
+use xc_buffer::{Loop, vectorised, vectorised_loop};
 
 /// What becomes of labels that a sampler chose; one entry of each list a label.
 ///

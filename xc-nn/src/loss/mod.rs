@@ -27,9 +27,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
-use xc_sparse::simd::exp;
-use xc_sparse::sums::Blocks;
-use xc_sparse::{vectorised, vectorised_loop};
+use xc_buffer::simd::exp;
+use xc_buffer::sums::Blocks;
+use xc_buffer::{vectorised, vectorised_loop};
 
 /// A loss over the labels of one instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

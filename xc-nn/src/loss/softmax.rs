@@ -1,8 +1,8 @@
 //! Softmax cross-entropy.
 
 use super::{LANES, Loss, Stretch, Total, exp, sum_mut};
-use xc_sparse::sums::Blocks;
-use xc_sparse::{Loop, vectorised, vectorised_loop};
+use xc_buffer::sums::Blocks;
+use xc_buffer::{Loop, vectorised, vectorised_loop};
 
 /// All at once: the exponentials that the sum is made of become the gradient.
 pub(super) fn of_blocks(logits: &mut [f32], blocks: &Blocks, positives: &[u32], scale: f32) -> f64 {

@@ -1,7 +1,7 @@
 //! Losses that add up over the labels.
 
 use super::{Stretch, exp, log1p_exp_neg_abs, sum_mut};
-use xc_sparse::{Loop, vectorised_loop};
+use xc_buffer::{Loop, vectorised_loop};
 
 #[inline(always)]
 pub(super) fn sigmoid(z: f32) -> f32 {

@@ -22,7 +22,7 @@
 
 use crate::RowsMut;
 use serde::{Deserialize, Serialize};
-use xc_sparse::vectorised;
+use xc_buffer::vectorised;
 
 /// A rule for changing values by their gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@
 //! [`State`]: its tables and codewords are part of checkpoints.
 //!
 //! ```
-//! use xc_sparse::DenseRows;
+//! use xc_dense::DenseRows;
 //! use xc_nn::sampler::{Candidates, Lists, NegativeParams, Queries, SamplerData, SamplerParams};
 //! use xc_nn::{Step, Targets};
 //!
@@ -113,7 +113,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::ops::Range;
 use thiserror::Error;
-use xc_sparse::DenseRows;
+use xc_dense::DenseRows;
 
 /// The instances of a batch, as a sampler sees them.
 #[derive(Clone, Copy, Debug)]

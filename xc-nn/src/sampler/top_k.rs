@@ -10,8 +10,8 @@ use rayon::prelude::*;
 use serde_json::json;
 use std::ops::Range;
 use std::time::Instant;
-use xc_sparse::buffer::FloatSlice;
-use xc_sparse::dense::{self, MatMut, MatRef, MatmulPrecision, Start, product};
+use xc_buffer::FloatSlice;
+use xc_dense::{MatMut, MatRef, MatmulPrecision, Start, product};
 use xc_sparse::rank::{Scored, TopK};
 
 /// Labels that are scored at a time.
@@ -74,7 +74,7 @@ pub(super) fn top(
     assert!(width == weights.width(), "vectors of {width}, rows of {}", weights.width());
     let inputs = MatRef::new(vectors.values(), vectors.len(), width);
     let mut best = vec![TopK::new(k); vectors.len()];
-    let (mut scores, mut widened, mut scratch) = (Vec::new(), Vec::new(), dense::Scratch::default());
+    let (mut scores, mut widened, mut scratch) = (Vec::new(), Vec::new(), xc_dense::Scratch::default());
     for first in labels.clone().step_by(BLOCK) {
         let block = first..labels.end.min(first + BLOCK as u32);
         let n = block.len();

@@ -11,7 +11,7 @@ use super::{CheckpointAt, TrainError, exact};
 use crate::state::{Arrays, Role, Slice, Snapshot, StateError};
 use crate::{Encoder, HardLabels, Head, Network};
 use serde::{Deserialize, Serialize};
-use xc_sparse::store::{ArrayRef, CHECKPOINT_KIND, CheckpointError, Container};
+use xc_store::{ArrayRef, CHECKPOINT_KIND, CheckpointError, Container};
 
 /// Before the names of the best state's arrays.
 const BEST: &str = "best.";

@@ -3,8 +3,8 @@
 use super::{Monitor, Subset};
 use crate::head::Ranked;
 use crate::{Batch, Encoder, Head, Loss, Network, Scratch, StepError};
+use xc_buffer::Cancel;
 use xc_metrics::{EvaluateError, Evaluator, EvaluatorParams, Metric, MetricReport, Propensity, PropensityError};
-use xc_sparse::Cancel;
 
 /// Ranks that are always looked at; P@k and the like of each are in every log.
 const KS: [usize; 3] = [1, 3, 5];

@@ -3,7 +3,7 @@
 use super::{Subset, Trainer};
 use crate::Rows;
 use serde::Serialize;
-use xc_sparse::store::{CheckpointKey, Layout};
+use xc_store::{CheckpointKey, Layout};
 
 /// Counts as part of every key: raise it when training changes its results.
 const VERSION: u64 = 1;

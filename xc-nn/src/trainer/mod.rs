@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 use subset::{Batches, order};
 use thiserror::Error;
 use xc_metrics::PropensityError;
-use xc_sparse::store::CheckpointError;
+use xc_store::CheckpointError;
 
 /// Why training ended without a result.
 #[derive(Debug, Error)]

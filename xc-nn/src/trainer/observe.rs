@@ -4,7 +4,7 @@ use super::evaluate::Validation;
 use crate::StepCost;
 use std::path::Path;
 use std::time::Duration;
-use xc_sparse::Cancel;
+use xc_buffer::Cancel;
 
 /// What training has just done.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use crate::Rule;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use thiserror::Error;
-use xc_sparse::store::Checkpoint;
+use xc_store::Checkpoint;
 
 /// Instances of a step, at most.
 const MAX_BATCH: usize = 1 << 24;

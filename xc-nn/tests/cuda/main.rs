@@ -4,6 +4,9 @@ mod kernels;
 
 use proptest::prelude::*;
 use std::sync::Arc;
+use xc_buffer::FloatBuffer;
+use xc_buffer::dtype::DType;
+use xc_dense::MatmulPrecision;
 use xc_kernels::{Device, Emulated, Shape};
 use xc_nn::cuda::{EncoderOnDevice, HeadOnDevice};
 use xc_nn::encoder::{Bag, Precomputed, Stack};
@@ -14,9 +17,6 @@ use xc_nn::{
     Activation, Activations, Batch, DenseRows, Encoder, Head, Init, Loss, Mode, Network, Row, Rows, Scratch, in_memory,
 };
 use xc_sparse::CsrMatrix;
-use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dense::MatmulPrecision;
-use xc_sparse::dtype::DType;
 use xc_sparse::rank::RankedBatch;
 
 /// Numbers that look random, with some zeros of either sign; of an even seed three of four are zeros.

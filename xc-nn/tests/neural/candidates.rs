@@ -3,13 +3,13 @@
 use crate::fixed::{Fixed, log_q};
 use proptest::prelude::*;
 use std::error::Error;
+use xc_buffer::DType;
+use xc_buffer::FloatBuffer;
+use xc_dense::MatmulPrecision;
 use xc_nn::head::{Dense, Ranked, Sampled, SampledParams, SampledScratch};
 use xc_nn::sampler::{Drawn, Lists, Weighting};
 use xc_nn::state::{Snapshot, State};
 use xc_nn::{Activations, Decay, Head, Init, Loss, Mode, Optimizer, Parameter, Rule, Step, Targets, Update};
-use xc_sparse::DType;
-use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dense::MatmulPrecision;
 
 /// A batch, a layer and lists.
 #[derive(Clone, Debug)]

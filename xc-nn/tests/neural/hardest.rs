@@ -2,14 +2,14 @@
 
 use crate::fixed::{Fixed, log_q};
 use proptest::prelude::*;
+use xc_buffer::DType;
+use xc_buffer::FloatBuffer;
+use xc_dense::MatmulPrecision;
 use xc_nn::head::sparse::Screening;
 use xc_nn::head::{Dense, Ranked, Sampled, SampledParams, Sparse};
 use xc_nn::sampler::{Lists, Sampler};
 use xc_nn::state::{Snapshot, State};
 use xc_nn::{Activations, Decay, Head, Init, Loss, Mode, Optimizer, Parameter, Rule, Step, Targets, Update};
-use xc_sparse::DType;
-use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::rank::{Scored, rank_order};
 
 const LOSSES: [Loss; 4] = [Loss::Bce, Loss::Softmax, Loss::SquaredHinge, Loss::Nce];

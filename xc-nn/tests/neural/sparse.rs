@@ -5,6 +5,9 @@ use half::bf16;
 use proptest::prelude::*;
 use std::error::Error;
 use std::time::Duration;
+use xc_buffer::Cancel;
+use xc_buffer::FloatBuffer;
+use xc_buffer::dtype::DType;
 use xc_nn::encoder::{Precomputed, Stack};
 use xc_nn::head::sparse::{Rewire, Screening, SparseParams};
 use xc_nn::head::{Ranked, Sparse};
@@ -16,12 +19,9 @@ use xc_nn::{
     Activation, Activations, Batch, DenseRows, Examples, Head, Init, Loss, Mode, Network, Optimizer, Rows, Rule,
     Scratch, Step, StepParams, TrainParams, Trainer, Update,
 };
-use xc_sparse::Cancel;
 use xc_sparse::LabelRows;
-use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dtype::DType;
-use xc_sparse::store::CheckpointFolder;
 use xc_sparse::uniform::{FanIn, Indices, LANES};
+use xc_store::CheckpointFolder;
 
 const LOSSES: [Loss; 3] = [Loss::Softmax, Loss::Bce, Loss::SquaredHinge];
 

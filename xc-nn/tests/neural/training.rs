@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use xc_buffer::Cancel;
 use xc_metrics::Metric;
 use xc_nn::encoder::{Bag, Stack};
 use xc_nn::head::Dense;
@@ -15,9 +16,8 @@ use xc_nn::trainer::{
     TrainError, ValidationParams, evaluate,
 };
 use xc_nn::{Activation, Examples, HardLabels, Loss, Network, Optimizer, Rows, TrainParams, Trainer};
-use xc_sparse::Cancel;
-use xc_sparse::store::{ArrayRef, CheckpointError, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows};
+use xc_store::{ArrayRef, CheckpointError, CheckpointFolder, Container, ContainerWriter, OpenMode};
 
 const N: usize = 300;
 const N_FEATURES: usize = 200;

@@ -7,6 +7,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use xc_buffer::Cancel;
+use xc_buffer::dtype::DType;
 use xc_nn::encoder::Bag;
 use xc_nn::head::{Dense, DenseScratch};
 use xc_nn::schedule::HalveOnPlateau;
@@ -18,9 +20,7 @@ use xc_nn::{
     Activation, Activations, Examples, Head, Loss, Mode, Named, Network, Optimizer, Parameter, Rows, StepError,
     Targets, TrainParams, Trainer, Update,
 };
-use xc_sparse::Cancel;
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{ArrayRef, CheckpointFolder, Container, ContainerWriter, OpenMode};
+use xc_store::{ArrayRef, CheckpointFolder, Container, ContainerWriter, OpenMode};
 
 /// A dense head that also counts its steps in 16-bit places, adds a half-precision scale, and
 /// remembers something.

@@ -1,10 +1,11 @@
 //! Batches and weights that are made up, and the checks that many tests share.
 
+use xc_buffer::FloatSlice;
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_nn::sampler::{Candidates, LabelWeights, Queries, Sampler};
 use xc_nn::{Step, Targets};
-use xc_sparse::buffer::FloatSlice;
-use xc_sparse::{DenseRows, LabelRows};
+use xc_sparse::LabelRows;
 
 /// Some instances with vectors and true labels, and labels with weights.
 #[derive(Clone)]

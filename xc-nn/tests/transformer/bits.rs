@@ -2,11 +2,11 @@
 
 use crate::made::{batch, small, tokens};
 use proptest::prelude::*;
+use xc_buffer::simd::Isa;
+use xc_dense::MatmulPrecision;
 use xc_nn::encoder::transformer::{Distances, Pooling, Transformer, TransformerLearning, TransformerParams};
 use xc_nn::head::Dense;
 use xc_nn::{Activations, Batch, Encoder, Loss, Mode, Network, Optimizer, Row, Rule, Scratch, Step, StepParams};
-use xc_sparse::dense::MatmulPrecision;
-use xc_sparse::simd::Isa;
 
 const PRECISIONS: [MatmulPrecision; 2] = [MatmulPrecision::F32, MatmulPrecision::Bf16];
 

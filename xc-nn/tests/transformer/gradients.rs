@@ -1,13 +1,13 @@
 //! Every value of every parameter against differences of the vectors.
 
 use crate::made::{batch, small, tokens};
+use xc_dense::MatmulPrecision;
 use xc_nn::encoder::transformer::{
     DenseActivation, DenseParams, Distances, Pooling, Transformer, TransformerLearning, TransformerParams,
 };
 use xc_nn::head::Dense;
 use xc_nn::state::State;
 use xc_nn::{Activations, Batch, Encoder, Loss, Mode, Network, Optimizer, Rule, Scratch, Step, StepParams, Update};
-use xc_sparse::dense::MatmulPrecision;
 
 const AT: Step = Step { number: 3, epoch: 0, seed: 5 };
 

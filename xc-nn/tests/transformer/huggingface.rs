@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use xc_nn::encoder::transformer::{Folder, Transformer};
 use xc_nn::state::State;
 use xc_nn::{Activations, Encoder, Mode, Optimizer, Rule, Step, Update};
-use xc_sparse::atomic::OutputFolder;
 use xc_sparse::rows::TokenRows;
+use xc_store::atomic::OutputFolder;
 
 /// The parameter that an array of HuggingFace's is a part of, and which third of its rows.
 fn ours(name: &str) -> (String, Option<usize>) {

@@ -7,7 +7,7 @@ use std::path::Path;
 use xc_nn::Encoder as _;
 use xc_nn::encoder::transformer::{DenseActivation, DenseParams, Folder, FolderError, Pooling, TextRules, Transformer};
 use xc_nn::state::State;
-use xc_sparse::atomic::OutputFolder;
+use xc_store::atomic::OutputFolder;
 
 fn write(path: &Path, content: &Value) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();

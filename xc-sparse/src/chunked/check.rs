@@ -4,10 +4,10 @@ use super::directory;
 use super::layout::{VALUE_PADDING, mask_words, stride};
 use super::level::{ChunkedLevel, ChunkedView, LevelArrays};
 use super::{MAX_WIDTH, SlotMap};
-use crate::buffer::FloatBuffer;
-use crate::dtype::DType;
 use rayon::prelude::*;
 use thiserror::Error;
+use xc_buffer::FloatBuffer;
+use xc_buffer::dtype::DType;
 
 /// Which invariant of a [`super::ChunkedLevel`] does not hold.
 #[derive(Debug, Error, PartialEq, Eq)]

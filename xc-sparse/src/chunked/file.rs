@@ -4,11 +4,11 @@
 
 use super::layout::{VALUE_PADDING, stride};
 use super::{ChunkedError, ChunkedLevel, LevelArrays, PackedSizes, SlotMap};
-use crate::buffer::FloatSlice;
-use crate::dtype::DType;
-use crate::store::{ArrayRef, ArrayStream, Container, ContainerWriter, OpenError, WriteError};
 use std::path::PathBuf;
 use thiserror::Error;
+use xc_buffer::FloatSlice;
+use xc_buffer::dtype::DType;
+use xc_store::{ArrayRef, ArrayStream, Container, ContainerWriter, OpenError, WriteError};
 
 /// Why a level or a slot map cannot be opened.
 #[derive(Debug, Error)]

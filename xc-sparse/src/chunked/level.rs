@@ -4,9 +4,9 @@
 
 use super::layout::stride;
 use super::{ChunkRows, SlotMap};
-use crate::buffer::{Buffer, FloatBuffer, FloatSlice};
-use crate::dtype::DType;
-use crate::simd::prefetch;
+use xc_buffer::dtype::DType;
+use xc_buffer::simd::prefetch;
+use xc_buffer::{Buffer, FloatBuffer, FloatSlice};
 
 /// The arrays of a level, each in memory or in a mapped file; also a part of them, see
 /// [`super::Packer::take`].

@@ -5,11 +5,11 @@
 use super::directory;
 use super::layout::{VALUE_PADDING, mask_words, stride};
 use super::{ChunkRows, ChunkRowsError, ChunkedLevel, LevelArrays, MAX_WIDTH, SlotMap};
-use crate::buffer::FloatBuffer;
-use crate::dtype::DType;
 use half::{bf16, f16};
 use rayon::prelude::*;
 use thiserror::Error;
+use xc_buffer::FloatBuffer;
+use xc_buffer::dtype::DType;
 
 /// Why a level cannot be packed.
 #[derive(Debug, Error, PartialEq)]

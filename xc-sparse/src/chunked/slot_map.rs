@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "constructors without checks")]
 
 use super::ChunkedError;
-use crate::buffer::Buffer;
+use xc_buffer::Buffer;
 
 /// The monotone map from features to the range of `u32`, shared by all chunks of a tree: see
 /// [`super::ChunkedLevel`].

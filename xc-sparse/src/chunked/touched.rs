@@ -3,8 +3,8 @@
 use super::iterate::{Choice, Intersect, choose};
 use super::level::{ChunkView, ChunkedView};
 use super::query::QueryView;
-use crate::buffer::FloatSlice;
 use std::collections::HashSet;
+use xc_buffer::FloatSlice;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::SparseRow;
     use crate::chunked::{ChunkRows, ChunkedLevel, QueryScratch, SlotMap, count_features};
-    use crate::dtype::DType;
+    use xc_buffer::dtype::DType;
 
     #[test]
     fn counts_are_those_of_a_chunk_made_by_hand() {

@@ -3,6 +3,7 @@
 use super::{LabelRows, SparseRow, SparseRowError, group_by, not_pointers};
 use std::ops::Range;
 use thiserror::Error;
+use xc_dense::DenseRows;
 
 /// Features of many instances: one compressed row per instance, with `u32` feature ids ascending and unique.
 ///
@@ -118,6 +119,19 @@ fn check<'a>(
 }
 
 impl CsrMatrix {
+    /// Vectors as rows of features: those of each that are not 0.
+    pub fn from_vectors(vectors: DenseRows<'_>) -> Self {
+        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in vectors.iter() {
+            for (id, &value) in (0..).zip(row).filter(|(_, value)| **value != 0.0) {
+                indices.push(id);
+                values.push(value);
+            }
+            indptr.push(indices.len());
+        }
+        Self::from_checked((vectors.len(), vectors.width()), indptr, indices, values)
+    }
+
     /// Checks the arrays and takes them, without a copy. *Shapes*: `(rows, cols)`; rows + 1 pointers from
     /// 0 on; the entries of row `i` are at `indptr[i]..indptr[i + 1]`. *Cost*: O(rows + entries).
     ///

@@ -1,8 +1,9 @@
 //! Instances of any kind: features, vectors, texts, tokens of texts.
 
-use super::{CsrMatrix, CsrView, DenseMatrix, DenseRows, SparseRow, TokenRow, TokenRows, TokenView};
+use super::{CsrMatrix, CsrView, SparseRow, TokenRow, TokenRows, TokenView};
 use std::fmt;
 use thiserror::Error;
+use xc_dense::{DenseMatrix, DenseRows};
 
 /// What an instance is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +166,8 @@ impl<'a> Texts<'a> {
 /// Many instances of one kind, borrowed.
 ///
 /// ```
-/// use xc_sparse::rows::{DenseRows, InputKind, Rows};
+/// use xc_dense::DenseRows;
+/// use xc_sparse::rows::{InputKind, Rows};
 ///
 /// let rows = Rows::Dense(DenseRows::new(&[1.0, 2.0, 3.0, 4.0], 2));
 /// assert_eq!((rows.len(), rows.width(), rows.kind()), (2, 2, InputKind::Dense));

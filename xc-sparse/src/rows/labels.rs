@@ -1,8 +1,8 @@
 //! Lists of labels, one per instance.
 
 use super::{group_by, not_pointers};
-use crate::buffer::Buffer;
 use thiserror::Error;
+use xc_buffer::Buffer;
 
 /// The labels of many instances: one list of label ids per row, ascending and unique.
 ///

@@ -26,16 +26,16 @@
 //! ```
 
 mod csr;
-mod dense;
 mod group;
 mod input;
+#[cfg(feature = "store")]
+mod key;
 mod labels;
 mod normalise;
 mod row;
 mod tokens;
 
 pub use csr::{CscMatrix, CscView, CsrMatrix, CsrView, Dataset, MatrixError};
-pub use dense::{DenseMatrix, DenseRows};
 pub use group::{Groups, group_by};
 pub use input::{InputKind, OneHot, OwnedRows, Row, Rows, Texts, WrongInput};
 pub use labels::{LabelRows, LabelRowsError, sort_unique};

@@ -1,10 +1,10 @@
 //! Conversion to and from sparse columns.
 
 use super::matrix::{Connections, ConnectionsError, FanIn, Indices};
-use crate::buffer::FloatBuffer;
-use crate::dtype::DType;
 use crate::{CscMatrix, CscView, CsrMatrix};
 use thiserror::Error;
+use xc_buffer::FloatBuffer;
+use xc_buffer::dtype::DType;
 
 /// Why columns cannot be converted to connections.
 #[derive(Debug, Error, PartialEq)]

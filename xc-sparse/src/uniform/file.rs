@@ -1,10 +1,10 @@
 //! Connections in a model folder.
 
 use super::matrix::{Connections, ConnectionsError, FanIn, Indices};
-use crate::dtype::DType;
-use crate::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
 use std::path::PathBuf;
 use thiserror::Error;
+use xc_buffer::dtype::DType;
+use xc_store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
 
 /// Why connections cannot be opened.
 #[derive(Debug, Error)]

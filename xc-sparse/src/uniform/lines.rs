@@ -1,7 +1,8 @@
 //! A batch of dense inputs with the instances innermost.
 
-use crate::buffer::Pages;
-use crate::parallel::for_each_part;
+use xc_buffer::Pages;
+use xc_buffer::dtype::nearest_bf16;
+use xc_buffer::parallel::for_each_part;
 
 /// Instances in a line.
 pub const LANES: usize = 32;
@@ -41,15 +42,6 @@ pub struct Lines {
 
 /// Inputs that are transposed at a time: their part of 32 rows fits the first-level cache.
 const STRIPE: usize = 64;
-
-/// The bits of the nearest bf16, ties to even, computed without branches. NaN stays NaN; values that are
-/// too large become infinite.
-#[inline(always)]
-pub fn nearest_bf16(value: f32) -> u16 {
-    let bits = value.to_bits();
-    let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16;
-    if value.is_nan() { 0x7fc0 } else { rounded }
-}
 
 impl Lines {
     /// Takes row-major values, one row per instance. Each is rounded to the nearest bf16.
@@ -131,18 +123,6 @@ mod tests {
     use super::*;
     use half::bf16;
     use proptest::prelude::*;
-
-    #[test]
-    fn rounding_is_that_of_the_standard() {
-        for bits in (0..=u32::MAX).step_by(977) {
-            let value = f32::from_bits(bits);
-            let (got, expected) = (bf16::from_bits(nearest_bf16(value)), bf16::from_f32(value));
-            assert!(
-                got.to_bits() == expected.to_bits() || (got.is_nan() && expected.is_nan()),
-                "{value}: {got}, {expected}"
-            );
-        }
-    }
 
     proptest! {
         #[test]

@@ -1,9 +1,9 @@
 //! The connections of every label.
 
-use crate::buffer::{Buffer, FloatBuffer};
-use crate::dtype::DType;
 use std::ops::Range;
 use thiserror::Error;
+use xc_buffer::dtype::DType;
+use xc_buffer::{Buffer, FloatBuffer};
 
 /// How many connections the labels have.
 #[derive(Clone, Debug, PartialEq)]

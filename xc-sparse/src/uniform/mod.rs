@@ -9,7 +9,7 @@
 //! ```
 //!
 //! ```
-//! use xc_sparse::DType;
+//! use xc_buffer::DType;
 //! use xc_sparse::uniform::Connections;
 //!
 //! // Two labels, each connected with two of four inputs.
@@ -26,7 +26,7 @@
 //! such a batch.
 //!
 //! ```
-//! use xc_sparse::DType;
+//! use xc_buffer::DType;
 //! use xc_sparse::uniform::{Connections, Lines};
 //!
 //! // Three labels over four inputs, two connections each.
@@ -59,7 +59,7 @@ mod screen;
 pub use convert::ConvertError;
 #[cfg(feature = "store")]
 pub use file::OpenConnectionsError;
-pub use lines::{LANES, Line, Lines, nearest_bf16};
+pub use lines::{LANES, Line, Lines};
 pub use matrix::{Connections, ConnectionsError, FanIn, Index, Indices, check_shape};
 pub use product::{Kernels, Sums, weight_gradients};
 pub use rewire::{Rewired, distinct};

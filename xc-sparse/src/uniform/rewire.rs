@@ -5,9 +5,9 @@
 //! in the unstructured form the new ones may go to any label.
 
 use super::matrix::{Connections, FanIn, Index, Indices};
-use crate::buffer::FloatBuffer;
 use crate::with_indices;
 use rayon::prelude::*;
+use xc_buffer::FloatBuffer;
 
 /// How the connections have changed.
 #[derive(Clone, Debug, PartialEq)]

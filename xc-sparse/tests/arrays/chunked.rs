@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use xc_buffer::{DType, FloatBuffer, Isa};
 use xc_sparse::chunked::*;
-use xc_sparse::{DType, FloatBuffer, Isa, SparseRow, SparseRowError};
+use xc_sparse::{SparseRow, SparseRowError};
 
 /// The definition: one column at a time, products added in ascending feature order, then the bias.
 fn reference(parents: &[ChunkRows], precision: DType, query: &[(u32, f32)], wanted: &[u32]) -> Vec<f32> {

@@ -1,9 +1,9 @@
 //! Screening labels in 8 bits: against its definition in f64, and on every instruction set.
 
 use proptest::prelude::*;
-use xc_sparse::Isa;
-use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dtype::DType;
+use xc_buffer::FloatBuffer;
+use xc_buffer::Isa;
+use xc_buffer::dtype::DType;
 use xc_sparse::uniform::*;
 
 /// Numbers in [-1, 1) that look random.

@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use std::collections::HashSet;
-use xc_sparse::Isa;
-use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
+use xc_buffer::FloatBuffer;
+use xc_buffer::Isa;
+use xc_buffer::dtype::DType;
 use xc_sparse::uniform::*;
+use xc_store::{Container, ContainerWriter, OpenMode};
 
 /// Random numbers from a seed; good enough for tests.
 fn random(seed: u64) -> impl FnMut() -> u64 {

@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 use std::collections::HashSet;
+use xc_buffer::dtype::DType;
 use xc_sparse::CsrMatrix;
 use xc_sparse::chunked::ChunkRows;
-use xc_sparse::dtype::DType;
 use xc_tree::{ModelInfo, PostProcessor, Topology, TreeModel, TreeParts};
 
 /// Numbers that look random.

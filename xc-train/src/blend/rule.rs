@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
+use xc_buffer::parallel::in_pool;
+use xc_dense::DenseRows;
 use xc_nn::{Loss, Rows};
-use xc_sparse::DenseRows;
-use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, Scored, rank_order};
-use xc_sparse::store::{Container, ContainerWriter, OpenError, WriteError};
+use xc_store::{Container, ContainerWriter, OpenError, WriteError};
 
 /// How candidates are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
 use thiserror::Error;
-use xc_sparse::store::{Container, ContainerWriter, OpenError, WriteError};
+use xc_store::{Container, ContainerWriter, OpenError, WriteError};
 
 /// The name of the parameter, and the prefix of the arrays' names.
 const CALIBRATION: &str = "calibration";

@@ -11,11 +11,12 @@ use super::{
 use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
+use xc_buffer::Cancel;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_metrics::evaluate;
 use xc_metrics::{EvaluateError, EvaluatorParams, MetricReport};
+use xc_sparse::LabelRows;
 use xc_sparse::rank::{RankedBatch, Scored};
-use xc_sparse::{Cancel, LabelRows};
 
 /// How a calibration is fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

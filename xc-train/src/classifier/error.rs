@@ -1,8 +1,8 @@
 //! What is impossible about a classifier, and why it has no answer.
 
 use thiserror::Error;
+use xc_buffer::dtype::DType;
 use xc_nn::sampler::SamplerParamsError;
-use xc_sparse::dtype::DType;
 use xc_sparse::rank::LabelId;
 use xc_sparse::rows::WrongInput;
 use xc_sparse::uniform::ConnectionsError;

@@ -7,14 +7,14 @@ use super::{
 };
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use xc_buffer::Buffer;
 use xc_nn::encoder::transformer::IS_BUILT;
 use xc_nn::head::{Dense, Sampled, Sparse};
 use xc_nn::state::State;
 use xc_nn::{Decay, Init, Named, Network, Parameter};
-use xc_sparse::buffer::Buffer;
 use xc_sparse::ranker_weights::{RankerWeights, RankerWeightsError};
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError, to_parameter};
 use xc_sparse::uniform::{Connections, OpenConnectionsError};
+use xc_store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError, to_parameter};
 
 /// What the names of the head's arrays begin with.
 const HEAD: &str = "head.";

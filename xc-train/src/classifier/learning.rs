@@ -3,11 +3,11 @@
 use super::WideLearning;
 use super::error::{ClassifierParamsError, number};
 use serde::{Deserialize, Serialize};
+use xc_buffer::dtype::DType;
 use xc_nn::head::sparse::Rewire;
 use xc_nn::sampler::{LshParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting};
 use xc_nn::{Activation, Loss};
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{Container, OpenError};
+use xc_store::{Container, OpenError};
 
 /// How a classifier learns, beside the settings of the trainer: initial values, dropout, which labels a step scores,
 /// how connections change.

@@ -253,6 +253,6 @@ impl ClassifierParams {
     /// As `config.json` keeps what answers depend on.
     pub(crate) fn to_value(&self) -> serde_json::Value {
         // Numbers and names only.
-        xc_sparse::store::to_parameter(self)
+        xc_store::to_parameter(self)
     }
 }

@@ -14,17 +14,17 @@ use xc_ann::{
     BuildError, BuildParams, Graph, InvertedIndex, Metric, Observer, OpenGraphError, Refresh, Refreshed, Scope,
     SearchParams,
 };
+use xc_buffer::FloatSlice;
+use xc_dense::{DenseMatrix, DenseRows};
+use xc_dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
 use xc_nn::encoder::Stack;
 use xc_nn::head::sparse::OneScratch;
 use xc_nn::in_memory;
 use xc_nn::label_rows::BiasCoordinate;
 use xc_nn::sampler::LabelWeights;
 use xc_nn::{Activations, Batch, Encoder, Loss, Mode, Rows};
-use xc_sparse::buffer::FloatSlice;
-use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
-use xc_sparse::store::{Container, ContainerWriter, OpenError, WriteError};
-use xc_sparse::{DenseMatrix, DenseRows};
+use xc_store::{Container, ContainerWriter, OpenError, WriteError};
 
 /// An index over the labels of a classifier, made by [`Classifier::build_index`].
 #[derive(Clone, Debug)]

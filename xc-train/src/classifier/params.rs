@@ -5,12 +5,12 @@ use super::error::ClassifierParamsError;
 use super::learning::{EmbeddingInit, LearningParams};
 use super::{Input, InputKind, Output};
 use serde::{Deserialize, Deserializer, Serialize};
+use xc_buffer::dtype::DType;
+use xc_dense::MatmulPrecision;
 use xc_nn::encoder::Stack;
 use xc_nn::head::sparse::{Screening, SparseParams};
 use xc_nn::head::{Dense, Sampled, SampledParams, Sparse};
 use xc_nn::{Activation, Init, Loss};
-use xc_sparse::dense::MatmulPrecision;
-use xc_sparse::dtype::DType;
 use xc_sparse::uniform::check_shape;
 
 /// What a classifier is: an encoder, a head, and the loss that they learn by.

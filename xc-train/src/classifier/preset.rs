@@ -5,14 +5,14 @@ use super::{
     WideLearning,
 };
 use crate::astra::AstraParams;
+use xc_buffer::dtype::DType;
+use xc_dense::MatmulPrecision;
 use xc_lsh::upkeep::Schedule;
 use xc_lsh::{Kind, Projection};
 #[cfg(feature = "train")]
 use xc_nn::TrainParams;
 use xc_nn::sampler::{Lists, LshParams, NegativeParams, SamplerParams};
 use xc_nn::{Activation, Loss};
-use xc_sparse::dense::MatmulPrecision;
-use xc_sparse::dtype::DType;
 
 /// A kind of classifier. Its name is the kind that a model folder states.
 #[derive(Clone, Debug)]

@@ -12,12 +12,12 @@
 
 use super::error::{ClassifierParamsError, number};
 use serde::{Deserialize, Serialize};
+use xc_buffer::dtype::DType;
 use xc_nn::Loss;
 use xc_nn::loss::Total;
 #[cfg(any(feature = "convert", test))]
 use xc_sparse::CsrMatrix;
 use xc_sparse::SparseRow;
-use xc_sparse::dtype::DType;
 use xc_sparse::rank::{Scored, rank_order};
 use xc_sparse::ranker_weights::{LogitScratch, RankerWeights};
 

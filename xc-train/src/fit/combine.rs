@@ -10,9 +10,9 @@ use crate::message::chain;
 use crate::model::{InputForm, QueryOptions, ScoreOptions, TrainingRows, write_blend};
 use serde_json::json;
 use std::path::Path;
+use xc_data::Format;
 use xc_nn::trainer::TrainError;
-use xc_sparse::io::Format;
-use xc_sparse::store::ContainerWriter;
+use xc_store::ContainerWriter;
 
 /// What was fitted, and to how many rows.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 
 use super::{Budget, FitError};
 use std::path::Path;
+use xc_buffer::Cancel;
+use xc_buffer::parallel::in_pool;
 use xc_nn::trainer;
-use xc_sparse::Cancel;
-use xc_sparse::parallel::in_pool;
 
 /// Follows a training run, and may cancel it ([`Cancel`]). Every method has a default that says nothing.
 pub trait Observer: Cancel {

@@ -7,9 +7,9 @@ use std::error::Error;
 use std::fmt::{self, Display};
 use std::io;
 use std::path::Path;
-use xc_sparse::atomic::WriteFileError;
-use xc_sparse::io::{FieldOf, ReadError, ReadErrorKind};
-use xc_sparse::store::{CheckpointError, WriteError};
+use xc_data::{FieldOf, ReadError, ReadErrorKind};
+use xc_store::atomic::WriteFileError;
+use xc_store::{CheckpointError, WriteError};
 
 /// Whose fault it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

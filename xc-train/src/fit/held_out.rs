@@ -10,9 +10,9 @@ use crate::model::{BatchError, QueryError, QueryOptions, TrainingRows};
 use crate::model::{InputKind, OwnedRows, Row};
 use crate::settings::input::InputSettings;
 use std::borrow::Cow;
+use xc_data::{LabelNames, UnknownLabels};
 use xc_hash::text::Featurizer;
 use xc_sparse::LabelRows;
-use xc_sparse::io::{LabelNames, UnknownLabels};
 use xc_sparse::rank::RankedBatch;
 
 /// Share of the validation rows that models may have been trained on.
@@ -56,7 +56,9 @@ impl HeldOut {
             Source::Memory(arrays) if model.describe().takes == InputKind::Sparse => match &arrays.train.rows {
                 OwnedRows::Dense(vectors) => {
                     let labels = arrays.train.labels.clone();
-                    let source = Arrays::new(OwnedRows::Sparse(vectors.to_features()), labels).into();
+                    let source =
+                        Arrays::new(OwnedRows::Sparse(xc_sparse::CsrMatrix::from_vectors(vectors.view())), labels)
+                            .into();
                     Cow::Owned(Self { source, ..self.clone() })
                 }
                 _ => Cow::Borrowed(self),

@@ -8,10 +8,10 @@ use crate::model::{
     trained_alike,
 };
 use std::path::{Path, PathBuf};
+use xc_data::LabelNames;
 use xc_hash::universal::FamilyParamsError;
 use xc_mach::AssignError;
-use xc_sparse::io::LabelNames;
-use xc_sparse::store::{Container, ContainerWriter};
+use xc_store::{Container, ContainerWriter};
 use xc_tree::{PART_KIND, TreeParams};
 
 /// What came out of a merge.

@@ -6,9 +6,9 @@ use crate::message::chain;
 use crate::model::open_container;
 use std::io;
 use std::path::{Path, PathBuf};
-use xc_sparse::Part;
-use xc_sparse::atomic::{OutputFile, OutputFolder, WriteFileError, parent_of};
-use xc_sparse::store::{Checkpoint, CheckpointFolder, ContainerWriter, Layout, OpenMode, PART_FOLDER};
+use xc_buffer::Part;
+use xc_store::atomic::{OutputFile, OutputFolder, WriteFileError, parent_of};
+use xc_store::{Checkpoint, CheckpointFolder, ContainerWriter, Layout, OpenMode, PART_FOLDER};
 
 /// Where a model goes, and its checkpoint.
 #[derive(Clone, Debug, Default)]

@@ -20,12 +20,12 @@ use crate::settings::{Choices, Setting, SettingError, data};
 use serde_json::json;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use xc_data::{LabelNames, UnknownLabels, Vectors};
 use xc_hash::text::{Featurizer, PipelineParams};
 use xc_nn::encoder::transformer::IS_BUILT;
-use xc_sparse::io::{LabelNames, UnknownLabels, Vectors};
 use xc_sparse::rows::Texts;
-use xc_sparse::store::is_control;
 use xc_sparse::{CsrMatrix, LabelRows};
+use xc_store::is_control;
 
 /// A source with the settings that say how it is read.
 pub(super) struct Reading<'a> {
@@ -262,7 +262,7 @@ impl<'a> Reading<'a> {
                 of_features(name, rows, labels, making, true, context)
             }
             OwnedRows::Dense(vectors) if self.vectors_as_rows => {
-                let rows = vectors.to_features();
+                let rows = CsrMatrix::from_vectors(vectors.view());
                 drop(vectors);
                 let labels = no_labels(rows.rows());
                 of_features(name, rows, labels, making, false, context)

@@ -5,7 +5,7 @@ use crate::message::chain;
 use crate::model::{self, InputForm, TrainingRows, write_pipeline};
 use std::path::{Path, PathBuf};
 use xc_hash::text::Featurizer;
-use xc_sparse::store::{Container, ContainerWriter, OpenMode, WriteError};
+use xc_store::{Container, ContainerWriter, OpenMode, WriteError};
 use xc_tree::TreeModel;
 
 /// Opens a tree model that this process has just saved: without reading all of it.

@@ -6,9 +6,10 @@ use crate::settings::input::InputSettings;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use xc_dense::DenseMatrix;
 use xc_sparse::rows::OwnedRows;
-use xc_sparse::store::CheckpointKey;
-use xc_sparse::{CsrMatrix, CsrView, DenseMatrix, LabelRows};
+use xc_sparse::{CsrMatrix, CsrView, LabelRows};
+use xc_store::CheckpointKey;
 
 /// Files that are learned from.
 #[derive(Clone, Debug, Default)]

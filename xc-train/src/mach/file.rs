@@ -11,7 +11,7 @@ use crate::classifier::{Classifier, LearningParams, OpenClassifierError, preset}
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_mach::Assignment;
-use xc_sparse::store::{Container, ContainerWriter, Layout, OpenError, OpenMode, WriteError, to_parameter};
+use xc_store::{Container, ContainerWriter, Layout, OpenError, OpenMode, WriteError, to_parameter};
 
 /// The kind that `config.json` names.
 pub const KIND: &str = "mach";

@@ -4,9 +4,9 @@ use super::MachModel;
 use crate::classifier::Logits;
 use rayon::prelude::*;
 use thiserror::Error;
+use xc_buffer::parallel::for_each_part;
 use xc_mach::{BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort, NoListsError};
 use xc_nn::{Row, Rows};
-use xc_sparse::parallel::for_each_part;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 
 /// Bytes of bucket scores that a batch holds at a time.

@@ -3,7 +3,7 @@
 use super::{Model, QueryError, QueryOptions};
 use crate::calibrate::Calibration;
 use std::path::Path;
-use xc_sparse::store::{ContainerWriter, WriteError};
+use xc_store::{ContainerWriter, WriteError};
 
 impl Model {
     /// The calibration that maps its scores to probabilities; `None` if it has none.

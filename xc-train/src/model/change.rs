@@ -10,10 +10,10 @@ use crate::tokens::{TokensAndWords, WORDS_PREFIX};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dtype::DType;
+use xc_buffer::FloatBuffer;
+use xc_buffer::dtype::DType;
 use xc_sparse::rank::LabelId;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
+use xc_store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
 use xc_tree::text::PIPELINE_PREFIX;
 use xc_tree::{PostProcessor, TreeChangeError, TreeChanges, TreeModel};
 
@@ -301,7 +301,7 @@ impl Changed<'_> {
             Weights::Trees(_) => false,
             Weights::Network(change) => change.rows.is_none(),
         };
-        !is_same && self.model.folder().join(xc_sparse::store::PART_FOLDER).is_dir()
+        !is_same && self.model.folder().join(xc_store::PART_FOLDER).is_dir()
     }
 
     /// Whether a calibration is of other scores, and left out.

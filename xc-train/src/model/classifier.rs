@@ -8,7 +8,7 @@ use crate::classifier::{Classifier, Only, PredictError, PredictScratch, ScoreSca
 use std::any::Any;
 use xc_ann::Scope;
 use xc_sparse::rank::Scored;
-use xc_sparse::store::Container;
+use xc_store::Container;
 
 /// A kind for each preset.
 pub(super) fn kinds() -> impl Iterator<Item = Kind> {

@@ -19,11 +19,12 @@ use crate::classifier::{Classifier, WideParts};
 use crate::tokens::{tokenise, vectorise};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use xc_buffer::parallel::in_pool;
+use xc_dense::DenseMatrix;
 use xc_hash::text::Featurizer;
-use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch};
 use xc_sparse::rows::{TokenRow, TokenRows};
-use xc_sparse::{CsrMatrix, DenseMatrix, SparseRow};
+use xc_sparse::{CsrMatrix, SparseRow};
 use xc_tree::{PathNode, TreeModel};
 
 /// Most features whose effects are computed one by one.

@@ -8,7 +8,7 @@ use std::path::Path;
 use thiserror::Error;
 use xc_ann::{BuildError, BuildParams, Fitted, Metric, Observer, Refresh, Refreshed};
 use xc_sparse::LabelRows;
-use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, PART_FOLDER, WriteError};
+use xc_store::{Container, ContainerWriter, OpenError, OpenMode, PART_FOLDER, WriteError};
 
 /// Why a model has no index of its labels.
 #[derive(Debug, Error)]

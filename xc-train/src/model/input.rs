@@ -1,7 +1,7 @@
 //! What the files that a model was trained on look like, for those who read others for it.
 
 use serde::{Deserialize, Serialize};
-use xc_sparse::store::{Container, ContainerWriter, OpenError};
+use xc_store::{Container, ContainerWriter, OpenError};
 
 /// Name of the parameter in `config.json`.
 const PARAMETER: &str = "input";
@@ -11,7 +11,7 @@ const PARAMETER: &str = "input";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InputForm {
-    /// Name of the format, as `xc_sparse::io::Format` has it.
+    /// Name of the format, as `xc_data::Format` has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
     /// Fields or columns that make the text, in their order.

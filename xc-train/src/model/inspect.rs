@@ -2,7 +2,7 @@
 
 use super::{Cell, Table};
 use serde_json::{Value, json};
-use xc_sparse::store::Container;
+use xc_store::Container;
 
 /// Kind, parameters, arrays and tables of a container. *Cost*: its headers.
 pub fn inspected(container: &Container, tables: &[Table]) -> Value {

@@ -8,7 +8,7 @@ use std::any::Any;
 use std::error::Error;
 use xc_mach::Effort;
 use xc_sparse::rank::Scored;
-use xc_sparse::store::Container;
+use xc_store::Container;
 
 pub(super) const MACH: Kind = Kind {
     name: mach::KIND,

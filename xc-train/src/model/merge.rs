@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use xc_sparse::store::{Container, ContainerWriter, Mismatch, OpenError, WriteError};
+use xc_store::{Container, ContainerWriter, Mismatch, OpenError, WriteError};
 use xc_tree::{PART_KIND, StoredTrees};
 
 /// Parameters in which all parts of a MACH model agree.

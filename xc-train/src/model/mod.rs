@@ -82,12 +82,12 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::OnceLock;
 use system::{Ask, Kind, Shape, System};
+use xc_buffer::parallel::in_pool;
 use xc_hash::text::{Featurizer, TextsTaken};
 use xc_sparse::LabelRows;
 use xc_sparse::chunked::Touched;
-use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{RankedBatch, Scored};
-use xc_sparse::store::Container;
+use xc_store::Container;
 
 /// Every kind of model that opens. A further kind of classifier is a preset in the list of those,
 /// any other an adapter in a file of its own and an entry here.

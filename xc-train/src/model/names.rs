@@ -1,9 +1,10 @@
 //! Names of labels.
 
 use super::{Model, OpenModelError};
-use xc_sparse::rank::LabelId;
 #[cfg(any(feature = "requests", feature = "fit"))]
-use xc_sparse::{io::LabelNames, store::Container};
+use xc_data::LabelNames;
+use xc_sparse::rank::LabelId;
+use xc_store::Container;
 
 impl Model {
     /// Names of the labels, if there are any. *Cost*: reads the file at each call.

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 use xc_hash::text::{Featurizer, Pipeline};
-use xc_sparse::store::{Container, Mismatch, OpenError, OpenMode, PART_FOLDER};
+use xc_store::{Container, Mismatch, OpenError, OpenMode, PART_FOLDER};
 
 /// How a model is opened.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +143,7 @@ pub enum OpenModelError {
         path: PathBuf,
         /// The name.
         #[source]
-        source: xc_sparse::io::RepeatedName,
+        source: xc_data::RepeatedName,
     },
     /// The label names are not those of the model.
     #[error("{}: {got} label names, the model has {expected} labels", path.display())]

@@ -72,7 +72,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use xc_sparse::SparseRow;
     use xc_sparse::rank::Scored;
-    use xc_sparse::store::ContainerWriter;
+    use xc_store::ContainerWriter;
 
     /// A model that panics in the middle of a query, once: its scratch is used by then.
     struct Panics {

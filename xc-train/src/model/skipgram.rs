@@ -6,7 +6,7 @@ use super::{OpenModelError, OpenOptions, Row, Rows};
 use crate::skipgram::{NearestScratch, SkipgramModel};
 use std::any::Any;
 use xc_sparse::rank::Scored;
-use xc_sparse::store::Container;
+use xc_store::Container;
 
 pub(super) const SKIPGRAM: Kind =
     Kind { name: SkipgramModel::KIND, options: &[], answers_in_part: false, has_margins: false, open, tables };

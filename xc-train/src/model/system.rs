@@ -9,7 +9,7 @@ use xc_sparse::SparseRow;
 use xc_sparse::chunked::Touched;
 use xc_sparse::rank::Scored;
 use xc_sparse::rows::{InputKind, Row, Rows};
-use xc_sparse::store::Container;
+use xc_store::Container;
 
 /// A kind of model on disk.
 #[derive(Clone, Copy)]

@@ -17,8 +17,8 @@
 use std::path::PathBuf;
 use thiserror::Error;
 use xc_hash::stream::{Purpose, name};
-use xc_sparse::store::{Container, ContainerWriter, OpenError, WriteError};
 use xc_sparse::{LabelRows, SparseRow};
+use xc_store::{Container, ContainerWriter, OpenError, WriteError};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 const ROWS: &str = "training.rows";
@@ -237,7 +237,7 @@ fn not_rising<T: PartialOrd>(values: &[T]) -> Option<usize> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use xc_sparse::store::OpenMode;
+    use xc_store::OpenMode;
 
     #[test]
     fn stored_zeros_and_the_kind_of_container_do_not_change_a_rows_hash() {

@@ -8,7 +8,7 @@ use std::any::Any;
 use xc_sparse::SparseRow;
 use xc_sparse::chunked::{LevelSizes, Touched};
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
-use xc_sparse::store::Container;
+use xc_store::Container;
 use xc_tree::{PostProcessor, PredictParams, PredictScratch, Restriction, TreeChanges, TreeModel, UnknownLabel};
 
 pub(super) const TREE: Kind = Kind {

@@ -17,7 +17,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use span::Span;
 use std::io::{self, Write as _};
 use std::path::Path;
-use xc_sparse::atomic::{WriteFileError, write_file};
+use xc_store::atomic::{WriteFileError, write_file};
 
 /// Charts one below the other that share their x axis.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use crate::message::chain;
 use crate::tune::Scale;
 use Values::{F32, F64, Forms, Names, Size};
 use serde::{Deserialize, Serialize};
+use xc_buffer::dtype::DType;
 use xc_nn::sampler::{AnnParams, Lists, SamplerParamsError, Weighting};
-use xc_sparse::dtype::DType;
 
 const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
     Setting::new(name, field, values, unit).heading("Options of negatives")

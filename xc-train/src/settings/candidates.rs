@@ -7,13 +7,13 @@ use crate::message::{chain, label_of};
 use crate::tune::Scale;
 use Values::{F32, Forms, Names, Size};
 use serde::{Deserialize, Serialize};
+use xc_buffer::dtype::DType;
 use xc_lsh::upkeep::Schedule;
 use xc_lsh::{Kind, Projection};
 use xc_nn::Loss;
 use xc_nn::sampler::{
     AnnParams, Lists, LshParams, MidxParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting,
 };
-use xc_sparse::dtype::DType;
 
 const CANDIDATES: &str = "Candidate options";
 /// Whether instances of a batch share a list.

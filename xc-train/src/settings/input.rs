@@ -4,7 +4,7 @@ use super::{Choices, Setting, Table, Values};
 use crate::model::InputForm;
 use Values::{Names, Switch, Text};
 use std::sync::Arc;
-use xc_sparse::io::{Fields, Format, IndexBase, LabelSeparator, ReadOptions, TableForm};
+use xc_data::{Fields, Format, IndexBase, LabelSeparator, ReadOptions, TableForm};
 
 const fn row(name: &'static str, values: Values, unit: &'static str) -> Setting {
     Setting::new(name, name, values, unit).heading("Input options")

@@ -8,9 +8,9 @@ use crate::message::chain;
 use crate::tune::Scale;
 use Values::{F32, F64, Names, Size, Sizes, Text};
 use serde::{Deserialize, Serialize};
+use xc_dense::MatmulPrecision;
 use xc_nn::trainer::{EarlyStopping, Keep, Monitor, ParamsError, PatienceFrom};
 use xc_nn::{Activation, Loss, Optimizer, TrainParams};
-use xc_sparse::dense::MatmulPrecision;
 
 const NETWORK: &str = "Network options";
 const TRAINING: &str = "Training options";

@@ -6,9 +6,9 @@ use crate::message::{label_of, name_of};
 use crate::tune::Scale;
 use Values::{F64, Forms, Names, Size, Switch, Text};
 use serde::{Deserialize, Serialize};
+use xc_buffer::dtype::DType;
 use xc_nn::Loss;
 use xc_nn::sampler::{NegativeParams, SamplerParams};
-use xc_sparse::dtype::DType;
 
 /// Types of weights of connections.
 const TYPES: [(&str, &str); 5] =

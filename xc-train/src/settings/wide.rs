@@ -6,7 +6,7 @@ use crate::classifier::{InputKind, WideLearning};
 use crate::tune::Scale;
 use Values::{F32, Forms, Names, Size};
 use serde::{Deserialize, Serialize};
-use xc_sparse::dtype::DType;
+use xc_buffer::dtype::DType;
 
 const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
     Setting::new(name, field, values, unit).heading("Wide term options")

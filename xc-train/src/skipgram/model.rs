@@ -4,11 +4,11 @@ use rayon::prelude::*;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use thiserror::Error;
-use xc_sparse::buffer::Buffer;
-use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
+use xc_buffer::Buffer;
+use xc_dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
 use xc_sparse::{CsrView, SparseRow};
+use xc_store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
 
 /// Cosines that are computed at once.
 const COSINES: usize = 1 << 23;

@@ -5,7 +5,7 @@ use crate::model::{ConvertError, Model};
 use std::path::PathBuf;
 use thiserror::Error;
 use xc_hash::text::Featurizer;
-use xc_sparse::store::Container;
+use xc_store::Container;
 use xc_tree::text::StoredPipelineError;
 
 /// A model that this build cannot ask.

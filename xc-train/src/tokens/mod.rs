@@ -18,10 +18,10 @@ pub(crate) use words::features as features_of;
 pub(crate) const WORDS_PREFIX: &str = words::PREFIX;
 
 use rayon::prelude::*;
+use xc_dense::DenseMatrix;
 use xc_hash::text::{Featurizer, Tokenise, TokeniseError, Vectorise, VectoriseError};
-use xc_sparse::DenseMatrix;
 use xc_sparse::rows::{Texts, TokenRows, TokenView};
-use xc_sparse::store::Container;
+use xc_store::Container;
 use xc_tree::text::StoredPipelineError;
 
 /// Texts that one task tokenises.

@@ -6,10 +6,11 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::Path;
 use std::sync::LazyLock;
 use tempfile::TempDir;
+use xc_buffer::DType;
+use xc_dense::DenseRows;
 use xc_nn::Loss;
-use xc_sparse::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored, rank_order};
-use xc_sparse::{CsrMatrix, DType, LabelRows};
+use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::blend::{self, RuleKind};
 use xc_train::classifier;
 use xc_train::model::{

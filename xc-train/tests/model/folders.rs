@@ -1,12 +1,13 @@
 //! Model folders of every kind, small.
 
 use std::path::Path;
+use xc_buffer::{Cancel, DType};
 use xc_hash::text::{Featurizer, Pipeline, PipelineParams, RowWeights, Weighting};
 use xc_hash::universal::Family;
 use xc_mach::Decoder;
 use xc_nn::Loss;
-use xc_sparse::store::ContainerWriter;
-use xc_sparse::{Cancel, CsrMatrix, DType, LabelRows};
+use xc_sparse::{CsrMatrix, LabelRows};
+use xc_store::ContainerWriter;
 use xc_train::blend::fit::{FitParams, fit};
 use xc_train::blend::{self, RuleKind};
 use xc_train::classifier::{Classifier, ClassifierParams, EmbeddingInit, EncoderParams, HeadParams, InputKind, preset};

@@ -3,12 +3,12 @@
 use crate::folders::{self, Front, N_FEATURES, N_LABELS, WIDTH};
 use serde_json::{Value, json};
 use std::path::Path;
+use xc_buffer::dtype::DType;
+use xc_dense::DenseRows;
 use xc_nn::Loss;
-use xc_sparse::DenseRows;
 use xc_sparse::chunked::Choice;
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows, SparseRow, SparseRowError};
+use xc_store::{Container, ContainerWriter, OpenMode};
 use xc_train::classifier;
 use xc_train::model::{
     Answer, Candidates, Excluded, InputKind, Model, OpenModelError, OpenOptions, QueryError, QueryOptions, Row, Rows,
@@ -114,7 +114,7 @@ fn folders_that_are_no_model_are_named() {
     std::fs::write(&path, "x").unwrap();
     assert!(matches!(Model::open(&path), Err(OpenModelError::NotAFolder { .. })));
     let other = folder.path().join("other");
-    xc_sparse::store::ContainerWriter::create(&other, "pipeline").unwrap().finish().unwrap();
+    xc_store::ContainerWriter::create(&other, "pipeline").unwrap().finish().unwrap();
     let Err(error) = Model::open(&other) else { panic!("a pipeline opened as a model") };
     assert!(error.to_string().contains("a model of kind \"pipeline\"; expected one of tree, dense"), "{error}");
     let tree = folder.path().join("tree");

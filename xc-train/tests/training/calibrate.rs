@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use xc_buffer::Cancel;
 use xc_metrics::{Average, Decision, Metric};
-use xc_sparse::Cancel;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::{RankedBatch, Scored, rank_order};
 use xc_train::calibrate::fit::{CalibrateParams, FitError, fit};

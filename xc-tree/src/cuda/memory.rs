@@ -1,10 +1,10 @@
 //! One tree's arrays on the device, and the structs by which kernels know them.
 
 use crate::model::Tree;
+use xc_buffer::dtype::DType;
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::{Device, Error, Kernel, Plan, address, arguments};
 use xc_sparse::chunked::LevelArrays;
-use xc_sparse::dtype::DType;
 
 arguments! {
     /// `XcTreeLevel` of `tree.cuh`: addresses of a level's arrays.

@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! use std::path::Path;
-//! use xc_sparse::dtype::DType;
+//! use xc_buffer::dtype::DType;
 //! use xc_tree::import::pecos::{self, PecosModel};
 //! use xc_tree::{ModelInfo, TreeModel};
 //!

@@ -4,8 +4,8 @@
 use super::{BuildError, ModelInfo, PostProcessor, Tree, TreeModel, TreeParts};
 use crate::Topology;
 use thiserror::Error;
+use xc_buffer::dtype::DType;
 use xc_sparse::chunked::ChunkRows;
-use xc_sparse::dtype::DType;
 use xc_sparse::rank::LabelId;
 
 /// Changes to a model; `Default` changes nothing.

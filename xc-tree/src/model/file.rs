@@ -3,9 +3,9 @@
 use super::{ModelInfo, PostProcessor, Top, Tree, TreeModel, UnknownPostProcessor};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use xc_sparse::buffer::Buffer;
+use xc_buffer::Buffer;
 use xc_sparse::chunked::{ChunkedLevel, MAX_WIDTH, OpenLevelError, SlotMap};
-use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, WriteError};
+use xc_store::{Container, ContainerWriter, OpenError, OpenMode, WriteError};
 
 /// The kind that `config.json` names.
 pub const KIND: &str = "tree";

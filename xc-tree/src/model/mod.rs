@@ -16,9 +16,9 @@ pub(crate) use top::Top;
 pub use topology::{Topology, TopologyError};
 
 use thiserror::Error;
-use xc_sparse::buffer::Buffer;
+use xc_buffer::Buffer;
+use xc_buffer::dtype::DType;
 use xc_sparse::chunked::{ChunkRows, ChunkedLevel, ChunkedView, PackError, SlotMap, count_features};
-use xc_sparse::dtype::DType;
 
 /// Properties of a model other than its trees.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Post-processors: from the raw margin of a node to its score, and how scores combine down a path.
 
 use thiserror::Error;
-use xc_sparse::simd::{exp, vectorised};
+use xc_buffer::simd::{exp, vectorised};
 
 /// How a node's margin `z = w . x` becomes a score, and how scores combine along the path from the
 /// root.
@@ -138,7 +138,7 @@ impl PostProcessor {
     }
 
     /// [`PostProcessor::finish`] of many scores, in vectors, as the means of several trees take it:
-    /// exponentials are those of [`xc_sparse::simd::exp`], within 3e-7 of their values, and 0 below e^-87.3.
+    /// exponentials are those of [`xc_buffer::simd::exp`], within 3e-7 of their values, and 0 below e^-87.3.
     pub fn finish_all(self, scores: &mut [f32]) {
         match self {
             Self::Hinge { .. } | Self::Sigmoid => vectorised(|| scores.iter_mut().for_each(|s| *s = exp(*s))),

@@ -3,7 +3,7 @@
 use super::TreeModel;
 use super::file::{OpenTreeError, Opener};
 use xc_sparse::chunked::{ChunkedLevel, SlotMap};
-use xc_sparse::store::Container;
+use xc_store::Container;
 
 /// [`TreeModel::from_container`] that checks only sizes and boundaries of the arrays. *Cost*: a few
 /// pages.

@@ -11,8 +11,8 @@
 
 use super::scores::{Reached, offer_leaves};
 use crate::model::{PostProcessor, TreeModel};
+use xc_buffer::{Loop, vectorised_loop};
 use xc_sparse::rank::{Scored, TopK};
-use xc_sparse::{Loop, vectorised_loop};
 
 impl TreeModel {
     /// A ranking score on the post-processor's own scale.

@@ -28,7 +28,7 @@ use thiserror::Error;
 use xc_hash::text::{Featurizer, Pipeline, PipelineScratch};
 use xc_sparse::SparseRow;
 use xc_sparse::rank::Scored;
-use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, WriteError};
+use xc_store::{Container, ContainerWriter, OpenError, OpenMode, WriteError};
 
 /// A tree over the features of a text pipeline.
 ///

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 use thiserror::Error;
+use xc_buffer::dtype::DType;
 use xc_hash::text::{Featurizer, OpenPipelineError, PartArray, PipelineParts};
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{Container, ContainerWriter, OpenError, WriteError};
+use xc_store::{Container, ContainerWriter, OpenError, WriteError};
 
 /// Arrays of the pipeline are stored under this prefix.
 pub const PIPELINE_PREFIX: &str = "pipeline.";

@@ -6,7 +6,7 @@ use super::params::{CheckTreeParamsError, TreeParams};
 use crate::model::BuildError;
 use thiserror::Error;
 use xc_sparse::CsrView;
-use xc_sparse::store::{CheckpointError, WriteError};
+use xc_store::{CheckpointError, WriteError};
 
 /// Why no tree was trained.
 #[derive(Debug, Error)]

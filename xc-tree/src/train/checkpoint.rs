@@ -1,4 +1,4 @@
-//! What the training of trees has finished so far: parts of an [`xc_sparse::store::Checkpoint`].
+//! What the training of trees has finished so far: parts of an [`xc_store::Checkpoint`].
 //!
 //! ```text
 //!   tree-T-topology    level0 ... levelN: boundaries of each level (U32); labels (U32); n_labels in config.json
@@ -12,7 +12,7 @@ use super::kept::{KeptChunks, KeptLevel, damaged};
 use super::params::TreeParams;
 use crate::model::Topology;
 use std::sync::Arc;
-use xc_sparse::store::{CHECKPOINT_KIND, Checkpoint, CheckpointError, CheckpointKey, Layout, OpenError};
+use xc_store::{CHECKPOINT_KIND, Checkpoint, CheckpointError, CheckpointKey, Layout, OpenError};
 
 /// Counts as part of every key: raise it when training changes its results.
 pub(super) const VERSION: u64 = 2;
@@ -29,13 +29,13 @@ pub fn checkpoint_key(input: &TrainInput<'_>, params: &TreeParams) -> String {
     let mut key = CheckpointKey::new(CHECKPOINT.system, VERSION);
     let TreeParams { post, beam, precision, .. } = TreeParams::default();
     key.settings(&TreeParams { n_trees: 1, post, beam, precision, max_memory_bytes: None, ..params.clone() });
-    key.rows(input.features);
-    key.labels(input.labels);
+    input.features.add_to(&mut key);
+    input.labels.add_to(&mut key);
     for given in [input.label_features.is_some(), input.instance_weights.is_some(), input.label_costs.is_some()] {
         key.numbers(&[u64::from(given)]);
     }
     if let Some(rows) = input.label_features {
-        key.rows(rows);
+        rows.add_to(&mut key);
     }
     for list in [input.instance_weights, input.label_costs].into_iter().flatten() {
         key.bytes(bytemuck::cast_slice(list));

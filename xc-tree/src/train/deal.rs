@@ -10,7 +10,7 @@
 
 use std::cmp::Reverse;
 use std::ops::Range;
-use xc_sparse::Part;
+use xc_buffer::Part;
 
 /// A part that shares a tree, and how much of it, in `1 / parts` of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use crate::model::BuildError;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use xc_sparse::buffer::Buffer;
+use xc_buffer::Buffer;
+use xc_buffer::dtype::DType;
 use xc_sparse::chunked::ChunkRows;
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{ArrayStream, CheckpointError, Container, ContainerWriter, WriteError};
+use xc_store::{ArrayStream, CheckpointError, Container, ContainerWriter, WriteError};
 
 /// Bytes of a level that are read before the pages of its files are released.
 const RESIDENT: usize = 8 << 20;

@@ -13,8 +13,9 @@
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use xc_buffer::Cancel;
 use xc_sparse::rows::unit_scale;
-use xc_sparse::{Cancel, CsrView, LabelRows};
+use xc_sparse::{CsrView, LabelRows};
 
 /// Labels stored together.
 const SHARD: usize = 512;

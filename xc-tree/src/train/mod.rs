@@ -59,7 +59,7 @@ use level::Trainer;
 use weights::LevelWeights;
 use xc_hash::stream::mix;
 use xc_sparse::chunked::ChunkRows;
-use xc_sparse::store::Checkpoint;
+use xc_store::Checkpoint;
 
 impl TreeModel {
     /// Trains a model.

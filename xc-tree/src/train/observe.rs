@@ -1,6 +1,6 @@
 //! Progress and cancellation of long training.
 
-use xc_sparse::Cancel;
+use xc_buffer::Cancel;
 
 /// What training has just done.
 #[derive(Clone, Copy, Debug, PartialEq)]

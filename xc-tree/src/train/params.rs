@@ -6,7 +6,7 @@ use crate::train::label_vectors::LabelRepresentation;
 use crate::train::linear::{LinearParams, Loss};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use xc_sparse::dtype::DType;
+use xc_buffer::dtype::DType;
 
 /// How trees are trained. `Default` is the default preset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

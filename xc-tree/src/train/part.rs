@@ -10,10 +10,10 @@ use super::params::{Negatives, TreeParams};
 use super::parts::{PART, PRECISION, Which};
 use super::{TrainError, TrainInput, checked, shape_of};
 use crate::model::ModelInfo;
+use xc_buffer::Part;
+use xc_buffer::dtype::DType;
 use xc_hash::stream::mix;
-use xc_sparse::Part;
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{Checkpoint, CheckpointKey, ContainerWriter, to_parameter};
+use xc_store::{Checkpoint, CheckpointKey, ContainerWriter, to_parameter};
 
 /// The key of the checkpoint of a part: [`checkpoint_key`], the part, and the number of trees, on which depends what a
 /// part has to do.

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{CheckpointError, Container, OpenError};
+use xc_buffer::dtype::DType;
+use xc_store::{CheckpointError, Container, OpenError};
 
 /// The kind that the `config.json` of a part names.
 pub const PART_KIND: &str = "part";

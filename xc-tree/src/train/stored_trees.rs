@@ -6,10 +6,10 @@ use super::memory::AT_ONCE;
 use super::parts::{AllParts, PartsError};
 use crate::model::{BuildError, ModelInfo, Topology, WeightCounts, top};
 use std::ops::Range;
-use xc_sparse::Cancel;
+use xc_buffer::Cancel;
+use xc_buffer::dtype::DType;
 use xc_sparse::chunked::{ChunkRows, ChunkedLevel, LevelStreams, PackError, PackedSizes, Packer, SlotMap};
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{Checkpoint, CheckpointError, Container, ContainerWriter};
+use xc_store::{Checkpoint, CheckpointError, Container, ContainerWriter};
 
 /// Trees of an ensemble whose weights are in the checkpoint of their training, or in the folders of parts.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use super::kept::{KeptLevel, lock};
 use std::borrow::Cow;
 use std::sync::Mutex;
 use xc_sparse::chunked::ChunkRows;
-use xc_sparse::store::CheckpointError;
+use xc_store::CheckpointError;
 
 /// The weights of one level.
 pub(super) enum LevelWeights {

@@ -3,7 +3,7 @@
 use super::kept::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use xc_sparse::Cancel;
+use xc_buffer::Cancel;
 
 /// What workers reuse, one of it a thread.
 #[derive(Default)]

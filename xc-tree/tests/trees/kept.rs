@@ -4,9 +4,9 @@ use crate::made::{clusters, data};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use xc_sparse::Cancel;
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{Checkpoint, CheckpointFolder, ContainerWriter};
+use xc_buffer::Cancel;
+use xc_buffer::dtype::DType;
+use xc_store::{Checkpoint, CheckpointFolder, ContainerWriter};
 use xc_tree::{
     CHECKPOINT, ClusterMethod, ClusterParams, KIND, KeptError, Negatives, NoObserver, TrainInput, TreeMemory,
     TreeModel, TreeParams, checkpoint_key, train_out_of_core,

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{ArrayRef, Checkpoint, CheckpointFolder, Container, ContainerWriter, OpenMode};
-use xc_sparse::{Cancel, Part};
+use xc_buffer::dtype::DType;
+use xc_buffer::{Cancel, Part};
+use xc_store::{ArrayRef, Checkpoint, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_tree::{
     CHECKPOINT, ClusterMethod, ClusterParams, Event, KIND, Negatives, NoObserver, Observer, PART_KIND, PartsError,
     PredictParams, StoredTrees, TrainError, TrainInput, TreeModel, TreeParams, part_key, train_part,

@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use xc_buffer::dtype::DType;
 use xc_sparse::chunked::{Choice, ChunkRows, Intersect};
-use xc_sparse::dtype::DType;
 use xc_sparse::rank::{Scored, rank_order};
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, SparseRow};
+use xc_store::{Container, ContainerWriter, OpenMode};
 use xc_tree::*;
 
 const D: usize = 400;

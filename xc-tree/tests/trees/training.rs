@@ -2,9 +2,9 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use xc_sparse::Cancel;
-use xc_sparse::store::{CheckpointError, CheckpointFolder};
+use xc_buffer::Cancel;
 use xc_sparse::{CsrMatrix, CsrView, LabelRows};
+use xc_store::{CheckpointError, CheckpointFolder};
 use xc_tree::{
     CHECKPOINT, ClusterMethod, ClusterParams, Event, LabelRepresentation, LinearParams, Loss, Negatives, NoObserver,
     Observer, PostProcessor, PredictParams, Preset, TrainError, TrainInput, TreeMemory, TreeModel, TreeParams,

@@ -2,11 +2,11 @@
 
 use super::super::cells::{CellsOnDevice, Code};
 use super::super::exact::{BoundOnDevice, Open};
+use xc_dense::{wide_dot_and_square, wide_squared_distance};
 use xc_kernels::best::Keeping;
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::product::{Operands, Rows, Tiles};
 use xc_kernels::{Device, Emulated, Shape, address};
-use xc_sparse::dense::{wide_dot_and_square, wide_squared_distance};
 use xc_sparse::rank::{Scored, from_rank_key, rank_key};
 
 /// The first place that 32 bits do not name.

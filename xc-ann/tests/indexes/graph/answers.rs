@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use xc_ann::{
     BuildError, BuildParams, Filter, Graph, Index, Metric, NoObserver, QueryError, Scratch, SearchParams, exact, recall,
 };
+use xc_dense::{DenseMatrix, DenseRows};
 use xc_sparse::rank::{RankedBatch, Scored};
-use xc_sparse::{DenseMatrix, DenseRows};
 
 const WIDE: f32 = f32::INFINITY;
 

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use xc_ann::{BuildParams, Graph, Metric, NoObserver, Refresh, SearchParams};
-use xc_sparse::DenseRows;
-use xc_sparse::simd::Isa;
+use xc_buffer::simd::Isa;
+use xc_dense::DenseRows;
 
 /// Content of every file below a folder by its path.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {

@@ -3,9 +3,9 @@ use proptest::prelude::*;
 use xc_ann::{
     BuildParams, Effort, Filter, Graph, Metric, NoObserver, QueryError, Refresh, Scratch, SearchParams, recall,
 };
-use xc_sparse::DenseRows;
+use xc_dense::DenseRows;
 use xc_sparse::rank::Scored;
-use xc_sparse::store::OpenMode;
+use xc_store::OpenMode;
 
 fn build(rows: DenseRows<'_>, metric: Metric, cells: usize) -> Graph {
     let params = BuildParams { cells: Some(cells), passes: 1, keep: 20, degree: 8, ..BuildParams::new(metric) };

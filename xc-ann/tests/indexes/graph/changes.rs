@@ -1,8 +1,8 @@
 use super::made::{build, clustered};
 use xc_ann::{BuildError, BuildParams, Graph, Metric, NoObserver, Refresh, SearchParams, exact, recall};
+use xc_dense::{DenseMatrix, DenseRows};
 use xc_hash::stream::Stream;
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::{DenseMatrix, DenseRows};
 
 const WIDE: SearchParams = SearchParams::top(10_000).with_width(f32::INFINITY);
 

@@ -2,9 +2,9 @@
 
 use super::made::{build, clustered};
 use xc_ann::{BuildError, BuildParams, Filter, Graph, Index, Metric, NoObserver, Scratch, SearchParams, exact, recall};
-use xc_sparse::DenseMatrix;
+use xc_dense::DenseMatrix;
 use xc_sparse::rank::Scored;
-use xc_sparse::store::OpenMode;
+use xc_store::OpenMode;
 
 #[test]
 fn thousands_of_equal_rows_are_one_vertex_and_as_many_answers_as_are_asked_for() {

@@ -1,6 +1,6 @@
 use super::made::{build, clustered};
 use xc_ann::{BuildParams, Graph, Metric, NoObserver, Scope, SearchParams};
-use xc_sparse::store::OpenMode;
+use xc_store::OpenMode;
 
 #[test]
 fn a_graph_comes_back_as_it_was() {
@@ -37,7 +37,7 @@ fn a_width_that_finds_all_comes_back() {
     // Two clusters whose rows have one code each: no width but an infinite one tells them apart.
     let values =
         (0..800).map(|at| if at % 4 < 2 { 1.0 } else { -1.0 } + 1e-5 * ((at * 37) % 101) as f32).collect::<Vec<f32>>();
-    let rows = xc_sparse::DenseMatrix::new(400, 2, values);
+    let rows = xc_dense::DenseMatrix::new(400, 2, values);
     let mut graph = build(rows.view(), Metric::L2);
     let fitted = graph.fit(rows.view(), rows.view(), 10, 0.99).unwrap();
     assert_eq!(fitted.width, f32::INFINITY);

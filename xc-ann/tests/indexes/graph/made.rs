@@ -1,8 +1,8 @@
 //! Rows to search.
 
 use xc_ann::{BuildParams, Graph, Metric, NoObserver};
+use xc_dense::{DenseMatrix, DenseRows};
 use xc_hash::stream::Stream;
-use xc_sparse::{DenseMatrix, DenseRows};
 
 /// Rows around centres, of lengths that differ.
 pub(crate) fn clustered(n: usize, columns: usize, n_centres: usize, seed: u64) -> DenseMatrix {

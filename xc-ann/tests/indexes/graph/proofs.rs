@@ -1,7 +1,7 @@
 use super::made::clustered;
 use proptest::prelude::*;
 use xc_ann::{BuildParams, Index, Lengths, Metric, NoObserver, SearchParams};
-use xc_sparse::DenseMatrix;
+use xc_dense::DenseMatrix;
 
 fn index(rows: DenseMatrix) -> Index {
     let params = BuildParams::new(Metric::InnerProduct);
@@ -40,7 +40,7 @@ fn one_long_row_is_proven_and_rows_of_one_length_are_not() {
     rows.values = (0..200).flat_map(|i| [(i as f32).cos(), (i as f32).sin()]).collect();
     let query = [1.0, 0.3];
     let round = index(rows.clone());
-    let best = round.exact(xc_sparse::DenseRows::new(&query, 2), 3, None).row(0).to_vec();
+    let best = round.exact(xc_dense::DenseRows::new(&query, 2), 3, None).row(0).to_vec();
     let lengths = round.lengths().expect("inner products");
     // Rounded lengths of 1 stand on both sides of the third score; half of them is not short.
     assert!(lengths.open(&query, 3, &best).len() > 100);

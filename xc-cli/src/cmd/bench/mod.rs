@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use xc_hash::text::Featurizer;
 use xc_sparse::chunked::{Choice, Intersect, Touched};
-use xc_sparse::store::PART_FOLDER;
+use xc_store::PART_FOLDER;
 use xc_train::Model;
 use xc_train::model::{Answer, BatchError, OwnedRows, QueryOptions, Rows, Scratch};
 

@@ -8,8 +8,8 @@ use crate::error::{CliError, chain};
 use crate::model::OpenArgs;
 use crate::written::is_same;
 use std::path::PathBuf;
-use xc_sparse::io::{LabelNames, UnknownLabels};
-use xc_sparse::store::ContainerWriter;
+use xc_data::{LabelNames, UnknownLabels};
+use xc_store::ContainerWriter;
 use xc_train::model::{ChangeError, Changes};
 use xc_tree::PostProcessor;
 

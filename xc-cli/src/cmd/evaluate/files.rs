@@ -4,8 +4,8 @@ use super::truth::Truth;
 use crate::error::CliError;
 use crate::output::Output;
 use std::fmt::Write as _;
+use xc_data::{AnswerNotes, push_csv_field, push_prediction_json};
 use xc_metrics::{InstanceFigures, LabelCut, LabelFigures};
-use xc_sparse::io::{AnswerNotes, push_csv_field, push_prediction_json};
 use xc_sparse::rank::RankedBatch;
 
 /// Writes a row for each label that is true or predicted.

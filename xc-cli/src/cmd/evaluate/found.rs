@@ -9,7 +9,7 @@ use crate::stdin;
 use crate::written::is_same;
 use std::io;
 use std::path::{Path, PathBuf};
-use xc_sparse::io::{
+use xc_data::{
     Predictions, ReadError, ReadErrorKind, ReadOptions, Snippet, read_prediction_stream, read_predictions_of,
 };
 use xc_sparse::rank::RankedBatch;

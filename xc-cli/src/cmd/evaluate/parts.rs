@@ -3,7 +3,7 @@
 use crate::error::{CliError, chain};
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
-use xc_sparse::atomic::parent_of;
+use xc_store::atomic::parent_of;
 
 /// The files that were named, one after the other: themselves, or those that fit a pattern, by the numbers in their
 /// names.

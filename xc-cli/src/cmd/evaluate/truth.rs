@@ -6,12 +6,12 @@ use crate::data::{InputSettings, report_graded, report_joined, require_labels, s
 use crate::error::{CliError, chain};
 use std::path::Path;
 use std::sync::Arc;
-use xc_metrics::Propensity;
-use xc_sparse::LabelRows;
-use xc_sparse::io::{
+use xc_data::{
     Format, HeaderRule, Join, JoinError, LabelNames, LabelStrings, ReadOptions, RowId, RowIds, UnknownLabels,
     Unmatched, read_labels, read_labels_and_ids,
 };
+use xc_metrics::Propensity;
+use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
 use xc_train::Model;
 use xc_train::calibrate::fit::CalibrateParams;

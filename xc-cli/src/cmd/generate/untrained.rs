@@ -18,10 +18,10 @@ use crate::output;
 use crate::synth::{Shape, Untrained, UntrainedError, UntrainedParams};
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use xc_buffer::dtype::DType;
+use xc_data::{XcHeader, push_xc_header, push_xc_row};
 use xc_sparse::SparseRow;
-use xc_sparse::dtype::DType;
-use xc_sparse::io::{XcHeader, push_xc_header, push_xc_row};
-use xc_sparse::store::ContainerWriter;
+use xc_store::ContainerWriter;
 use xc_tree::{KIND, PostProcessor, TreeModel};
 
 /// Shape of the model beside the numbers of features and labels.

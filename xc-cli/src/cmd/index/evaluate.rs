@@ -10,9 +10,9 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use xc_ann::{Filter, Fitted, Index, QueryError, Scope, Scratch, SearchParams};
-use xc_sparse::io::Vectors;
+use xc_data::Vectors;
+use xc_dense::{DenseMatrix, DenseRows};
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::{DenseMatrix, DenseRows};
 use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Measure an index: recall against the exact answers, and queries per second

@@ -5,7 +5,7 @@ use crate::model::beside;
 use crate::output::{self, Output};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use xc_sparse::store::{Container, OpenMode};
+use xc_store::{Container, OpenMode};
 
 const FILE: &str = "build.json";
 

@@ -10,9 +10,9 @@ use clap::ValueEnum;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use xc_ann::{BuildParams, Metric, Refresh, Refreshed};
-use xc_sparse::atomic::parent_of;
-use xc_sparse::buffer::Pages;
-use xc_sparse::store::{ContainerWriter, PART_FOLDER};
+use xc_buffer::Pages;
+use xc_store::atomic::parent_of;
+use xc_store::{ContainerWriter, PART_FOLDER};
 use xc_train::classifier::LostPrecision;
 use xc_train::model::{IndexFit, OwnedRows};
 

@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::output::Output;
 use std::path::PathBuf;
 use xc_ann::{Filter, SearchParams};
-use xc_sparse::io::AnswerNotes;
+use xc_data::AnswerNotes;
 use xc_sparse::rank::RankedBatch;
 
 /// Find the best vectors of an index for each query

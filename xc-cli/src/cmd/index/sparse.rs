@@ -10,10 +10,10 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
 use xc_ann::{Filter, InvertedIndex, InvertedScratch, Metric};
+use xc_data::{Format, ReadErrorKind, ReadOptions, Vectors, read_dataset};
 use xc_sparse::CsrMatrix;
-use xc_sparse::io::{Format, ReadErrorKind, ReadOptions, Vectors, read_dataset};
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::store::{Container, ContainerWriter};
+use xc_store::{Container, ContainerWriter};
 
 /// Whether a file holds sparse rows.
 pub(super) fn holds_rows(path: &Path, options: &ReadOptions) -> Result<bool, CliError> {

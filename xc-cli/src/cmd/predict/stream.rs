@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use xc_sparse::io::{AnswerNotes, Line, RowId};
+use xc_data::{AnswerNotes, Line, RowId};
 use xc_train::model::BatchError;
 use xc_train::model::requests::{RequestCode, RequestError, RequestOptions, Responder, Response};
 

@@ -6,7 +6,7 @@ use crate::output::{self, Output};
 use serde_json::json;
 use std::path::Path;
 use xc_metrics::Metric;
-use xc_sparse::atomic::WriteFileError;
+use xc_store::atomic::WriteFileError;
 use xc_train::fit::Report;
 use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 

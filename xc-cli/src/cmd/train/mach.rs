@@ -5,7 +5,7 @@ use super::network_args::{LOSSES, OfNetwork, show_default};
 use super::transformer_args::OfTransformer;
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
-use xc_sparse::Part;
+use xc_buffer::Part;
 use xc_train::fit::Files;
 use xc_train::mach;
 use xc_train::settings::mach::{self as settings, MachSettings};

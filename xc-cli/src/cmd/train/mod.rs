@@ -24,7 +24,7 @@ use crate::error::CliError;
 use crate::measure::Meter;
 use crate::stdin;
 use inputs::DataArgs;
-use xc_sparse::Part;
+use xc_buffer::Part;
 use xc_train::fit::{Files, Place, Training};
 use xc_train::settings::Choices;
 

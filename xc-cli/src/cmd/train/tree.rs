@@ -4,7 +4,7 @@ use super::inputs::DataArgs;
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable};
 use std::path::PathBuf;
-use xc_sparse::Part;
+use xc_buffer::Part;
 use xc_train::fit::Files;
 use xc_train::settings::{Choices, Setting, Table, tree};
 

@@ -12,8 +12,8 @@ use clap::{Arg, value_parser};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use typed::Typed;
+use xc_buffer::Part;
 use xc_metrics::Metric;
-use xc_sparse::Part;
 use xc_train::fit::tune::{Found, SearchPlan, Tuning, parse_time};
 
 /// Tune the options of a kind of model for a data set

@@ -2,7 +2,7 @@
 
 use super::{TuneArgs, Tuned};
 use clap::{ArgMatches, Command, FromArgMatches};
-use xc_sparse::Part;
+use xc_buffer::Part;
 
 /// Options of `xc tune KIND`: those of `xc train KIND`, where `--model` is called `--output`, and
 /// those of the search.

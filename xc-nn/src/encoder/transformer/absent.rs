@@ -6,7 +6,7 @@ use crate::parameter::Parameter;
 use crate::state::State;
 use crate::{Activations, Batch, Encoder, Init, Mode, StepError, Update};
 use std::convert::Infallible;
-use xc_sparse::dense::MatmulPrecision;
+use xc_dense::MatmulPrecision;
 use xc_sparse::rows::TokenView;
 
 /// A transformer; there is none in a build without feature `transformer`.

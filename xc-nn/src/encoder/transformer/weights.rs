@@ -2,7 +2,7 @@
 
 use super::params::{DenseParams, Family, TransformerLearning, TransformerParams};
 use rayon::current_num_threads;
-use xc_sparse::dense::MatmulPrecision;
+use xc_dense::MatmulPrecision;
 
 /// Arrays of a file that, one below the other, are one parameter of ours.
 pub(super) struct Source {

@@ -32,12 +32,12 @@ use serde::Serialize;
 use serde_json::json;
 use std::ops::Range;
 use std::time::Instant;
+use xc_buffer::FloatBuffer;
+use xc_buffer::dtype::DType;
+use xc_buffer::sums::Blocks;
+use xc_dense::DenseRows;
+use xc_dense::MatmulPrecision;
 use xc_hash::stream::{Purpose, name};
-use xc_sparse::DenseRows;
-use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dense::MatmulPrecision;
-use xc_sparse::dtype::DType;
-use xc_sparse::sums::Blocks;
 
 /// What a [`Sampled`] head is, apart from its sizes and its sampler.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -16,12 +16,12 @@ use crate::stored::{StoredMut, Widened};
 use crate::table::ByRow;
 use crate::{Activations, Loss, Update};
 use std::ops::Range;
+use xc_buffer::FloatSlice;
+use xc_buffer::simd::prefetch_start;
+use xc_buffer::sums::add;
+use xc_buffer::{Loop, vectorised_loop};
+use xc_dense::{SplitRows, dot};
 use xc_hash::stream::mix;
-use xc_sparse::buffer::FloatSlice;
-use xc_sparse::dense::{SplitRows, dot};
-use xc_sparse::simd::prefetch_start;
-use xc_sparse::sums::add;
-use xc_sparse::{Loop, vectorised_loop};
 
 /// Pairs of a block: at a width of 128 their rows, vectors and gradients fill a second-level cache
 /// half.

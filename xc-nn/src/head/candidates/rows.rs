@@ -6,8 +6,8 @@ use crate::parameter::{Decay, Init, Parameter, RowsMut};
 use crate::sampler::LabelWeights;
 use crate::state::{self, Array, Arrays, Role, Slice, StateError, Visitor};
 use crate::stored::StoredMut;
-use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dtype::DType;
+use xc_buffer::FloatBuffer;
+use xc_buffer::dtype::DType;
 
 /// One row of weights a label, and a bias.
 #[derive(Clone, Debug)]

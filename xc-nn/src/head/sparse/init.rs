@@ -3,9 +3,9 @@
 
 use super::{STREAM, Sparse, SparseParams};
 use crate::{Decay, Init, Parameter};
+use xc_buffer::FloatBuffer;
+use xc_buffer::dtype::DType;
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dtype::DType;
 use xc_sparse::uniform::{Connections, ConnectionsError, FanIn, Indices, check_shape, distinct};
 
 impl Sparse {

@@ -28,7 +28,7 @@ impl<'a> Part<'a> {
     fn split_at(self, output: usize, fan_in: &FanIn) -> (Self, Self) {
         let at = fan_in.range(output).start - fan_in.range(self.first).start;
         let (weights, weights_b) = self.weights.split_at(at);
-        use xc_sparse::dense::SplitRows;
+        use xc_dense::SplitRows;
         let (bias, bias_b) = self.bias.split_at_row(output - self.first);
         (Self { first: self.first, weights, bias }, Self { first: output, weights: weights_b, bias: bias_b })
     }

@@ -47,10 +47,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::ops::Range;
 use tiles::Tiles;
+use xc_buffer::dtype::DType;
+use xc_buffer::{FloatBuffer, Pages};
+use xc_dense::DenseRows;
 use xc_hash::stream::{Purpose, Stream, mix, name};
-use xc_sparse::DenseRows;
-use xc_sparse::buffer::{FloatBuffer, Pages};
-use xc_sparse::dtype::DType;
 use xc_sparse::uniform::{ByteLines, Connections, Indices, LANES, Lines, Rewired, ScreenRows, Sums};
 
 /// Connections that come and go while training (SET).

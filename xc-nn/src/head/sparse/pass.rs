@@ -11,8 +11,9 @@ use crate::{Activations, Loss};
 use rayon::prelude::*;
 use std::collections::VecDeque;
 
-use xc_sparse::uniform::{ByteBlock, Index, Kernels, LANES, Line, ScreenRows, Sums, nearest_bf16};
-use xc_sparse::vectorised;
+use xc_buffer::dtype::nearest_bf16;
+use xc_buffer::vectorised;
+use xc_sparse::uniform::{ByteBlock, Index, Kernels, LANES, Line, ScreenRows, Sums};
 use xc_sparse::with_indices;
 
 /// How many outputs ahead lines are asked for. 1 to 8 are about as good.

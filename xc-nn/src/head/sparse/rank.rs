@@ -8,9 +8,10 @@ use crate::head::Ranked;
 use crate::loss::{Shares, Total};
 use crate::{Activations, Loss, Targets};
 use rayon::prelude::*;
-use xc_sparse::parallel::{for_each_part, for_each_part_in_pool};
+use xc_buffer::dtype::nearest_bf16;
+use xc_buffer::parallel::{for_each_part, for_each_part_in_pool};
 use xc_sparse::rank::{LabelId, Scored, TopK};
-use xc_sparse::uniform::{FanIn, Kernels, LANES, Sums, nearest_bf16};
+use xc_sparse::uniform::{FanIn, Kernels, LANES, Sums};
 use xc_sparse::with_indices;
 
 /// Outputs of a task: enough for an order of their own, few enough that one query keeps all cores

@@ -64,7 +64,7 @@ mod tests {
     use crate::head::sparse::{SparseParams, SparseScratch};
     use crate::state::State;
     use crate::{Activations, Init, Optimizer, Rule, Step, Targets, Update};
-    use xc_sparse::dtype::DType;
+    use xc_buffer::dtype::DType;
 
     const PARAMS: SparseParams =
         SparseParams { per_output: 3, uniform: true, weights: DType::F32, moments: DType::F32, rewire: None };

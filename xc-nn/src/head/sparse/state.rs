@@ -6,8 +6,8 @@ use crate::layer::Named;
 use crate::optim::Moments;
 use crate::state::{self, Array, Arrays, Role, Slice, State, StateError, Visitor, load_parameters, visit_parameters};
 use serde_json::json;
-use xc_sparse::buffer::FloatBuffer;
-use xc_sparse::dtype::DType;
+use xc_buffer::FloatBuffer;
+use xc_buffer::dtype::DType;
 use xc_sparse::uniform::{Connections, FanIn, Indices};
 
 impl State for Sparse {

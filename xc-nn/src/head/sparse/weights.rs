@@ -1,6 +1,6 @@
 //! Weights as the products read them.
 
-use xc_sparse::buffer::FloatBuffer;
+use xc_buffer::FloatBuffer;
 use xc_sparse::uniform::Kernels;
 
 /// Weights of an output in f32: as they lie there, or widened.

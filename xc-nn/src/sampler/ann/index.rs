@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use xc_ann::{
     BuildError, BuildParams, Graph, Metric, NoObserver, QueryError, Refresh, SearchParams, rerank_candidates,
 };
-use xc_sparse::DenseRows;
-use xc_sparse::dense::dot;
+use xc_dense::DenseRows;
+use xc_dense::dot;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 
 /// Maximum search width. The additional labels that a wider search finds are not worth its time:

@@ -27,9 +27,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use xc_ann::{BuildParams, Graph, NoObserver, SearchParams};
-use xc_sparse::buffer::Buffer;
-use xc_sparse::store::Spill;
-use xc_sparse::{DenseMatrix, DenseRows};
+use xc_buffer::Buffer;
+use xc_dense::{DenseMatrix, DenseRows};
+use xc_store::Spill;
 
 /// Labels of an instance that are retrieved in addition: the true ones among them are left out on
 /// use.

@@ -1,7 +1,7 @@
 //! The encoder's vectors of the labels' texts.
 
 use crate::sampler::{LabelWeights, Queries};
-use xc_sparse::buffer::FloatSlice;
+use xc_buffer::FloatSlice;
 
 /// One vector per label: the latest encoding of its text, and zeros before the first one.
 #[derive(Clone, Debug)]

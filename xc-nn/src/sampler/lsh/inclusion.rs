@@ -1,9 +1,9 @@
 //! The probability that tables return a label, over the draw of their hash functions.
 
 use crate::sampler::LabelWeights;
+use xc_buffer::vectorised;
+use xc_dense::{MatMut, MatRef, MatmulPrecision, Start, product};
 use xc_lsh::{FamilyParams, theory};
-use xc_sparse::dense::{self, MatMut, MatRef, MatmulPrecision, Start, product};
-use xc_sparse::vectorised;
 
 /// Number of intervals of the table of logarithms.
 const PLACES: usize = 4096;
@@ -53,7 +53,7 @@ impl Inclusion {
         let width = weights.width() + 1;
         let n = queries.len() / width;
         out.clear();
-        let (mut rows, mut products, mut scratch) = (Vec::new(), Vec::new(), dense::Scratch::default());
+        let (mut rows, mut products, mut scratch) = (Vec::new(), Vec::new(), xc_dense::Scratch::default());
         for labels in labels.chunks(BLOCK) {
             rows.clear();
             push_rows(weights, labels, &mut rows);

@@ -32,11 +32,11 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::{By, Found, Limits, Query, Tables};
 use xc_lsh::upkeep::{Schedule, Upkeep, UpkeepCounts};
 use xc_lsh::{Family, HashError, Keys, Probes, Scratch};
-use xc_sparse::DenseRows;
 
 /// Rows that are gathered and hashed at a time.
 const ROWS_AT_A_TIME: usize = 1 << 14;

@@ -5,8 +5,8 @@ use crate::sampler::subset::subset;
 use crate::sampler::{LabelWeights, Queries};
 use rayon::prelude::*;
 use xc_ann::kmeans::{Codebook, Scratch};
+use xc_dense::Start;
 use xc_hash::stream::Stream;
-use xc_sparse::dense::{self, Start};
 
 /// Labels that one task assigns.
 const BLOCK: usize = 4096;
@@ -130,7 +130,7 @@ impl Index {
             halves[1].push(1.0);
         }
         let (mut scores, mut scratch) =
-            (Scores { m, e: Default::default(), totals: vec![0.0; n] }, dense::Scratch::default());
+            (Scores { m, e: Default::default(), totals: vec![0.0; n] }, xc_dense::Scratch::default());
         let mut products = Vec::new();
         for (side, half) in halves.iter().enumerate() {
             self.books[side].products(half, Start::Zero, &mut products, &mut scratch);

@@ -31,8 +31,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Instant;
 use thiserror::Error;
+use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
-use xc_sparse::DenseRows;
 
 /// Codewords, draws, and when codewords are learned again.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@
 
 use super::probe::{Probes, probe as probe_slots};
 use super::{ChunkView, ChunkedView, Matches, QueryView};
-use crate::simd::Isa;
+use xc_buffer::simd::Isa;
 
 /// What [`probe`] has appended, and where.
 pub(crate) enum Probed {

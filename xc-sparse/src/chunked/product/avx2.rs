@@ -1,7 +1,7 @@
 //! AVX2 kernels: eight children at a time.
 
-use crate::dtype::{DType, Float};
 use std::arch::x86_64::*;
+use xc_buffer::dtype::{DType, Float};
 
 /// For each mask of eight children: which packed value each lane takes.
 static EXPAND: [[u32; 8]; 256] = expand_table();

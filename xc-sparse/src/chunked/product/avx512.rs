@@ -1,7 +1,7 @@
 //! AVX-512 kernels: sixteen children at a time.
 
-use crate::dtype::{DType, Float};
 use std::arch::x86_64::*;
+use xc_buffer::dtype::{DType, Float};
 
 /// Sixteen packed weights in single precision.
 ///

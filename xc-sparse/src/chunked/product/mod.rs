@@ -26,9 +26,9 @@ use super::MAX_WIDTH;
 use super::iterate::{Choice, Intersect, Matches, Probed, choose, confirm, find, probe};
 use super::level::ChunkedView;
 use super::query::{DensePositions, QueryView};
-use crate::simd::{Isa, prefetch};
 use multiply::{add_bias, multiply};
 use std::ops::Range;
+use xc_buffer::simd::{Isa, prefetch};
 
 /// Rows in a block: their headers and values fit the first-level cache several times.
 const BLOCK: usize = 64;

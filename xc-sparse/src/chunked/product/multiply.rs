@@ -1,10 +1,10 @@
 //! Adds matched rows to the sums of their chunk's children.
 
-use crate::buffer::FloatSlice;
 use crate::chunked::MAX_WIDTH;
 use crate::chunked::level::{ChunkView, ChunkedView};
-use crate::dtype::Float;
-use crate::simd::Isa;
+use xc_buffer::FloatSlice;
+use xc_buffer::dtype::Float;
+use xc_buffer::simd::Isa;
 
 /// Adds the matched rows times their `xs` to `sums`, one for each child.
 pub(super) fn multiply(

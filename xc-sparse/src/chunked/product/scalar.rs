@@ -1,6 +1,6 @@
 //! The portable kernels, the reference for every other instruction set.
 
-use crate::dtype::Float;
+use xc_buffer::dtype::Float;
 
 /// Adds `x` times each matched row to the children's sums.
 ///

@@ -17,7 +17,7 @@ mod vectors;
 use super::lines::{LANES, Line};
 use super::matrix::Index;
 use super::screen::{self, ByteBlock, ScreenRow};
-use crate::simd::{Isa, prefetch};
+use xc_buffer::simd::{Isa, prefetch};
 
 /// A number for each lane: instances 0 to 15, then 16 to 31.
 pub type Sums = [[f32; LANES / 2]; 2];

@@ -32,10 +32,10 @@ pub(super) mod avx512;
 pub(super) mod scalar;
 
 use super::matrix::Connections;
-use crate::buffer::{FloatBuffer, Pages};
-use crate::simd::{Loop, vectorised_loop};
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
+use xc_buffer::simd::{Loop, vectorised_loop};
+use xc_buffer::{FloatBuffer, Pages};
 
 /// Instances in a line of bytes: two blocks of [`super::LANES`].
 pub const BYTE_LANES: usize = 64;

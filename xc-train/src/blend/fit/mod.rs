@@ -15,15 +15,16 @@ use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 use std::ops::Range;
 use thiserror::Error;
+use xc_buffer::Cancel;
+use xc_dense::DenseRows;
 use xc_hash::stream::{Purpose, Stream, mix, name};
 use xc_metrics::evaluate;
 use xc_metrics::{EvaluateError, EvaluatorParams, Metric, MetricReport};
 use xc_nn::schedule::WarmupCosine;
 use xc_nn::trainer::{Event, Keep, Monitor, Observer, Subset, TrainError};
 use xc_nn::{Examples, Loss, Optimizer, Rows, TrainParams, Trainer};
-use xc_sparse::DenseRows;
+use xc_sparse::LabelRows;
 use xc_sparse::rank::{RankedBatch, Scored};
-use xc_sparse::{Cancel, LabelRows};
 
 /// How a blend is fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -4,7 +4,7 @@ use crate::fit::FitError;
 use crate::settings::Choices;
 use crate::settings::input::InputSettings;
 use std::path::Path;
-use xc_sparse::io::{Format, ReadOptions, holds_text};
+use xc_data::{Format, ReadOptions, holds_text};
 
 /// Options about fields and columns.
 const OF_FIELDS: [&str; 4] = ["text-fields", "label-field", "label-separator", "id-field"];

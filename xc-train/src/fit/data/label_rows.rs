@@ -6,8 +6,9 @@ use crate::model::OwnedRows;
 use crate::settings::input::InputSettings;
 use std::collections::HashSet;
 use std::path::Path;
-use xc_sparse::io::{Join, JoinError, RowId, Unmatched, read_ids};
-use xc_sparse::{DenseMatrix, LabelRows};
+use xc_data::{Join, JoinError, RowId, Unmatched, read_ids};
+use xc_dense::DenseMatrix;
+use xc_sparse::LabelRows;
 
 /// Rows of a file, one a label in the order of the labels' ids: where rows have ids, these are names of labels, or their
 /// numbers where none is a name, and say which row is whose; else their order does. Rows of other labels are left out.

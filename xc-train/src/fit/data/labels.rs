@@ -3,7 +3,7 @@
 use super::read_side_file;
 use crate::fit::FitError;
 use std::path::{Path, PathBuf};
-use xc_sparse::io::{
+use xc_data::{
     Format, HeaderRule, LabelNames, LabelStrings, NameColumn, ReadErrorKind, ReadOptions, UnknownLabels,
     read_label_names, read_label_names_field,
 };

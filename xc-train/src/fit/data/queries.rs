@@ -9,11 +9,13 @@ use crate::settings::input::InputSettings;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use xc_sparse::io::{
+use xc_buffer::Part;
+use xc_data::{
     Content, ForeignFile, Format, InstanceBuffer, InstanceReader, PartRows, Parts, ReadError, ReadErrorKind, RowId,
     Source, UnseenCount, Vectors, read_dataset,
 };
-use xc_sparse::{CsrMatrix, DenseMatrix, Part, SparseRow};
+use xc_dense::DenseMatrix;
+use xc_sparse::{CsrMatrix, SparseRow};
 
 /// A stream of queries for one model.
 pub struct Queries {

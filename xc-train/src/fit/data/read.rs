@@ -14,8 +14,8 @@ use crate::settings::input::InputSettings;
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
+use xc_data::{Format, LabelNames, Parts, ReadOptions, UnknownLabels, holds_text, read_dataset, read_labels_of};
 use xc_hash::text::{Featurizer, Idf, RowWeights};
-use xc_sparse::io::{Format, LabelNames, Parts, ReadOptions, UnknownLabels, holds_text, read_dataset, read_labels_of};
 use xc_sparse::{CsrMatrix, LabelRows};
 
 /// Where the labels of a file's instances are.

@@ -3,9 +3,9 @@
 use super::Dataset;
 use crate::fit::{Context, FitError};
 use std::path::Path;
+use xc_data::{Format, Joined, LabelSeparator, ReadOptions, UnseenCount, first_fields};
 use xc_hash::text::alike;
 use xc_sparse::LabelRows;
-use xc_sparse::io::{Format, Joined, LabelSeparator, ReadOptions, UnseenCount, first_fields};
 
 /// Says how many entries of rows were left out, if any were.
 pub fn report_unseen(name: impl std::fmt::Display, unseen: Option<&UnseenCount>, context: &Context) {

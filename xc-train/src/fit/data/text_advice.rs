@@ -3,8 +3,8 @@
 use super::text_source::TextSource;
 use crate::model::HoldOut;
 use crate::model::training_rows::hash_text;
+use xc_data::ReadError;
 use xc_hash::text::{Block, DfBound, Grams, Pipeline, PipelineParams, Slots, VocabularyParams};
-use xc_sparse::io::ReadError;
 
 /// Texts that other options are tried on, at most.
 const TRIED: usize = 10_000;

@@ -1,7 +1,7 @@
 //! Where texts come from.
 
 use std::path::Path;
-use xc_sparse::io::{ReadError, ReadOptions, TextInstance, TextRows, open_text};
+use xc_data::{ReadError, ReadOptions, TextInstance, TextRows, open_text};
 use xc_sparse::rows::Texts;
 
 /// Texts of a block in memory.

@@ -8,10 +8,11 @@ use crate::model::OwnedRows;
 use crate::model::training_rows::hash_text;
 use crate::tokens::{TokensAndWords, tokenise, vectorise};
 use std::sync::Arc;
+use xc_data::{CollectedLabels, LabelCollector, ReadError};
+use xc_dense::DenseMatrix;
 use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline, TextsTaken, Tokenise, Vectorise};
-use xc_sparse::io::{CollectedLabels, LabelCollector, ReadError};
 use xc_sparse::rows::{Texts, TokenRows};
-use xc_sparse::{CsrMatrix, CsrView, DenseMatrix};
+use xc_sparse::{CsrMatrix, CsrView};
 
 /// Text is read once to learn the pipeline and once to apply it, rather than kept.
 ///

@@ -10,7 +10,7 @@ use crate::settings::input::InputSettings;
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
-use xc_sparse::io::{Format, LabelNames, ReadOptions, UnknownLabels, Vectors, read_labels};
+use xc_data::{Format, LabelNames, ReadOptions, UnknownLabels, Vectors, read_labels};
 
 /// Where vectors are, and the labels that belong to them.
 pub struct VectorSource<'a> {

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use xc_buffer::Cancel;
 use xc_nn::StepCost;
 use xc_nn::sampler::SampleCost;
 use xc_nn::trainer::{Event, Observer};
-use xc_sparse::Cancel;
 
 /// Adds up what steps cost.
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use crate::settings::{Setting, serialised};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use xc_nn::encoder::transformer::IS_BUILT;
-use xc_sparse::store::to_parameter;
+use xc_store::to_parameter;
 
 impl Session<'_> {
     /// The training, resolved.

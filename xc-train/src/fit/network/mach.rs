@@ -14,9 +14,9 @@ use crate::message::{chain, counted};
 use crate::settings::mach::{MachSettings, TABLE};
 use crate::settings::{Choices, SettingError};
 use serde_json::{Value, json};
+use xc_buffer::Part;
 use xc_mach::Sizing;
-use xc_sparse::Part;
-use xc_sparse::store::{ContainerWriter, Layout, OpenMode, to_parameter};
+use xc_store::{ContainerWriter, Layout, OpenMode, to_parameter};
 
 pub(in crate::fit) struct Mach {
     network: NetworkChoices,

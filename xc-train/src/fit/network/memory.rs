@@ -5,9 +5,9 @@ use crate::fit::Context;
 use crate::fit::FitError;
 use crate::fit::memory::Standing;
 use crate::message::format_bytes;
+use xc_buffer::dtype::DType;
 use xc_nn::sampler::{LshParams, SamplerParams};
 use xc_sparse::LabelRows;
-use xc_sparse::dtype::DType;
 
 /// Threads, files and the log of a training run.
 const PROGRAM: u64 = 13 << 20;

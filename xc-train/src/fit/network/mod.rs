@@ -45,9 +45,9 @@ use xc_nn::sampler::SampleError;
 use xc_nn::trainer::{CHECKPOINT, CheckpointAt, Observer, STATE, Subset, TrainError};
 use xc_nn::{Examples, HardLabels, Optimizer, Rows, TargetRows, TrainParams, Trainer};
 use xc_sparse::LabelRows;
-use xc_sparse::atomic::parent_of;
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::store::{Checkpoint, Layout, to_parameter};
+use xc_store::atomic::parent_of;
+use xc_store::{Checkpoint, Layout, to_parameter};
 
 /// The system of a kind of network.
 pub(super) fn system(kind: &str, choices: &Choices, place: &Place) -> Option<Box<dyn System>> {

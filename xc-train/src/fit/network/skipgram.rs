@@ -17,8 +17,8 @@ use crate::settings::{Choices, SettingError};
 use crate::skipgram::SkipgramModel;
 use std::path::PathBuf;
 use xc_hash::text::Featurizer;
-use xc_sparse::atomic::write_file;
-use xc_sparse::store::to_parameter;
+use xc_store::atomic::write_file;
+use xc_store::to_parameter;
 
 pub(in crate::fit) struct Skipgram {
     network: NetworkChoices,

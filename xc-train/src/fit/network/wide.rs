@@ -9,11 +9,11 @@ use std::time::Instant;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_nn::HardLabels;
 use xc_nn::trainer::Subset;
-use xc_sparse::atomic::parent_of;
 use xc_sparse::ranker_weights::RankerWeights;
 use xc_sparse::rows::{OwnedRows, sort_unique};
-use xc_sparse::store::to_parameter;
 use xc_sparse::{CsrView, LabelRows};
+use xc_store::atomic::parent_of;
+use xc_store::to_parameter;
 use xc_tree::rankers::{RankerRows, Rankers, solve};
 use xc_tree::{LinearParams, TrainError};
 

@@ -6,8 +6,8 @@ use crate::fit::{Context, FitError};
 use crate::settings::input::InputSettings;
 use crate::settings::transformer::TransformerSettings;
 use std::path::Path;
+use xc_dense::MatmulPrecision;
 use xc_hash::text::Featurizer;
-use xc_sparse::dense::MatmulPrecision;
 
 fn absent<T>() -> Result<T, FitError> {
     Err(FitError::without_transformers("--encoder"))

@@ -11,12 +11,12 @@ use crate::settings::transformer::{EncoderName, TransformerSettings};
 use crate::tokens::{TextVectors, Tokenizer, TokenizerError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use xc_data::NpyRows;
+use xc_dense::MatmulPrecision;
 use xc_hash::text::{Featurizer, Vectorise as _, VectoriseError};
 use xc_nn::encoder::transformer::{Folder, FolderError, find_folder};
-use xc_sparse::atomic::OutputFile;
-use xc_sparse::dense::MatmulPrecision;
-use xc_sparse::io::NpyRows;
 use xc_sparse::rows::Texts;
+use xc_store::atomic::OutputFile;
 use xxhash_rust::xxh3::Xxh3Default;
 
 fn refused(error: &FolderError) -> FitError {

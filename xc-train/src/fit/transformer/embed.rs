@@ -1,7 +1,7 @@
 //! Vectors of texts by a transformer as it comes: nothing is trained.
 
 use std::path::PathBuf;
-use xc_sparse::dense::MatmulPrecision;
+use xc_dense::MatmulPrecision;
 
 /// Which vectors texts are to have.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use std::path::Path;
 use xc_metrics::MetricReport;
 use xc_sparse::CsrMatrix;
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::store::Container;
+use xc_store::Container;
 use xc_tree::{PredictParams, TreeModel};
 
 /// Rows that a finished model answers at once: their answers touch some tens of MiB of it.

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::time::Instant;
 use xc_hash::text::Featurizer;
 use xc_sparse::CsrMatrix;
-use xc_sparse::store::{ContainerWriter, WriteError, to_parameter};
+use xc_store::{ContainerWriter, WriteError, to_parameter};
 use xc_tree::{
     BuildError, CHECKPOINT, KeptError, Preset, StoredTrees, TrainError, TrainInput, TreeParams, WeightCounts,
     checkpoint_key, train_out_of_core,

@@ -9,8 +9,8 @@ use crate::message::counted;
 use crate::settings::SettingError;
 use serde_json::{Map, json};
 use std::time::Instant;
-use xc_sparse::Part;
-use xc_sparse::store::{CheckpointFolder, ContainerWriter};
+use xc_buffer::Part;
+use xc_store::{CheckpointFolder, ContainerWriter};
 use xc_tree::{Negatives, PART_KIND, TreeParams, part_key, train_part};
 
 /// Refuses what a part cannot have, before any data are read.

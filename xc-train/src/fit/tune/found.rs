@@ -10,9 +10,9 @@ use crate::tune::{Paired, Search, Winner};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
+use xc_buffer::Part;
 use xc_metrics::Metric;
-use xc_sparse::Part;
-use xc_sparse::atomic::write_file;
+use xc_store::atomic::write_file;
 
 /// The file of the best options.
 pub const BEST: &str = "best.toml";

@@ -27,10 +27,10 @@ use rungs::{DECIDES_FROM, rungs};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use stored::{LAYOUT, Run};
+use xc_buffer::Cancel;
+use xc_data::{Format, holds_text};
 use xc_metrics::{KeepRows, Metric};
-use xc_sparse::Cancel;
-use xc_sparse::io::{Format, holds_text};
-use xc_sparse::store::{Checkpoint, CheckpointFolder};
+use xc_store::{Checkpoint, CheckpointFolder};
 
 /// Time where neither it nor a number of trials is given.
 const BUDGET: Duration = Duration::from_secs(20 * 60);

@@ -13,8 +13,8 @@ use super::{FoundPart, Session};
 use crate::fit::FitError;
 use crate::tune::Job;
 use std::path::{Path, PathBuf};
-use xc_sparse::Part;
-use xc_sparse::store::CheckpointKey;
+use xc_buffer::Part;
+use xc_store::CheckpointKey;
 
 /// The folder of a finished part in that of its search.
 pub(super) const PART: &str = "part";

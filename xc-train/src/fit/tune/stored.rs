@@ -9,11 +9,9 @@ use serde_json::json;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use xc_buffer::Part;
 use xc_nn::encoder::transformer::IS_BUILT;
-use xc_sparse::Part;
-use xc_sparse::store::{
-    CHECKPOINT_KIND, Checkpoint, CheckpointKey, Container, ContainerWriter, Layout, OpenError, WriteError,
-};
+use xc_store::{CHECKPOINT_KIND, Checkpoint, CheckpointKey, Container, ContainerWriter, Layout, OpenError, WriteError};
 
 /// What the folder of a search's runs holds.
 pub(super) const LAYOUT: Layout = Layout { system: "tune", parts: &["run-#"] };

@@ -4,7 +4,7 @@ use super::super::{InputKind, Model, OpenModelError};
 use crate::blend::KIND;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use xc_sparse::store::{Container, Mismatch, OpenError};
+use xc_store::{Container, Mismatch, OpenError};
 
 /// Maximum number of members of a blend.
 pub const MAX_MEMBERS: usize = 16;

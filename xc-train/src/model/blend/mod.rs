@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::path::PathBuf;
 use thiserror::Error;
-use xc_sparse::parallel::in_pool;
+use xc_buffer::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, rank_order};
-use xc_sparse::store::{Container, OpenError, OpenMode, member_folder};
+use xc_store::{Container, OpenError, OpenMode, member_folder};
 
 pub(super) const BLEND: Kind =
     Kind { name: blend::KIND, options: &[], answers_in_part: false, has_margins: false, open, tables };

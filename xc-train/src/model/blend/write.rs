@@ -4,7 +4,7 @@ use super::{Entry, FACTOR, LABEL_COUNTS, MEAN, MEMBERS, SCALES};
 use crate::blend::fit::Fitted;
 use crate::model::Model;
 use serde_json::json;
-use xc_sparse::store::{ContainerWriter, WriteError};
+use xc_store::{ContainerWriter, WriteError};
 
 /// Adds a blend to a container of its kind: the fitted rule and the members themselves.
 /// `fitted_with` are the members that gave the answers of the fit, if `members` were retrained

@@ -3,7 +3,7 @@
 use crate::message::chain;
 use crate::model::QueryError;
 use thiserror::Error;
-use xc_sparse::io::{LineError, ReadErrorKind};
+use xc_data::{LineError, ReadErrorKind};
 
 /// The kind of an error in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

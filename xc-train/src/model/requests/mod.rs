@@ -22,13 +22,14 @@ use crate::message::chain;
 use rayon::prelude::*;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use xc_sparse::io::{
+use xc_buffer::parallel::in_pool;
+use xc_data::{
     AnswerNotes, IndexBase, LabelNames, LabelRef, ReadError, ReadOptions, UnseenCount, push_prediction_error,
     push_prediction_json,
 };
-use xc_sparse::parallel::in_pool;
+use xc_dense::DenseMatrix;
 use xc_sparse::rank::LabelId;
-use xc_sparse::{CsrMatrix, DenseMatrix, SparseRow};
+use xc_sparse::{CsrMatrix, SparseRow};
 
 /// Plain requests that are answered in memory that is kept, by trees one by one, where a batch of so few gains nothing.
 const FEW: usize = 8;

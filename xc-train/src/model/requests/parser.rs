@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
-use xc_sparse::io::{
+use xc_data::{
     FieldOf, Fields, Format, InstanceBuffer, InstanceParser, LabelRef, Parts, ReadError, ReadErrorKind, ReadOptions,
     RowBuffer, join_text, json_error, labels_of_json, line_text, missing_field,
 };
@@ -67,7 +67,7 @@ impl Request {
 /// Parses each line on its own: one that begins with `{` is a JSON request, any other only a query.
 ///
 /// ```
-/// use xc_sparse::io::ReadOptions;
+/// use xc_data::ReadOptions;
 /// use xc_train::model::InputKind;
 /// use xc_train::model::requests::{Asked, Request, RequestParser};
 ///
@@ -383,7 +383,7 @@ struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xc_sparse::io::IndexBase;
+    use xc_data::IndexBase;
 
     fn parser(takes: InputKind, options: &ReadOptions) -> RequestParser {
         let options = ReadOptions { n_features: Some(10), ..options.clone() };

@@ -6,7 +6,7 @@ use crate::model::{ConvertError, Model};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use xc_hash::text::{Featurizer, PartArray};
-use xc_sparse::atomic::{OutputFolder, WriteFileError};
+use xc_store::atomic::{OutputFolder, WriteFileError};
 
 /// Writes the transformer that was trained below a network, and its tokenizer.
 pub(crate) fn write_transformer(model: &Model, destination: &Path) -> Result<(), ConvertError> {

@@ -20,7 +20,7 @@ pub use words::TokensAndWordsError;
 use super::TokensAndWords;
 use std::sync::Arc;
 use xc_hash::text::Featurizer;
-use xc_sparse::store::Container;
+use xc_store::Container;
 use xc_tree::text::{StoredPipelineError, read_parts};
 
 /// The version of a stored description, where it is later than the one that is known.

@@ -19,7 +19,7 @@ use thiserror::Error;
 use tokenizers::PostProcessor;
 use xc_hash::text::{Featurizer, PartArray, PipelineParts, TextsTaken, Tokenise, TokeniseError};
 use xc_nn::encoder::transformer::TextRules;
-use xc_sparse::store::LFS_POINTER;
+use xc_store::LFS_POINTER;
 
 /// The file of a folder.
 pub const FILE: &str = "tokenizer.json";

@@ -18,12 +18,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
+use xc_dense::DenseMatrix;
+use xc_dense::MatmulPrecision;
 use xc_hash::text::{Featurizer, PartArray, PipelineParts, Tokenise, TokeniseError, Vectorise, VectoriseError};
 use xc_nn::encoder::transformer::{Transformer, TransformerParams, TransformerParamsError, TransformerScratch};
 use xc_nn::state::State as _;
 use xc_nn::{Activations, Batch, Encoder, Init, Mode};
-use xc_sparse::DenseMatrix;
-use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::rows::{Rows, Texts, TokenRows, normalise};
 
 /// The kind that a stored description states.

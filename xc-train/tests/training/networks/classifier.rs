@@ -2,19 +2,19 @@
 //! answers in the order of their logits, their memory foreseen.
 
 use super::{features, targets};
+use xc_buffer::Cancel;
+use xc_buffer::dtype::DType;
+use xc_dense::DenseRows;
 use xc_nn::optim::Moments;
 use xc_nn::sampler::{Lists, NegativeParams, SamplerParams};
 use xc_nn::schedule::Constant;
 use xc_nn::state::{Role, Snapshot, State};
 use xc_nn::trainer::{Event, Observer, Silent, Subset, TrainError};
 use xc_nn::{Activations, Batch, Examples, Loss, Optimizer, Row, Rows, TrainParams, Trainer};
-use xc_sparse::Cancel;
-use xc_sparse::DenseRows;
-use xc_sparse::dtype::DType;
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_sparse::uniform::{ByteLines, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows};
+use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_train::classifier::{
     CandidateHeadParams, Classifier, ClassifierParams, ClassifierParamsError, EmbeddingInit, EncoderParams, HeadParams,
     InputKind, LearningParams, Only, OpenClassifierError, PredictError, PredictScratch, SparseHeadParams, Wiring,

@@ -3,9 +3,9 @@
 use super::{MODELS, N_FEATURES, N_LABELS, TRAINED, ask, queries};
 use serde_json::{Value, json};
 use std::path::Path;
+use xc_buffer::dtype::DType;
 use xc_hash::stream::Stream;
-use xc_sparse::dtype::DType;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
+use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_train::Model;
 use xc_train::classifier::{Classifier, OpenClassifierError};
 use xc_train::fit::{Context, Silent, Training};
@@ -131,7 +131,7 @@ fn a_term_beside_a_network_over_vectors_is_refused() {
     let (plain, with) = (folder.path().join("plain"), folder.path().join("with"));
     let (_, labels) = super::rows(60);
     let values: Vec<f32> = (0..60 * 8).map(|i| (i * 37 % 17) as f32 / 8.0 - 1.0).collect();
-    let vectors = xc_sparse::DenseMatrix::new(60, 8, values);
+    let vectors = xc_dense::DenseMatrix::new(60, 8, values);
     let mut training = Training::new("lns", (vectors.clone(), labels.clone()), &plain).unwrap();
     training.set("epochs", "1").unwrap();
     training.run(&Context::new(&Silent).with_threads(1)).unwrap();

@@ -3,7 +3,7 @@
 use crate::model::{TopologyError, UnknownPostProcessor};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use xc_sparse::atomic::WriteFileError;
+use xc_store::atomic::WriteFileError;
 
 /// Why a PECOS folder could not be read or written.
 #[derive(Debug, Error)]
@@ -70,7 +70,7 @@ pub enum PecosError {
     },
     /// A file that is not a sparse matrix as scipy saves it.
     #[error(transparent)]
-    Npz(xc_sparse::io::ReadError),
+    Npz(xc_data::ReadError),
     /// The blocks of a `.mmap_store` file do not fit.
     #[error("{}: {what}", path.display())]
     Blocks {

@@ -9,9 +9,9 @@ use crate::model::Topology;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::Path;
-use xc_sparse::atomic::{OutputFolder, WriteFileError};
 use xc_sparse::chunked::ChunkRows;
 use xc_sparse::rows::group_by;
+use xc_store::atomic::{OutputFolder, WriteFileError};
 
 /// Writes `model` as `XLinearModel.save` would: `XLinearModel.load(folder, is_predict_only=True)`
 /// reads it.

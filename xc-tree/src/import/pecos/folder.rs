@@ -4,7 +4,7 @@ use super::error::{PecosError, io_error};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use xc_sparse::atomic::OutputFolder;
+use xc_store::atomic::OutputFolder;
 
 /// Where a level is in a model's folder.
 pub(super) fn layer_folder(level: usize) -> PathBuf {

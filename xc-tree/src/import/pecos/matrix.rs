@@ -3,7 +3,7 @@
 use super::error::{PecosError, matrix_error};
 use std::io::{self, Seek, Write};
 use std::path::Path;
-use xc_sparse::io::{Layout, NpzMatrix, ReadOptions, read_npz, write_npz_arrays};
+use xc_data::{Layout, NpzMatrix, ReadOptions, read_npz, write_npz_arrays};
 use xc_sparse::rows::sort_row;
 
 /// A matrix by columns. After [`Columns::check`]: pointers rise from 0 to nnz, rows are in range

@@ -11,9 +11,9 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+use xc_buffer::dtype::DType;
 use xc_sparse::CsrMatrix;
 use xc_sparse::chunked::ChunkRows;
-use xc_sparse::dtype::DType;
 
 /// An error and what caused it, joined as a program prints them.
 trait Said {
@@ -511,7 +511,7 @@ fn pack(model: &PecosModel, post: PostProcessor) -> TreeModel {
 }
 
 fn read_rows(path: &Path) -> CsrMatrix {
-    xc_sparse::io::read_npz_matrix(path, &xc_sparse::io::ReadOptions::default()).unwrap()
+    xc_data::read_npz_matrix(path, &xc_data::ReadOptions::default()).unwrap()
 }
 
 #[test]

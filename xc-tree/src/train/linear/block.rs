@@ -9,7 +9,7 @@
 //! A parent with most of the instances (the root) reads the features where they are and renumbers
 //! nothing.
 
-use xc_sparse::simd::prefetch_start;
+use xc_buffer::simd::prefetch_start;
 use xc_sparse::{CsrView, SparseRow};
 
 /// Some instances, their features numbered `0..n_features`.

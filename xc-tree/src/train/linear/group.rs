@@ -4,9 +4,9 @@ use super::aligned::Aligned;
 use super::block::Block;
 use super::lanes::{Problem, Solve, State};
 use super::{LinearParams, Loss, logistic};
+use xc_buffer::{Cancel, vectorised_loop};
 use xc_hash::stream::{Stream, mix};
 use xc_sparse::chunked::ChunkRows;
-use xc_sparse::{Cancel, vectorised_loop};
 
 /// Siblings of one group, at most.
 pub(crate) const GROUP: usize = 16;

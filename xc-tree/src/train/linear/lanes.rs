@@ -16,9 +16,9 @@
 //! gives the same bits.
 
 use super::block::Block;
+use xc_buffer::simd::prefetch;
+use xc_buffer::{Cancel, Loop};
 use xc_hash::stream::Stream;
-use xc_sparse::simd::prefetch;
-use xc_sparse::{Cancel, Loop};
 
 /// A gradient at most this far from 0 moves nothing.
 pub(super) const TINY: f32 = 1e-12;

@@ -5,8 +5,8 @@
 
 use super::block::Block;
 use super::lanes::ASK;
+use xc_buffer::Cancel;
 use xc_hash::stream::Stream;
-use xc_sparse::Cancel;
 
 /// Newton steps of one visit, at most.
 const NEWTON_STEPS: usize = 100;

@@ -8,8 +8,9 @@ use super::{LinearParams, Loss, reference};
 use crate::train::observe::NoObserver;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use xc_buffer::{Cancel, Isa, vectorised_loop_on};
 use xc_hash::stream::Stream;
-use xc_sparse::{Cancel, CsrMatrix, Isa, vectorised_loop_on};
+use xc_sparse::CsrMatrix;
 
 /// Instances with features drawn from `draws`: (features, positive bits) each.
 fn matrix(draws: &[(Vec<(u8, i8)>, u16)], n_features: usize) -> CsrMatrix {

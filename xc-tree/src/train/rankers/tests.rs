@@ -6,8 +6,8 @@ use crate::train::observe::NoObserver;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use xc_buffer::Cancel;
 use xc_hash::stream::{Stream, mix};
-use xc_sparse::Cancel;
 
 fn matrix(rows: &[Vec<(u8, i8)>], n_features: usize) -> CsrMatrix {
     let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());

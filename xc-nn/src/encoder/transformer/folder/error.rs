@@ -4,7 +4,7 @@ use super::super::params::TransformerParamsError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
-use xc_sparse::store::OpenError;
+use xc_store::OpenError;
 
 /// Why a folder holds no transformer that is known here.
 #[derive(Debug, Error)]

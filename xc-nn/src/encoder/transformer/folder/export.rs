@@ -10,8 +10,8 @@ use crate::state::State as _;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use xc_sparse::atomic::{OutputFolder, WriteFileError};
-use xc_sparse::store::{NamedFloats, write_tensors};
+use xc_store::atomic::{OutputFolder, WriteFileError};
+use xc_store::{NamedFloats, write_tensors};
 
 impl Transformer {
     /// Writes the configuration, the weights in f32, how states are pooled and the linear layers behind that into a folder;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use xc_sparse::store::{LFS_POINTER, OpenError, TensorFile};
+use xc_store::{LFS_POINTER, OpenError, TensorFile};
 
 pub(super) const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";

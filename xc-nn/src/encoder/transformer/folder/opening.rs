@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use xc_sparse::store::{OpenError, TensorFile};
+use xc_store::{OpenError, TensorFile};
 
 pub(super) const CONFIG: &str = "config.json";
 /// Row of the first position in families whose padding token has the number 1.

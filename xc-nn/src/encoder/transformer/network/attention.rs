@@ -14,11 +14,11 @@ use super::ragged::{Pass, by_instance};
 use crate::activations::{Activation, ActivationDropout, Activations, Mode};
 use rayon::prelude::*;
 use std::cell::Cell;
+use xc_buffer::parallel::in_pool;
+use xc_buffer::simd::exp;
+use xc_buffer::{Loop, vectorised_loop};
+use xc_dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product_alone};
 use xc_hash::stream::mix;
-use xc_sparse::dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product_alone};
-use xc_sparse::parallel::in_pool;
-use xc_sparse::simd::exp;
-use xc_sparse::{Loop, vectorised_loop};
 
 thread_local! {
     /// Matrices of a head. Taken rather than borrowed: nothing waits meanwhile, but nothing has to know that.

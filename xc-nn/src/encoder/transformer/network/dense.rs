@@ -7,7 +7,7 @@ use crate::Update;
 use crate::activations::Activations;
 use crate::layer::{Leaves, Linear, Named};
 use crate::parameter::{Init, Parameter};
-use xc_sparse::dense::{MatmulPrecision, Scratch};
+use xc_dense::{MatmulPrecision, Scratch};
 
 impl DenseActivation {
     fn of(self, value: f32) -> f32 {

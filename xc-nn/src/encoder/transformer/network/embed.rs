@@ -9,7 +9,7 @@ use crate::layer::{Leaves, Named, column_sums, squares};
 use crate::parameter::{Decay, Init, Parameter};
 use crate::table::{self, Entries};
 use crate::{Batch, Update};
-use xc_sparse::{Loop, vectorised_loop};
+use xc_buffer::{Loop, vectorised_loop};
 
 #[derive(Clone, Debug)]
 pub(super) struct Embeddings {

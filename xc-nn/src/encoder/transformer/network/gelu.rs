@@ -1,9 +1,9 @@
 //! The Gaussian error linear unit, `x * P(X <= x)` of a standard normal X.
 
 use std::f32::consts::FRAC_1_SQRT_2;
-use xc_sparse::parallel::for_each_part;
-use xc_sparse::simd::exp;
-use xc_sparse::{Loop, vectorised_loop};
+use xc_buffer::parallel::for_each_part;
+use xc_buffer::simd::exp;
+use xc_buffer::{Loop, vectorised_loop};
 
 /// Values that one task takes.
 pub(super) const VALUES: usize = 1 << 14;

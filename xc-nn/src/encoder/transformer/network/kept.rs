@@ -2,9 +2,9 @@
 
 use super::gelu::VALUES;
 use crate::Activations;
-use xc_sparse::dense::{MatmulPrecision, bf16_of_products};
-use xc_sparse::parallel::for_each_part;
-use xc_sparse::{Loop, vectorised_loop};
+use xc_buffer::parallel::for_each_part;
+use xc_buffer::{Loop, vectorised_loop};
+use xc_dense::{MatmulPrecision, bf16_of_products};
 
 /// A state that is kept as it is or, where products read bf16, as the bf16 that they read: in half of the memory.
 ///
@@ -96,7 +96,7 @@ impl Loop for Widen<'_> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use xc_sparse::dense::{MatMut, MatRef, Scratch, Start, product};
+    use xc_dense::{MatMut, MatRef, Scratch, Start, product};
 
     fn states(rows: usize, width: usize, values: &[f32]) -> Activations {
         let mut states = Activations::default();

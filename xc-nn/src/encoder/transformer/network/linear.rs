@@ -2,7 +2,7 @@
 
 use crate::activations::Activations;
 use crate::layer::{Leaves, Linear};
-use xc_sparse::dense::{MatmulPrecision, Packed, Scratch, Start, product, product_packed};
+use xc_dense::{MatmulPrecision, Packed, Scratch, Start, product, product_packed};
 
 impl Leaves {
     /// Of a layer over tokens, which one process learns from: each sum is one chain.

@@ -29,9 +29,9 @@ use embed::{Embeddings, EmbeddingsScratch};
 use layer::{Kept, Layer, VARIANCE, Work, stream};
 use ragged::{Pass, Ragged};
 use serde_json::json;
+use xc_buffer::parallel::in_pool;
+use xc_dense::MatmulPrecision;
 use xc_hash::stream::mix;
-use xc_sparse::dense::MatmulPrecision;
-use xc_sparse::parallel::in_pool;
 use xc_sparse::rows::InputKind;
 
 /// A transformer and what pools its states.
@@ -292,7 +292,7 @@ impl Transformer {
         let needs_input = at > self.n_frozen() || self.embeddings_learn();
         self.layers[at].backward(pass, offsets, next, &mut kept[place], work, needs_input);
         let of_batch = Layer::distance_gradient(work).chunks_exact(distances.len().max(1));
-        of_batch.for_each(|of_one| xc_sparse::sums::add(distances, of_one));
+        of_batch.for_each(|of_one| xc_buffer::sums::add(distances, of_one));
         match at {
             0 => self.embeddings.again(pass, x, embeddings),
             _ if at == self.n_frozen() => x.copy_from(lowest),

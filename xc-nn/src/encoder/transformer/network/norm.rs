@@ -10,7 +10,7 @@ use crate::layer::{Named, squares};
 use crate::parameter::{Decay, Parameter};
 use crate::{Activations, Update};
 use rayon::prelude::*;
-use xc_sparse::{Loop, vectorised_loop};
+use xc_buffer::{Loop, vectorised_loop};
 
 /// Columns of a task that adds up the gradient of gains.
 const COLUMNS: usize = 128;

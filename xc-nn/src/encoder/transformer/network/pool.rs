@@ -3,7 +3,7 @@
 use super::super::params::Pooling;
 use super::ragged::{Pass, by_instance};
 use crate::activations::Activations;
-use xc_sparse::sums::add;
+use xc_buffer::sums::add;
 
 /// The vector of each instance; that of one without tokens is 0. *Shapes*: tokens x width to instances x width.
 pub(super) fn forward(pooling: Pooling, pass: &Pass<'_>, states: &Activations, out: &mut Activations) {

@@ -2,7 +2,7 @@
 
 use crate::Mode;
 use std::ops::Range;
-use xc_sparse::dense::MatmulPrecision;
+use xc_dense::MatmulPrecision;
 
 /// The tokens of a batch.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@
 mod avx512;
 mod scalar;
 
-use crate::simd::Isa;
+use xc_buffer::simd::Isa;
 
 /// A query's features as a directory is probed for them: as many of each.
 #[derive(Clone, Copy)]

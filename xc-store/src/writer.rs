@@ -1,0 +1,591 @@
+//! Saving a model folder.
+
+use super::config::{ArrayEntry, CONFIG_FILE, Config, LABELS_FILE, LabelsEntry, hex, is_control};
+use super::header::{HeaderText, MAX_NAME_BYTES, MAX_RANK, PAD_PREFIX, SHARED_RESERVE, STREAM_RESERVE, gap};
+use super::replace;
+use super::{Container, WriteError};
+use crate::atomic::{OutputFolder, WriteFileError, Writing, failed};
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, BufWriter, Seek as _, SeekFrom, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use xc_buffer::dtype::{DType, Element};
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+/// An array in memory to be saved.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayRef<'a> {
+    /// Element type.
+    pub dtype: DType,
+    /// Extent of each dimension, row-major.
+    pub shape: &'a [usize],
+    /// The elements, little-endian.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> ArrayRef<'a> {
+    /// Elements of a Rust type, in the given shape.
+    pub fn new<T: Element>(values: &'a [T], shape: &'a [usize]) -> Self {
+        Self { dtype: T::DTYPE, shape, bytes: bytemuck::cast_slice(values) }
+    }
+}
+
+/// Builds a model folder next to its destination and moves it there when it is complete.
+///
+/// The bytes written depend only on what is added and on the order of the calls to
+/// [`ContainerWriter::add`]: not on time, threads or paths. If the writer is dropped before
+/// [`ContainerWriter::finish`], what was built is removed. A program that is killed leaves a folder
+/// `.NAME.*.partial` next to the destination, never half a model in it, and the next writer removes that
+/// folder. A model that replaces another gets its permissions.
+///
+/// # Cost
+/// One pass over each array: hash (xxh3) and write; memory for the headers only.
+#[derive(Debug)]
+pub struct ContainerWriter {
+    destination: PathBuf,
+    pub(super) config: Config,
+    registry: Arc<Mutex<Registry>>,
+    /// Closed before the folder is removed, which takes a file descriptor.
+    shared: Option<SharedFile>,
+    building: OutputFolder,
+    /// What the name of the shared file begins with.
+    stem: String,
+    n_shared: usize,
+}
+
+/// The arrays by name; `None` while a stream is being written.
+pub(super) type Registry = BTreeMap<String, Option<ArrayEntry>>;
+
+/// The file that arrays handed over whole are appended to.
+#[derive(Debug)]
+struct SharedFile {
+    name: String,
+    path: PathBuf,
+    file: File,
+    header: HeaderText,
+    /// Bytes of the data part so far.
+    n_bytes: u64,
+}
+
+impl SharedFile {
+    /// Notes an array after the last one, with padding before it, and has `write` write it or leave
+    /// room for it; where it begins in the data part.
+    fn append(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        shape: &[usize],
+        n_bytes: u64,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<u64, WriteFileError> {
+        let padding = gap(self.n_bytes);
+        let padded = self.file.write_all(&[0; super::ALIGNMENT][..padding as usize]);
+        padded.and_then(|()| write(&mut self.file)).map_err(failed(&self.path, "write an array"))?;
+        if padding > 0 {
+            self.header.push_pad(self.n_bytes, padding);
+        }
+        let begin = self.n_bytes + padding;
+        self.header.push(name, dtype, shape, begin, n_bytes);
+        self.n_bytes = begin + n_bytes;
+        Ok(begin)
+    }
+}
+
+impl ContainerWriter {
+    /// Prepares a folder next to `destination`, on the same file system.
+    ///
+    /// # Errors
+    /// As [`ContainerWriter::check`]; no permission to write there.
+    pub fn create(destination: impl AsRef<Path>, kind: &str) -> Result<Self, WriteError> {
+        let destination = destination.as_ref();
+        let destination = replace::resolve(destination)?;
+        let standing = replace::inspect(&destination)?;
+        let building = OutputFolder::create(&destination)?;
+        if standing == replace::Standing::Model {
+            // What others may not read they may not read while it is written either.
+            let path = building.path();
+            replace::keep_folder_permissions(&destination, path, true).map_err(failed(path, "set its permissions"))?;
+        }
+        Ok(Self {
+            building,
+            destination,
+            config: Config::new(kind),
+            registry: Arc::default(),
+            shared: None,
+            stem: "model".to_owned(),
+            n_shared: 0,
+        })
+    }
+
+    /// Checks whether a model may be saved at `destination`, before any long work.
+    ///
+    /// # Errors
+    /// [`WriteError::Occupied`] if the destination is a file, or a folder with content other than
+    /// an xc model, or a model in which another process writes an index; [`WriteError::Io`] if no folder
+    /// can be made beside it.
+    pub fn check(destination: impl AsRef<Path>) -> Result<(), WriteError> {
+        let destination = destination.as_ref();
+        let destination = replace::resolve(destination)?;
+        if replace::inspect(&destination)? == replace::Standing::Model {
+            replace::refuse_under_way(&destination)?;
+        }
+        // Nothing but a try tells whether the system lets us.
+        Ok(OutputFolder::create(&destination).map(drop)?)
+    }
+
+    /// Stores a value under `parameters` in `config.json`; the last value of a key is kept.
+    pub fn set_parameter(&mut self, key: &str, value: impl Into<Value>) {
+        self.config.parameters.insert(key.to_owned(), value.into());
+    }
+
+    /// Removes a value from `parameters`.
+    pub fn remove_parameter(&mut self, key: &str) {
+        self.config.parameters.remove(key);
+    }
+
+    /// Stores the feature pipeline, which this crate does not interpret.
+    pub fn set_pipeline(&mut self, pipeline: Value) {
+        self.config.pipeline = Some(pipeline);
+    }
+
+    /// Stores the labels' names, in label order, in place of any existing ones.
+    ///
+    /// # Errors
+    /// A name with a line break or another control character; a write fails.
+    pub fn labels(&mut self, names: &[String]) -> Result<(), WriteError> {
+        let mut text = Vec::with_capacity(names.iter().map(|name| name.len() + 1).sum());
+        for (label, name) in names.iter().enumerate() {
+            if name.contains(is_control) {
+                return Err(WriteError::LabelName { label, name: name.clone() });
+            }
+            text.extend_from_slice(name.as_bytes());
+            text.push(b'\n');
+        }
+        self.remove_built(LABELS_FILE)?;
+        self.building.file(LABELS_FILE, |file| file.write_all(&text))?;
+        self.config.labels = Some(LabelsEntry { count: names.len(), xxh3: hex(xxh3_64(&text)) });
+        Ok(())
+    }
+
+    /// Writes an array at once.
+    ///
+    /// # Errors
+    /// A name that is already used, is longer than 128 bytes, begins with `_` or contains anything but
+    /// ASCII letters, digits, `.`, `-` and `_`; more than 8 dimensions; bytes that do not fit the shape;
+    /// a write fails.
+    pub fn add(&mut self, name: &str, array: ArrayRef<'_>) -> Result<(), WriteError> {
+        let _all_is_here = Writing::begin();
+        let n_bytes = array.bytes.len() as u64;
+        check_shape(name, array.dtype, array.shape, n_bytes)?;
+        self.reserve_name(name)?;
+        let shared = self.shared_file(name, array.shape.len())?;
+        shared.append(name, array.dtype, array.shape, n_bytes, |file| file.write_all(array.bytes))?;
+        let file = shared.name.clone();
+        let xxh3 = hex(xxh3_64(array.bytes));
+        let entry = ArrayEntry { file, dtype: array.dtype, shape: array.shape.to_vec(), xxh3 };
+        lock(&self.registry).insert(name.to_owned(), Some(entry));
+        Ok(())
+    }
+
+    /// Adds a model as member `number`: its files are linked if the file system supports it, otherwise
+    /// copied. The folder of `model` must be the one that was opened.
+    ///
+    /// # Errors
+    /// The model was replaced since it was opened; a file system error.
+    pub fn add_member(&mut self, number: usize, model: &Container) -> Result<(), WriteError> {
+        let path = self.building.path().join(replace::member_folder(number));
+        let linked = replace::link_model(model.folder(), &path);
+        let is_same = |folder: &Path| Config::read(folder).is_ok_and(|(_, hash)| hash.got == model.config_hash());
+        match linked {
+            Ok(()) if is_same(&path) => Ok(()),
+            Err(error) if is_same(model.folder()) => Err(failed(&path, "link a model into it")(error).into()),
+            _ => Err(WriteError::Replaced { path: model.folder().to_owned() }),
+        }
+    }
+
+    /// Writes the arrays that are added from now on to a separate file, `model-NAME.safetensors`: a part
+    /// of the model that may be lost without the others
+    /// ([`Container::open_parts`](super::Container::open_parts)).
+    ///
+    /// # Errors
+    /// A name that [`ContainerWriter::add`] would reject; a write fails.
+    pub fn begin_file(&mut self, name: &str) -> Result<(), WriteError> {
+        check_name(name)?;
+        self.close_shared()?;
+        (self.stem, self.n_shared) = (format!("model-{name}"), 0);
+        Ok(())
+    }
+
+    /// Writes a one-dimensional array at once.
+    pub fn add_slice<T: Element>(&mut self, name: &str, values: &[T]) -> Result<(), WriteError> {
+        self.add(name, ArrayRef::new(values, &[values.len()]))
+    }
+
+    /// Begins an array of a known shape in the file that [`ContainerWriter::add`] writes to. Its
+    /// position, and so every byte of the model, is as if it had been added whole at this moment, even
+    /// if other arrays are written before it is finished.
+    ///
+    /// # Errors
+    /// As [`ContainerWriter::add`] for the name and the shape; a write fails.
+    pub fn stream_shaped(&mut self, name: &str, dtype: DType, shape: &[usize]) -> Result<ArrayStream, WriteError> {
+        let n_bytes = shape.iter().try_fold(dtype.n_bytes() as u64, |n, &extent| n.checked_mul(extent as u64));
+        check_shape(name, dtype, shape, n_bytes.unwrap_or(u64::MAX))?;
+        let n_bytes = n_bytes.unwrap_or_default();
+        self.reserve_name(name)?;
+        let shared = self.shared_file(name, shape.len())?;
+        let begin = shared.append(name, dtype, shape, n_bytes, |file| file.seek_relative(n_bytes as i64))?;
+        // A place of its own in the file: others are written at the same time.
+        let mut file = File::options().write(true).open(&shared.path).map_err(failed(&shared.path, "open it"))?;
+        file.seek(SeekFrom::Start(SHARED_RESERVE as u64 + begin)).map_err(failed(&shared.path, "write an array"))?;
+        Ok(ArrayStream {
+            name: name.to_owned(),
+            dtype,
+            file_name: shared.name.clone(),
+            path: shared.path.clone(),
+            file: BufWriter::with_capacity(1 << 18, file),
+            hash: Box::default(),
+            n_bytes: 0,
+            place: Place::Shared(shape.to_vec()),
+            registry: Arc::clone(&self.registry),
+        })
+    }
+
+    /// Begins an array whose length is not known yet, in a separate file.
+    ///
+    /// Several streams may be open at once, and each may be moved to another thread; all must be
+    /// finished before the writer is.
+    ///
+    /// # Errors
+    /// As [`ContainerWriter::add`] for the name; a write fails.
+    pub fn stream(&mut self, name: &str, dtype: DType) -> Result<ArrayStream, WriteError> {
+        self.reserve_name(name)?;
+        let file_name = format!("model-{name}.safetensors");
+        let (path, file) = self.new_file(&file_name, STREAM_RESERVE)?;
+        Ok(ArrayStream {
+            name: name.to_owned(),
+            dtype,
+            file_name,
+            path,
+            file: BufWriter::with_capacity(1 << 20, file),
+            hash: Box::default(),
+            n_bytes: 0,
+            place: Place::Own,
+            registry: Arc::clone(&self.registry),
+        })
+    }
+
+    /// Completes the files, syncs them to disk, and moves the folder to its destination.
+    ///
+    /// The destination is unchanged until the last step. An existing model is exchanged with the new one
+    /// in a single step if the system supports it (Linux), then removed.
+    ///
+    /// # Errors
+    /// A stream that is not finished; the destination was filled meanwhile; a file system error.
+    pub fn finish(mut self) -> Result<(), WriteError> {
+        let _all_is_here = Writing::begin();
+        self.close_shared()?;
+        for (name, entry) in lock(&self.registry).iter() {
+            let Some(entry) = entry else { return Err(WriteError::UnfinishedStream { name: name.clone() }) };
+            self.config.arrays.insert(name.clone(), entry.clone());
+        }
+        self.building.file(CONFIG_FILE, |file| file.write_all(&self.config.to_bytes()?))?;
+        // Another process may put a model there between a look and the rename.
+        if replace::inspect(&self.destination)? == replace::Standing::Nothing {
+            match self.building.try_commit() {
+                Err(error) if error.is_occupied() => {}
+                outcome => return Ok(outcome?),
+            }
+        }
+        match replace::inspect(&self.destination)? {
+            replace::Standing::Model => {
+                let of_one_kind = Config::read(&self.destination).is_ok_and(|(old, _)| old.kind == self.config.kind);
+                if of_one_kind && !self.building.path().join(replace::PART_FOLDER).exists() {
+                    replace::keep_part(&self.destination, self.building.path());
+                }
+                let path = self.building.path();
+                replace::keep_permissions(&self.destination, path).map_err(failed(path, "set its permissions"))?;
+                // A file that was put there since then is not removed.
+                let destination = &self.destination;
+                self.building.commit_over(|old| {
+                    replace::inspect(old).map(drop).map_err(|error| match error {
+                        WriteError::Occupied { why, .. } => WriteError::Occupied { path: destination.clone(), why },
+                        error => error,
+                    })
+                })?;
+            }
+            replace::Standing::Nothing => self.building.commit()?,
+        }
+        Ok(())
+    }
+
+    /// The folder under construction.
+    pub(super) fn building(&self) -> &OutputFolder {
+        &self.building
+    }
+
+    /// The arrays so far.
+    pub(super) fn registry(&self) -> &Mutex<Registry> {
+        &self.registry
+    }
+
+    fn reserve_name(&self, name: &str) -> Result<(), WriteError> {
+        check_name(name)?;
+        let mut registry = lock(&self.registry);
+        if registry.contains_key(name) {
+            return Err(WriteError::Name { name: name.to_owned(), why: "it is taken" });
+        }
+        registry.insert(name.to_owned(), None);
+        Ok(())
+    }
+
+    /// The open shared file, or a new one when the next header entry might not fit.
+    fn shared_file(&mut self, name: &str, rank: usize) -> Result<&mut SharedFile, WriteError> {
+        if self.shared.as_ref().is_some_and(|shared| !shared.header.has_room(name, rank, SHARED_RESERVE)) {
+            self.close_shared()?;
+        }
+        if self.shared.is_none() {
+            self.n_shared += 1;
+            let name = match self.n_shared {
+                1 => format!("{}.safetensors", self.stem),
+                n => format!("{}.{n}.safetensors", self.stem),
+            };
+            let (path, file) = self.new_file(&name, SHARED_RESERVE)?;
+            self.shared = Some(SharedFile { name, path, file, header: HeaderText::default(), n_bytes: 0 });
+        }
+        // Just filled when it was empty.
+        Ok(self.shared.as_mut().expect("a shared file is open"))
+    }
+
+    fn close_shared(&mut self) -> Result<(), WriteError> {
+        match self.shared.take() {
+            Some(mut shared) => Ok(complete(&mut shared.file, &shared.path, &shared.header.to_bytes(SHARED_RESERVE))?),
+            None => Ok(()),
+        }
+    }
+
+    /// A new file of the folder under construction, positioned after the room for its header.
+    fn new_file(&self, name: &str, reserve: usize) -> Result<(PathBuf, File), WriteFileError> {
+        let path = self.building.path().join(name);
+        let mut file = File::create_new(&path).map_err(failed(&path, "create it"))?;
+        file.seek(SeekFrom::Start(reserve as u64)).map_err(failed(&path, "leave room for its header"))?;
+        Ok((path, file))
+    }
+}
+
+/// Writes the header into the room left for it and the whole file to the disk.
+fn complete(file: &mut File, path: &Path, header: &[u8]) -> Result<(), WriteFileError> {
+    let mut write = || {
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(header)?;
+        file.sync_all()
+    };
+    write().map_err(failed(path, "write its header"))
+}
+
+/// A panic while the lock was held cannot leave the map half changed: single inserts only.
+pub(super) fn lock(registry: &Mutex<Registry>) -> MutexGuard<'_, Registry> {
+    registry.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn check_name(name: &str) -> Result<(), WriteError> {
+    let fail = |why| Err(WriteError::Name { name: name.to_owned(), why });
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+        return fail("it must have 1 to 128 bytes");
+    }
+    if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) || name.starts_with('_') {
+        debug_assert!(PAD_PREFIX.starts_with('_'));
+        return fail("only ASCII letters, digits, '.', '-' and '_', and no '_' in front");
+    }
+    Ok(())
+}
+
+fn check_shape(name: &str, dtype: DType, shape: &[usize], bytes: u64) -> Result<(), WriteError> {
+    let expected = shape.iter().try_fold(dtype.n_bytes() as u64, |n, &extent| n.checked_mul(extent as u64));
+    if expected != Some(bytes) || shape.len() > MAX_RANK {
+        return Err(WriteError::Shape { name: name.to_owned(), dtype, shape: shape.to_vec(), bytes });
+    }
+    Ok(())
+}
+
+/// An array that is written piece by piece; see [`ContainerWriter::stream`] and
+/// [`ContainerWriter::stream_shaped`].
+pub struct ArrayStream {
+    name: String,
+    dtype: DType,
+    file_name: String,
+    path: PathBuf,
+    file: BufWriter<File>,
+    hash: Box<Xxh3Default>,
+    n_bytes: u64,
+    place: Place,
+    registry: Arc<Mutex<Registry>>,
+}
+
+/// Where the bytes of a stream go.
+enum Place {
+    /// Into a file of its own.
+    Own,
+    /// Into the room that was left in the shared file for an array of this shape.
+    Shared(Vec<usize>),
+}
+
+impl ArrayStream {
+    /// Appends elements.
+    ///
+    /// # Errors
+    /// A write fails.
+    ///
+    /// # Panics
+    /// If `T` is not the stream's element type, or the values exceed a given shape.
+    pub fn extend<T: Element>(&mut self, values: &[T]) -> Result<(), WriteError> {
+        assert!(T::DTYPE == self.dtype, "array {:?} holds {}, got {}", self.name, self.dtype, T::DTYPE);
+        Ok(self.append(bytemuck::cast_slice(values)).map_err(failed(&self.path, "write an array"))?)
+    }
+
+    /// Number of bytes so far.
+    pub fn n_bytes(&self) -> u64 {
+        self.n_bytes
+    }
+
+    /// Completes a one-dimensional array.
+    ///
+    /// # Errors
+    /// Bytes that are not a whole number of elements; a write fails.
+    pub fn finish(self) -> Result<(), WriteError> {
+        let n_elements = self.n_bytes as usize / self.dtype.n_bytes();
+        self.finish_shaped(&[n_elements])
+    }
+
+    /// Completes an array of the given shape.
+    ///
+    /// # Errors
+    /// Bytes that do not fit the shape; a write fails.
+    pub fn finish_shaped(self, shape: &[usize]) -> Result<(), WriteError> {
+        check_shape(&self.name, self.dtype, shape, self.n_bytes)?;
+        let mut file =
+            self.file.into_inner().map_err(|error| failed(&self.path, "write an array")(error.into_error()))?;
+        match self.place {
+            Place::Own => {
+                let mut header = HeaderText::default();
+                header.push(&self.name, self.dtype, shape, 0, self.n_bytes);
+                complete(&mut file, &self.path, &header.to_bytes(STREAM_RESERVE))?;
+            }
+            // The header and the disk are the shared file's business.
+            Place::Shared(expected) if expected == shape => {}
+            Place::Shared(_) => {
+                let (name, shape) = (self.name, shape.to_vec());
+                return Err(WriteError::Shape { name, dtype: self.dtype, shape, bytes: self.n_bytes });
+            }
+        }
+        let entry = ArrayEntry {
+            file: self.file_name,
+            dtype: self.dtype,
+            shape: shape.to_vec(),
+            xxh3: hex(self.hash.digest()),
+        };
+        lock(&self.registry).insert(self.name, Some(entry));
+        Ok(())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let n_bytes = self.n_bytes + bytes.len() as u64;
+        if let Place::Shared(shape) = &self.place {
+            let room = shape.iter().product::<usize>() as u64 * self.dtype.n_bytes() as u64;
+            assert!(n_bytes <= room, "array {:?}: {n_bytes} bytes in room for {room}", self.name);
+        }
+        self.file.write_all(bytes)?;
+        self.hash.update(bytes);
+        self.n_bytes = n_bytes;
+        Ok(())
+    }
+}
+
+impl Write for ArrayStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.append(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl std::fmt::Debug for ArrayStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArrayStream")
+            .field("name", &self.name)
+            .field("dtype", &self.dtype)
+            .field("n_bytes", &self.n_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        entries.map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap())).collect()
+    }
+
+    #[test]
+    fn arrays_of_known_shape_that_are_written_side_by_side_give_the_bytes_of_whole_ones() {
+        let place = tempfile::tempdir().unwrap();
+        let values: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+        let save = |name: &str, fill: fn(&mut ContainerWriter, &[f32])| {
+            let mut writer = ContainerWriter::create(&place.path().join(name), "tree").unwrap();
+            writer.add_slice("before", &[7u8]).unwrap();
+            fill(&mut writer, &values);
+            writer.finish().unwrap();
+            contents(&place.path().join(name))
+        };
+        let whole = save("whole", |writer, values| {
+            writer.add("a", ArrayRef::new(values, &[500, 2])).unwrap();
+            writer.add_slice("b", &values[..11]).unwrap();
+            writer.add_slice::<u64>("c", &[]).unwrap();
+            writer.add_slice("after", values).unwrap();
+        });
+        let pieces = save("pieces", |writer, values| {
+            let mut a = writer.stream_shaped("a", DType::F32, &[500, 2]).unwrap();
+            let mut b = writer.stream_shaped("b", DType::F32, &[11]).unwrap();
+            let c = writer.stream_shaped("c", DType::U64, &[0]).unwrap();
+            writer.add_slice("after", values).unwrap();
+            a.extend(&values[..1]).unwrap();
+            b.extend(&values[..11]).unwrap();
+            a.extend(&values[1..]).unwrap();
+            [b, c].into_iter().for_each(|stream| stream.finish().unwrap());
+            a.finish_shaped(&[500, 2]).unwrap();
+        });
+        assert!(whole == pieces);
+    }
+
+    #[test]
+    fn an_array_that_does_not_fill_its_room_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let mut writer = ContainerWriter::create(&place.path().join("m"), "tree").unwrap();
+        let mut short = writer.stream_shaped("short", DType::U32, &[3]).unwrap();
+        short.extend(&[1u32, 2]).unwrap();
+        assert!(matches!(short.finish(), Err(WriteError::Shape { bytes: 8, .. })));
+        let mut other = writer.stream_shaped("other", DType::U32, &[2, 2]).unwrap();
+        other.extend(&[1u32, 2, 3, 4]).unwrap();
+        assert!(matches!(other.finish_shaped(&[4]), Err(WriteError::Shape { .. })));
+        let huge = writer.stream_shaped("huge", DType::U32, &[usize::MAX, 2]);
+        assert!(matches!(huge, Err(WriteError::Shape { .. })));
+        assert!(matches!(writer.finish(), Err(WriteError::UnfinishedStream { .. })));
+        assert!(!place.path().join("m").exists());
+    }
+
+    #[test]
+    #[should_panic(expected = "16 bytes in room for 12")]
+    fn an_array_does_not_run_into_the_next() {
+        let place = tempfile::tempdir().unwrap();
+        let mut writer = ContainerWriter::create(&place.path().join("m"), "tree").unwrap();
+        let _ = writer.stream_shaped("a", DType::U32, &[3]).unwrap().extend(&[0u32; 4]);
+    }
+}
