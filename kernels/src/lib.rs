@@ -1,26 +1,5 @@
-//! CUDA kernels of the crates of this workspace: their text, and what opens a card, loads and launches them.
-//!
-//! Without feature `cuda` the crate is empty. With it a program still starts on a machine without CUDA: the driver is
-//! looked for when a device is opened, and nothing else of CUDA is needed at run time.
-//!
-#![cfg_attr(feature = "cuda", doc = "```no_run")]
-#![cfg_attr(not(feature = "cuda"), doc = "```ignore")]
-//! use xc_kernels::{Device, Shape};
-//!
-//! # fn main() -> Result<(), xc_kernels::Error> {
-//! let device = Device::open(0)?; // one line of text where there is no card, no driver, an old one ...
-//! let select = device.kernel("xc_select_k")?; // loads the module of that text, once
-//! let keys = device.upload(&[30u64, 10, 20])?;
-//! let lengths = device.upload(&[3u32])?;
-//! let (mut best, mut n_best) = (device.zeros::<u64>(2)?, device.zeros::<u32>(1)?);
-//! let shape = Shape { grid: [1, 1, 1], threads: 256, shared: 2 * 8 };
-//! let call = select.call(device.stream()).arg(&keys).arg(&lengths).arg(&3u64).arg(&2u32).arg(&2u32);
-//! // SAFETY: lengths and types are those that the kernel's text asks for.
-//! unsafe { call.arg(&mut best).arg(&mut n_best).launch(shape) }?;
-//! assert_eq!(device.download(&best)?, [10, 20]);
-//! # Ok(())
-//! # }
-//! ```
+#![cfg_attr(feature = "cuda", doc = include_str!("../README.md"))]
+#![cfg_attr(not(feature = "cuda"), doc = "Empty without feature `cuda`.")]
 //!
 //! # A kernel
 //! - Its text is `cu/NAME.cu`; `kernels/compile` makes `ptx/NAME.ptx` of it, which is committed, and `texts.rs` has a

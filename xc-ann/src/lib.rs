@@ -1,22 +1,4 @@
-//! Nearest neighbours and largest inner products: best-first search of a graph over 8-bit codes of the
-//! rows, with answers ranked by the exact rows.
-//!
-//! ```text
-//!   rows ─▶ codes, 8 bits a coordinate ─▶ graph: up to 32 edges a row
-//!   query ─▶ code ─▶ some hundred comparisons along the edges ─▶ 1.1 k rows compared exactly ─▶ k best
-//!              └───▶ all codes of the nearest cells, where that is faster ───▲
-//! ```
-//!
-//! ```
-//! use xc_ann::{BuildParams, Index, Metric, NoObserver, Scratch};
-//!
-//! let rows: Vec<f32> = (0..1000 * 8).map(|i| ((i * 7919) % 1009) as f32).collect();
-//! let query = rows[8 * 42..8 * 43].to_vec();
-//! let index = Index::build(rows, 8, &BuildParams::new(Metric::L2), &NoObserver)?;
-//! let found = index.nearest(&query, 5, &mut Scratch::default())?;
-//! assert_eq!((found[0].label, found[0].score), (42, 0.0));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! From a `.npy` file (`examples/neighbours.rs`):
 //!
@@ -61,10 +43,6 @@
 //!
 //! # Sparse rows
 //! [`InvertedIndex`] has lists of rows by column. Its answers are exact.
-//!
-//! # When not to use it
-//! For a few thousand rows an exact scan ([`exact`](fn@exact)) is as fast; [`Graph::is_scan`] says where a search is
-//! one. For candidates whose probability must be known, and for rows that change constantly, use xc-lsh.
 //!
 //! # Main types
 //!

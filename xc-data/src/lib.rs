@@ -1,31 +1,4 @@
-//! Files of instances, labels and predictions: readers and writers.
-//!
-//! | format | instances | labels | reader |
-//! |---|---|---|---|
-//! | XC text, one file or two | sparse features | ids | [`read_dataset`] |
-//! | svmlight | sparse features | ids | [`read_dataset`] |
-//! | JSONL | text, or sparse features | ids or names | [`read_instances`] |
-//! | fastText, CSV, TSV | text | names | [`read_text`] |
-//! | npz, npy | sparse or dense features | from a second file | [`read_dataset`] |
-//! | lines of a stream, or single ones | text or sparse features | | [`LineBlocks`], [`InstanceParser`] |
-//! | npy, fvecs, bvecs, ivecs, fbin, u8bin | dense vectors | | [`Vectors::open`] |
-//!
-//! ```
-//! use xc_store::atomic::write_file;
-//! use xc_data::{ReadOptions, read_dataset, write_xc};
-//!
-//! let folder = tempfile::tempdir()?;
-//! let path = folder.path().join("train.txt");
-//! std::fs::write(&path, "2 10 3\n0,2 1:0.5 7:1\n1 9:2\n")?;
-//! let data = read_dataset(&path, &ReadOptions::default())?;
-//! assert_eq!((data.features.rows(), data.features.cols(), data.labels.row(0)), (2, 10, &[0, 2][..]));
-//!
-//! // A file appears under its name when it is complete.
-//! let copy = folder.path().join("copy.txt");
-//! write_file(&copy, |into| write_xc(into, data.features.view(), &data.labels))?;
-//! assert_eq!(std::fs::read(&copy)?, std::fs::read(&path)?);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! Every text format may be compressed with gzip, zstd, bzip2 or xz, which is detected from the content. Text is
 //! split into blocks of whole lines that all threads parse; the result depends neither on the number of

@@ -1,39 +1,4 @@
-//! Hash functions, and text to weighted features.
-//!
-//! A text becomes a sparse row in five steps, all defined by one value that training stores and
-//! serving loads:
-//!
-//! ```text
-//!   "The Cat sat"  ─▶ the cat sat ─▶ the │ cat │ sat ─▶ 17 │ 3 │ 12 ─▶ counts ─▶ 3: 0.61  12: 0.52  17: 0.59
-//!                  normalise       words, n-grams     vocabulary or hash       tf-idf, norm
-//! ```
-//!
-//! A term's feature is its rank in a vocabulary learned from training texts, or its hash (no memory,
-//! but collisions). Several kinds of terms can be combined, each with its own range of features.
-//!
-//! ```
-//! use xc_hash::text::{Block, Pipeline, PipelineParams};
-//!
-//! let train = ["rules of the transport committee", "the committee on fisheries", "fisheries and transport"];
-//! // Words known from two texts or more, then word pairs hashed to 1024 slots.
-//! let blocks = vec![Block::words(1, 1), Block::words(2, 2).hashed(1024)];
-//! let pipeline = Pipeline::fit(PipelineParams { blocks, ..PipelineParams::default() }, &train)?;
-//! let rows = pipeline.transform_batch(&train);
-//! assert_eq!((rows.iter().len(), rows.n_features), (3, 4 + 1024));
-//!
-//! // The model keeps `to_parts()`; what opens them again makes the same features, bit for bit.
-//! let served = Pipeline::from_parts(pipeline.to_parts())?;
-//! let mut scratch = served.scratch();
-//! let (features, values) = served.transform_one(train[0], &mut scratch);
-//! assert_eq!(rows.iter().next(), Some((features, values)));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! # When not to use it
-//! If word order, or meaning beyond shared words, matters, an encoder does better. If the features
-//! exist already, only [`text::RowWeights`] (tf-idf and norms on sparse rows) is of use. Text without
-//! spaces between words (Chinese, Thai) needs character n-grams ([`text::Grams::Chars`]), since a
-//! whole clause is one word here.
+#![cfg_attr(feature = "text", doc = include_str!("../README.md"))]
 //!
 //! # Main types
 //!

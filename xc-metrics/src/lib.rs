@@ -1,27 +1,4 @@
-//! How good are the ranked labels? Every metric in one pass over the truth and the predictions.
-//!
-//! ```text
-//!   truth       0: {4, 9}   1: {3}   2: {}             one ascending label list an instance
-//!   predicted   0: 9 3 4    1: 3     2: 7 1            one ranked list an instance, best first
-//!                 1 0 1        1        0 0            hits
-//!   P@1 = (1 + 1 + 0) / 3       recall@3 = (2/2 + 1/1 + 0) / 3       MRR = (1 + 1 + 0) / 3
-//! ```
-//!
-//! ```
-//! use xc_sparse::{LabelRows, rank::{RankedBatch, Scored}};
-//! use xc_metrics::{EvaluatorParams, Metric, evaluate};
-//!
-//! let truth = LabelRows::from_lists([vec![4, 9], vec![3], vec![]], 10)?;
-//! let mut predicted = RankedBatch::new();
-//! for row in [&[9u32, 3, 4][..], &[3], &[7, 1]] {
-//!     let list: Vec<_> = row.iter().enumerate().map(|(r, &label)| Scored { label, score: -(r as f32) }).collect();
-//!     predicted.push_row(&list);
-//! }
-//! let params = EvaluatorParams { ks: vec![1, 3], ..EvaluatorParams::new(10) };
-//! let report = evaluate(&truth, &predicted, params)?;
-//! assert_eq!(report.value(Metric::Precision(1)), Some(2.0 / 3.0));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! Rules that hold for all metrics (formulas: [`Metric`]):
 //! * a rank past the end of a short list is a miss; so is every rank of an empty list;

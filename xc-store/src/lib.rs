@@ -1,38 +1,4 @@
-//! Models on disk: a folder of named arrays with one `config.json`.
-//!
-//! The saved file is the mapped file: opening reads the configuration and the headers, and an array
-//! is a slice of the mapping. `docs/formats/model.md` is the specification.
-//!
-//! ```text
-//!   MODEL/config.json             format_version, kind, parameters, pipeline; file, dtype, shape, xxh3 of each array
-//!   MODEL/model.safetensors       arrays handed over whole, each at a multiple of 64 bytes in the file
-//!   MODEL/model-NAME.safetensors  an array whose length was unknown while it was written
-//!   MODEL/labels.txt              one name a line, when labels have names
-//!   MODEL/member-N/               a model inside, whole
-//! ```
-//!
-//! ```
-//! use xc_store::{Container, ContainerWriter, OpenMode};
-//!
-//! let folder = tempfile::tempdir()?;
-//! let model = folder.path().join("model");
-//! let mut writer = ContainerWriter::create(&model, "tree")?;
-//! writer.set_parameter("beam", 10);
-//! writer.add_slice("level0.values", &[0.5f32, -1.0, 2.0])?;
-//! writer.finish()?;
-//!
-//! let container = Container::open(&model, OpenMode::Map)?;
-//! let values = container.array::<f32>("level0.values")?;
-//! assert_eq!(values[1], -1.0);
-//! assert!(container.verify()?.is_empty());
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! # When not to use mapping
-//! A mapped file must not change while it is open: if another program truncates it, this process ends
-//! with SIGBUS. Saving never writes in place, so the writers of this crate are safe; open files that
-//! other programs may rewrite with [`OpenMode::Read`].
-
+#![doc = include_str!("../README.md")]
 #![deny(unsafe_code)] // mapping files and the system alone may have it
 
 pub mod atomic;

@@ -1,8 +1,4 @@
-//! Kinds of models, and one interface to trained models of every kind.
-//!
-//! [`Model::open`] opens a model of any kind, which answers queries: texts, sparse rows or vectors; see
-//! [`model`]. A kind composes what the crates below have: networks ([`classifier`]) are made of `xc-nn`, judged by
-//! `xc-metrics`; MACH models ([`mach`]) of `xc-mach`, trees of `xc-tree`.
+#![cfg_attr(feature = "fit", doc = include_str!("../README.md"))]
 //!
 //! | module | |
 //! |---|---|

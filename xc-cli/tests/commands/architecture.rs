@@ -124,6 +124,30 @@ fn dependencies_point_down() {
     assert_eq!(violations(&got), Vec::<String>::new());
 }
 
+/// One screen that says what for, with an example that its documentation runs, and what it is not for.
+#[test]
+fn every_crate_has_a_page_of_its_own_that_is_its_documentation() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |path: String| std::fs::read_to_string(root.join(&path)).unwrap_or_else(|e| panic!("{path}: {e}"));
+    for (name, _) in MAY_USE {
+        let folder = if *name == "xc-kernels" { "kernels" } else { name };
+        let page = read(format!("{folder}/README.md"));
+        assert!(
+            page.starts_with(&format!("# {name}\n")) && page.lines().count() <= 55,
+            "{name}: {} lines",
+            page.lines().count()
+        );
+        for part in ["For whoever", "\n## Not for\n"] {
+            assert!(page.contains(part), "{name}: no {part:?}");
+        }
+        assert!(read(format!("{folder}/Cargo.toml")).contains("readme = \"README.md\""), "{name}");
+        if *name != "xc-cli" {
+            assert!(page.contains("```rust"), "{name}: no example");
+            assert!(read(format!("{folder}/src/lib.rs")).contains("include_str!(\"../README.md\")"), "{name}");
+        }
+    }
+}
+
 #[test]
 fn a_default_build_has_nothing_of_cuda_or_tokenizers() {
     let output = Command::new(env!("CARGO"))
