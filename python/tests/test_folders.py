@@ -171,6 +171,8 @@ if __name__ == "__main__":
         context = multiprocessing.get_context(method)
         with context.Pool(2, keep) as pool:
             pool.map(ask, range(4))
+        # Terminated workers hold their folders until they have ended.
+        pool.join()
         pool = context.Pool(2, keep)
         pool.map(ask, range(4))
         pool.close()
