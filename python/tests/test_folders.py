@@ -214,6 +214,36 @@ def test_workers_leave_no_folders(tmp_path):
     assert [name for name in os.listdir(tmp_path / "t") if name.startswith("xc-")] == ["xc-other"]
 
 
+def test_a_folder_whose_removal_is_cut_off_is_removed_by_the_next_process(tmp_path, monkeypatch):
+    pytest.importorskip("fcntl", reason="no locks of files on this system")
+    from xc import _folders
+
+    monkeypatch.setattr(_folders.tempfile, "gettempdir", lambda: str(tmp_path))
+    for n_done in range(4):
+        folder = tmp_path / f"xc-{n_done}"
+        for name in ("a", "b"):
+            (folder / name).mkdir(parents=True)
+            (folder / name / "file").write_text("")
+        (folder / "note").write_text("")
+        (folder / _folders.LOCK).write_text("")
+        calls = []
+
+        def some(path, ignore_errors, real=shutil.rmtree):
+            # Ended before this one.
+            if len(calls) == n_done:
+                raise KeyboardInterrupt
+            calls.append(path)
+            real(path, ignore_errors=ignore_errors)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(_folders.shutil, "rmtree", some)
+            with pytest.raises(KeyboardInterrupt):
+                _folders.clear(str(folder))
+        assert (folder / _folders.LOCK).exists()
+        _folders.sweep()
+        assert not folder.exists()
+
+
 def test_inserts_of_several_threads_return_their_rows():
     vectors = np.random.default_rng(0).normal(size=(400, 6)).astype(np.float32)
     index = xc.index(vectors[:100], "l2", threads=1)

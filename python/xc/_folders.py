@@ -80,11 +80,29 @@ def sweep():
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path, ignore_errors=True)
+            clear(path)
         except OSError:
             pass
         finally:
             os.close(lock)
+
+
+def clear(path):
+    """Removes a folder, its lock last: of a process that is ended meanwhile it stays a folder that can be locked, which
+    the next one removes."""
+    try:
+        with os.scandir(path) as entries:
+            inside = [entry.path for entry in entries if entry.name != LOCK]
+    except OSError:
+        inside = []
+    for one in inside:
+        shutil.rmtree(one, ignore_errors=True)
+        try:
+            os.unlink(one)
+        except OSError:
+            # A folder, which is gone.
+            pass
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def is_own(entry):
@@ -102,7 +120,7 @@ util.Finalize(None, sweep, exitpriority=-20)
 def remove(path, process, lock):
     """Removes a folder, unless a forked process asks for it."""
     if os.getpid() == process:
-        shutil.rmtree(path, ignore_errors=True)
+        clear(path)
         if lock is not None:
             os.close(lock)
 
