@@ -6,8 +6,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use xc_ann::{Index, KIND, NoObserver, Scope, SearchParams};
-use xc_fuzz::{check_message, folder, model_folder};
 use xc_dense::DenseRows;
+use xc_fuzz::{check_message, folder, model_folder};
 use xc_store::OpenMode;
 
 fuzz_target!(|input: (u8, &[u8])| {

@@ -7,15 +7,15 @@
 use libfuzzer_sys::fuzz_target;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use xc_buffer::Cancel;
 use xc_fuzz::{Block, blocks, folder, sections};
 use xc_nn::schedule::HalveOnPlateau;
 use xc_nn::trainer::{
     CHECKPOINT, CheckpointAt, EarlyStopping, Event, Observer, PatienceFrom, STATE, Silent, Subset, Summary, TrainError,
 };
 use xc_nn::{Examples, Loss, Optimizer, Rows, TrainParams, Trainer};
-use xc_buffer::Cancel;
-use xc_store::{ArrayRef, CHECKPOINT_KIND, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows};
+use xc_store::{ArrayRef, CHECKPOINT_KIND, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_train::classifier::{Classifier, ClassifierParams, preset};
 
 /// Stops in the middle of the second epoch.

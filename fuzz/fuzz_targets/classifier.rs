@@ -4,10 +4,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use xc_dense::DenseRows;
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_nn::Rows;
 use xc_sparse::CsrMatrix;
-use xc_dense::DenseRows;
 use xc_sparse::rank::RankedBatch;
 use xc_store::{Container, ContainerWriter, OpenMode};
 use xc_train::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, preset};

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xc_fuzz::{check_message, file, options};
 use xc_data::*;
+use xc_fuzz::{check_message, file, options};
 
 fuzz_target!(|input: (bool, &[u8])| {
     let label_strings = if input.0 { LabelStrings::Ids } else { LabelStrings::Names };

@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
-use xc_fuzz::{check_message, file, options};
 use xc_data::*;
+use xc_fuzz::{check_message, file, options};
 
 fuzz_target!(|bytes: &[u8]| {
     let options = ReadOptions { format: Some(Format::Jsonl), ..options() };

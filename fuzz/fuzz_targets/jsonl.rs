@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xc_fuzz::{check_message, file, options};
 use xc_data::*;
+use xc_fuzz::{check_message, file, options};
 
 fuzz_target!(|bytes: &[u8]| {
     let fields = Fields { text: vec!["title".into(), "text".into()], ..Fields::default() };

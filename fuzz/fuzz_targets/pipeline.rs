@@ -4,9 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use xc_buffer::dtype::DType;
 use xc_fuzz::{check_message, folder, pipeline_parts, sections};
 use xc_hash::text::{Featurizer, PartArray, PipelineParts};
-use xc_buffer::dtype::DType;
 use xc_store::{Container, OpenMode};
 
 fn from_folder(input: &[u8]) -> Option<(PipelineParts, String)> {

@@ -7,8 +7,8 @@ use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
-use xc_fuzz::{check_message, file, options};
 use xc_data::*;
+use xc_fuzz::{check_message, file, options};
 use xc_sparse::rank::RankedBatch;
 
 /// A bound on labels: some of the seeds' labels are below it, some are not.

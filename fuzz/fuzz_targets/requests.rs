@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::io::Read;
-use xc_fuzz::options;
 use xc_data::*;
+use xc_fuzz::options;
 use xc_train::model::InputKind;
 use xc_train::model::requests::{Asked, Request, RequestCode, RequestParser};
 

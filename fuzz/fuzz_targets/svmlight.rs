@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xc_fuzz::{check_message, file, options};
 use xc_data::*;
+use xc_fuzz::{check_message, file, options};
 
 fuzz_target!(|input: (u8, &[u8])| {
     let base = |bit: u8| if input.0 >> bit & 1 == 1 { IndexBase::One } else { IndexBase::Zero };

@@ -6,14 +6,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
+use xc_buffer::dtype::DType;
+use xc_dense::MatmulPrecision;
 use xc_fuzz::{blocks, check_message, folder, pipeline_parts, sections, words};
 use xc_hash::text::{PipelineParts, Tokenise, Vectorise as _};
 use xc_nn::encoder::transformer::{Folder, Transformer, TransformerLearning};
 use xc_nn::state::State as _;
-use xc_store::atomic::OutputFolder;
-use xc_dense::MatmulPrecision;
-use xc_buffer::dtype::DType;
 use xc_sparse::rows::Texts;
+use xc_store::atomic::OutputFolder;
 use xc_store::{NamedFloats, write_tensors};
 use xc_train::tokens::{TextVectors, Tokenizer, TokensAndWords, tokenise};
 

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xc_fuzz::check_message;
-use xc_dense::DenseRows;
 use xc_data::{ReadOptions, Vectors, write_fbin, write_fvecs};
+use xc_dense::DenseRows;
+use xc_fuzz::check_message;
 
 fuzz_target!(|input: (u8, &[u8])| {
     let kind = ["fvecs", "bvecs", "ivecs", "fbin", "u8bin", "npy"][usize::from(input.0 % 6)];

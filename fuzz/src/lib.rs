@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use xc_hash::text::{PartArray, PipelineParts};
 use xc_buffer::dtype::DType;
 use xc_data::ReadOptions;
+use xc_hash::text::{PartArray, PipelineParts};
 use xc_store::{ArrayRef, ContainerWriter};
 
 // One folder for the whole run, on a file system in memory where there is one.

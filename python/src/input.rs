@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use std::ops::Range;
 use std::sync::Arc;
-use xc_sparse::rows::{OwnedRows, Rows, sort_row};
-use xc_sparse::CsrMatrix;
 use xc_dense::DenseMatrix;
+use xc_sparse::CsrMatrix;
+use xc_sparse::rows::{OwnedRows, Rows, sort_row};
 use xc_train::fit::SharedTexts;
 use xc_train::model::InputKind;
 

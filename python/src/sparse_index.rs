@@ -14,8 +14,8 @@ use serde_json::json;
 use std::path::PathBuf;
 use xc_ann::{Filter, InvertedIndex};
 use xc_sparse::rows::OwnedRows;
-use xc_store::{ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, CsrView};
+use xc_store::{ContainerWriter, OpenMode};
 use xc_train::message::chain;
 
 /// An index over sparse rows.

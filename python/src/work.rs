@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use xc_nn_events::{Event, Observer as OfNetwork};
 use xc_buffer::Cancel;
+use xc_nn_events::{Event, Observer as OfNetwork};
 use xc_sparse::rank::RankedBatch;
 use xc_train::fit::{FitError, NetworkRun, Observer};
 

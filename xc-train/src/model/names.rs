@@ -4,6 +4,7 @@ use super::{Model, OpenModelError};
 #[cfg(any(feature = "requests", feature = "fit"))]
 use xc_data::LabelNames;
 use xc_sparse::rank::LabelId;
+#[cfg(any(feature = "requests", feature = "fit"))]
 use xc_store::Container;
 
 impl Model {
