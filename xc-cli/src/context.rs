@@ -8,8 +8,8 @@ use crate::interrupt;
 use crate::memory::{self, Budget};
 use crate::options::Options;
 use crate::progress::{Form, Progress, Task};
-use crate::stdin;
 use crate::watch::{Both, Log, NetworkWatch, TreeWatch};
+use crate::whole_stdin;
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -204,5 +204,5 @@ impl fit::Observer for Context {
 
 /// A message as one line.
 fn said(line: &impl std::fmt::Display) -> String {
-    one_line(&stdin::named(&line.to_string()))
+    one_line(&whole_stdin::named(&line.to_string()))
 }

@@ -1,5 +1,6 @@
 //! The one error type of the program: a line for a person and an exit code.
 
+use crate::whole_stdin;
 use std::error::Error;
 use std::fmt::Display;
 use std::io;
@@ -36,7 +37,7 @@ pub(crate) struct CliError {
 
 impl CliError {
     fn new(kind: Kind, line: impl Display) -> Self {
-        Self { kind, line: one_line(&without_os_numbers(&crate::stdin::named(&line.to_string()))) }
+        Self { kind, line: one_line(&without_os_numbers(&whole_stdin::named(&line.to_string()))) }
     }
 
     /// Exit code 1: the work failed.

@@ -37,6 +37,7 @@ mod synth;
 mod usage;
 mod version;
 mod watch;
+mod whole_stdin;
 mod written;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
@@ -124,7 +125,7 @@ fn run() -> Result<(), CliError> {
     let command = command.strip_prefix("xc ").unwrap_or_default();
     let context = Context::new(&cli.common, command, options).map_err(|e| arguments.located(e))?;
     let outcome = cli.command.run(&context).map_err(|e| with_way_out(arguments.located(e), &named));
-    stdin::forget();
+    whole_stdin::forget();
     outcome
 }
 

@@ -3,38 +3,23 @@
 
 use crate::error::CliError;
 use crate::interrupt;
-use std::borrow::Cow;
+use crate::whole_stdin;
+pub(crate) use crate::whole_stdin::NAME;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use xc_data::{Line, LineBlock, LineBlocks, ReadError};
 use xc_store::atomic::OutputFolder;
 use xc_train::fit::beside;
 
-/// How stdin is called in messages.
-pub(crate) const NAME: &str = "standard input";
 /// Longest line that is read.
 pub(crate) const MAX_LINE_BYTES: usize = 1 << 26;
 /// What lines that wait may take together before no more are fetched.
 const PENDING_BYTES: usize = 1 << 23;
 
-/// All of stdin, where a command wanted it as a file.
-static WHOLE: Mutex<Option<Whole>> = Mutex::new(None);
-
-struct Whole {
-    /// Never put in its place: removed when it is dropped, or by a signal.
-    _folder: OutputFolder,
-    file: PathBuf,
-}
-
-fn whole() -> MutexGuard<'static, Option<Whole>> {
-    WHOLE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// `path`, or if it is `-` a file of all that stdin gives, for a command that reads its file more than once. The file is
-/// beside `output` until [`forget`].
+/// beside `output` until [`whole_stdin::forget`].
 ///
 /// # Errors
 /// Ctrl-C; stdin cannot be read; the folder of `output` cannot be written, or is full.
@@ -42,8 +27,8 @@ pub(crate) fn as_file(path: PathBuf, output: &Path) -> Result<PathBuf, CliError>
     if path != Path::new("-") {
         return Ok(path);
     }
-    if let Some(whole) = &*whole() {
-        return Ok(whole.file.clone());
+    if let Some(file) = whole_stdin::file() {
+        return Ok(file);
     }
     let folder = OutputFolder::create(beside(output, "stdin")).map_err(|e| CliError::unwritable(&e))?;
     let (mut stdin, mut unread) = (io::stdin().lock(), None);
@@ -70,20 +55,7 @@ pub(crate) fn as_file(path: PathBuf, output: &Path) -> Result<PathBuf, CliError>
     }
     written.map_err(|e| CliError::unwritable(&e))?;
     let file = folder.path().join("stdin");
-    Ok(whole().insert(Whole { _folder: folder, file }).file.clone())
-}
-
-/// Removes the file of stdin.
-pub(crate) fn forget() {
-    drop(whole().take());
-}
-
-/// A message in which the file of stdin is called what it is.
-pub(crate) fn named(line: &str) -> Cow<'_, str> {
-    match &*whole() {
-        Some(whole) => line.replace(&*whole.file.to_string_lossy(), NAME).into(),
-        None => line.into(),
-    }
+    Ok(whole_stdin::keep(folder, file))
 }
 
 /// The lines that have been read and not answered.

@@ -3,10 +3,12 @@
 use super::error::{ClassifierParamsError, number};
 use super::file::NamedShape;
 use super::learning::LearningParams;
+use super::tokens::TokensParams;
 #[cfg(feature = "train")]
-use super::memory::Workload;
-use super::{ClassifierParams, Input, InputKind, TokensParams};
+use super::workload::Workload;
+use super::{EmbeddingInit, Input, InputKind};
 use serde::{Deserialize, Serialize};
+use xc_dense::MatmulPrecision;
 use xc_nn::encoder::{Bag, Precomputed};
 use xc_nn::{Activation, Init};
 
@@ -80,12 +82,12 @@ pub(super) trait Encoding {
         Ok(())
     }
 
-    /// The encoder itself, which was checked, as a part of a classifier.
-    fn build(&self, n_features: usize, of: &ClassifierParams, init: Init) -> Input;
+    /// The encoder itself, which was checked; `precision` is what its products multiply.
+    fn build(&self, n_features: usize, learning: &LearningParams, precision: MatmulPrecision, init: Init) -> Input;
 
     /// Bytes of its own buffers: of a step, and of the answers to instances that judge.
     #[cfg(feature = "train")]
-    fn step_bytes(&self, _of: &ClassifierParams, _work: &Workload) -> u64 {
+    fn step_bytes(&self, _learning: &LearningParams, _precision: MatmulPrecision, _work: &Workload) -> u64 {
         0
     }
 
@@ -112,7 +114,8 @@ impl EncoderParams {
         Self::Vectors(VectorsParams { widths: widths.into() })
     }
 
-    fn kind(&self) -> &dyn Encoding {
+    /// What its kind says.
+    pub(super) fn kind(&self) -> &dyn Encoding {
         match self {
             Self::Bag(of) => of,
             Self::Vectors(of) => of,
@@ -173,42 +176,14 @@ impl EncoderParams {
         self.kind().check(n_features)
     }
 
-    pub(super) fn check_learning(&self, learning: &LearningParams) -> Result<(), ClassifierParamsError> {
-        self.kind().check_learning(learning)
-    }
-
-    pub(super) fn build(&self, n_features: usize, of: &ClassifierParams, init: Init) -> Input {
-        self.kind().build(n_features, of, init)
-    }
-
-    /// Names and shapes of the arrays below all layers.
-    pub(super) fn shapes(&self, n_features: usize) -> Vec<NamedShape> {
-        self.kind().shapes(n_features)
-    }
-
-    #[cfg(feature = "train")]
-    pub(super) fn step_bytes(&self, of: &ClassifierParams, work: &Workload) -> u64 {
-        self.kind().step_bytes(of, work)
-    }
-
-    #[cfg(feature = "train")]
-    pub(super) fn n_moments(&self, learning: &LearningParams, parameter: &str) -> Option<usize> {
-        self.kind().n_moments(learning, parameter)
-    }
-
     /// Width of the vectors that the head gets, for instances of `n_features`.
     pub fn top_width(&self, n_features: usize) -> usize {
-        self.widths().last().copied().unwrap_or_else(|| self.lowest_width(n_features))
+        self.widths().last().copied().unwrap_or_else(|| self.kind().lowest_width(n_features))
     }
 
     /// Most tokens of an instance, where instances are tokens.
     pub fn most_tokens(&self) -> Option<usize> {
         self.tokens().map(|of| of.transformer.positions)
-    }
-
-    /// Width of the vectors below all layers, for instances of `n_features`.
-    pub(super) fn lowest_width(&self, n_features: usize) -> usize {
-        self.kind().lowest_width(n_features)
     }
 
     /// Units of the dense layers: those above the embeddings, or above the vectors.
@@ -248,9 +223,9 @@ impl Encoding for BagParams {
         vec![("bag.table".to_owned(), [n_features, width]), ("bag.bias".to_owned(), [width, 1])]
     }
 
-    fn build(&self, n_features: usize, of: &ClassifierParams, init: Init) -> Input {
-        let init = if of.uses_lsa() { Init::Zeros } else { init };
-        Input::Bag(Bag::new(n_features, self.widths[0], self.activation, of.learning.input_dropout, init))
+    fn build(&self, n_features: usize, learning: &LearningParams, _: MatmulPrecision, init: Init) -> Input {
+        let init = if learning.init == EmbeddingInit::Lsa { Init::Zeros } else { init };
+        Input::Bag(Bag::new(n_features, self.widths[0], self.activation, learning.input_dropout, init))
     }
 }
 
@@ -275,7 +250,7 @@ impl Encoding for VectorsParams {
         Vec::new()
     }
 
-    fn build(&self, n_features: usize, of: &ClassifierParams, _: Init) -> Input {
-        Input::Vectors(Precomputed::new(n_features).with_dropout(of.learning.input_dropout))
+    fn build(&self, n_features: usize, learning: &LearningParams, _: MatmulPrecision, _: Init) -> Input {
+        Input::Vectors(Precomputed::new(n_features).with_dropout(learning.input_dropout))
     }
 }

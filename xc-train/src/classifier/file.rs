@@ -89,7 +89,8 @@ fn push_layer(out: &mut Vec<NamedShape>, name: &str, outputs: usize, inputs: usi
 impl ClassifierParams {
     /// Names and shapes of the arrays below the head, in the order of their parameters.
     pub(super) fn encoder_shapes(&self, n_features: usize) -> Vec<NamedShape> {
-        let (mut out, mut width) = (self.encoder.shapes(n_features), self.encoder.lowest_width(n_features));
+        let (mut out, mut width) =
+            (self.encoder.kind().shapes(n_features), self.encoder.kind().lowest_width(n_features));
         for (below, units) in self.encoder.layer_widths().enumerate() {
             push_layer(&mut out, &format!("layer{}", below + 1), units, width);
             width = units;

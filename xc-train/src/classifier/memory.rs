@@ -4,60 +4,12 @@ use super::InputKind;
 use super::WideLearning;
 use super::learning::ConnectionLearning;
 use super::params::{ClassifierParams, HeadParams, SparseHeadParams, Wiring};
+use super::workload::{Workload, product};
 use xc_nn::HardLabels;
 use xc_nn::encoder::lsa;
 use xc_nn::head::{Sampled, Sparse};
-use xc_nn::optim::Moments;
 use xc_nn::sampler::{Lists, NegativeParams, SamplerParams};
 use xc_sparse::uniform::Indices;
-
-/// What the memory of training depends on, apart from the classifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Workload {
-    /// Training instances.
-    pub n_instances: usize,
-    /// Features of an instance, or values of its vector.
-    pub n_features: usize,
-    /// Labels, or buckets of a MACH repetition.
-    pub n_labels: usize,
-    /// Instances of a step.
-    pub batch_size: usize,
-    /// Passes over the instances.
-    pub n_epochs: u32,
-    /// What the optimiser remembers.
-    pub moments: Moments,
-    /// Whether a copy of the best parameters is kept.
-    pub keeps_best: bool,
-    /// Whether gradients are clipped, so that those of all labels exist at once.
-    pub clips: bool,
-    /// Lengths of the instances, where these are tokens.
-    pub tokens: TokenLengths,
-}
-
-/// How many tokens instances have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TokenLengths {
-    /// All instances together.
-    pub sum: usize,
-    /// The one with the most.
-    pub longest: usize,
-    /// Whether what frozen layers make of them stays in memory.
-    pub are_cached: bool,
-}
-
-impl TokenLengths {
-    /// Tokens of the longest of the batches of so many of `n` instances, about: those of the mean batch, and four
-    /// standard deviations of a batch whose instances have a length between 0 and the longest. No batch has more than
-    /// the longest for each instance.
-    pub(super) fn of_batch(&self, size: usize, n: usize) -> usize {
-        let (size, longest) = (size.min(n), self.longest as f64);
-        let mean = self.sum as f64 / n.max(1) as f64;
-        // No lengths with this mean, of at most the longest, deviate by more.
-        let deviation = (mean * (longest - mean)).max(0.0).sqrt();
-        let tokens = mean * size as f64 + 4.0 * deviation * (size as f64).sqrt();
-        (tokens as usize).min(size.saturating_mul(self.longest))
-    }
-}
 
 /// Bytes of a training run, by part. The program itself (threads, files, log) takes some 10 MB more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,11 +35,6 @@ impl Memory {
     pub fn total(&self) -> u64 {
         [self.parameters, self.moments, self.best, self.buffers, self.wide].into_iter().fold(0, u64::saturating_add)
     }
-}
-
-/// A product of sizes; no memory of the world holds what does not fit.
-pub(super) fn product(factors: &[usize]) -> u64 {
-    factors.iter().fold(1, |product: u64, &factor| product.saturating_mul(factor as u64))
 }
 
 impl ClassifierParams {
@@ -150,18 +97,18 @@ impl ClassifierParams {
             }
         };
         let of_vectors = self.encoder.input() == InputKind::Dense;
-        let lowest = self.encoder.lowest_width(n_features);
+        let lowest = self.encoder.kind().lowest_width(n_features);
         // Values and gradients of each layer, a gradient above all, and three batches of vectors
         // that are gathered ahead.
         let hidden = self.encoder.layer_widths().fold(lowest, usize::saturating_add);
         let units = hidden.saturating_mul(2).saturating_add(width);
         let ahead = if of_vectors { n_features.saturating_mul(3) } else { 0 };
         let step = product(&[4, batch_size, units.saturating_add(ahead)]).saturating_add(head_buffers);
-        let step = step.saturating_add(self.encoder.step_bytes(self, work));
+        let step = step.saturating_add(self.encoder.kind().step_bytes(&self.learning, self.precision, work));
         let parameters = encoder.saturating_add(head);
         let shapes = self.encoder_shapes(n_features);
         let of_encoder =
-            shapes.iter().map(|(name, [rows, width])| match self.encoder.n_moments(&self.learning, name) {
+            shapes.iter().map(|(name, [rows, width])| match self.encoder.kind().n_moments(&self.learning, name) {
                 Some(n) => product(&[4, n, *rows, *width]),
                 None => of_rows(*rows, *width),
             });

@@ -59,6 +59,8 @@ mod train;
 mod wide;
 #[cfg(feature = "train")]
 mod wide_fit;
+#[cfg(feature = "train")]
+mod workload;
 
 #[cfg(feature = "cuda")]
 pub use cuda::{DeviceClassifier, DevicePredictError};
@@ -72,7 +74,7 @@ pub(crate) use file::{WIDE_FEATURES, WIDE_PREFIX, write_wide};
 pub use input::Input;
 pub use learning::{ConnectionLearning, EmbeddingInit, LearningParams};
 #[cfg(feature = "train")]
-pub use memory::{HARD_IN_MEMORY, Memory, TokenLengths, Workload};
+pub use memory::{HARD_IN_MEMORY, Memory};
 pub use nearest::{LabelIndex, LabelIndexError};
 pub use output::{Output, OutputScratch};
 pub use params::{CandidateHeadParams, ClassifierParams, HeadParams, SparseHeadParams, Wiring};
@@ -84,6 +86,8 @@ pub use tokens::{TokensLearning, TokensParams};
 pub use wide::{USUAL_MARGIN_WEIGHT, USUAL_WEIGHT, WEIGHTS, Wide, WideLearning, WideParams, WideParts, usual_weight};
 #[cfg(feature = "train")]
 pub use wide_fit::{Precisions, WideFit};
+#[cfg(feature = "train")]
+pub use workload::{TokenLengths, Workload};
 pub use xc_sparse::rows::InputKind;
 
 use thiserror::Error;

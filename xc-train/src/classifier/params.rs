@@ -115,7 +115,7 @@ impl ClassifierParams {
     pub fn check(&self, n_features: usize, n_labels: usize) -> Result<(), ClassifierParamsError> {
         self.check_shape(n_features)?;
         self.learning.check_rates()?;
-        self.encoder.check_learning(&self.learning)?;
+        self.encoder.kind().check_learning(&self.learning)?;
         match &self.head {
             HeadParams::Dense => Ok(()),
             HeadParams::Candidates(_) => {
@@ -144,7 +144,7 @@ impl ClassifierParams {
     /// [`Classifier::initialise`](super::Classifier::initialise).
     pub(super) fn encoder(&self, n_features: usize, init: Init) -> Stack<Input> {
         let LearningParams { embedding_rate, dropout, .. } = self.learning;
-        let input = self.encoder.build(n_features, self, init);
+        let input = self.encoder.kind().build(n_features, &self.learning, self.precision, init);
         self.encoder
             .layer_widths()
             .fold(Stack::new(input).with_share_below(embedding_rate), |below, width| {

@@ -5,9 +5,10 @@ use super::error::{ClassifierParamsError, number};
 use super::file::NamedShape;
 use super::learning::LearningParams;
 #[cfg(feature = "train")]
-use super::memory::{TokenLengths, Workload, product};
-use super::{ClassifierParams, Input, InputKind};
+use super::workload::{TokenLengths, Workload, product};
+use super::{Input, InputKind};
 use serde::{Deserialize, Serialize};
+use xc_dense::MatmulPrecision;
 use xc_nn::Init;
 use xc_nn::encoder::transformer::{IS_BUILT, Transformer, TransformerLearning, TransformerParams};
 
@@ -70,20 +71,19 @@ impl Encoding for TokensParams {
         Ok(learning.tokens.layers.check(self.transformer.layers)?)
     }
 
-    fn build(&self, _: usize, of: &ClassifierParams, init: Init) -> Input {
-        let mut learning = of.learning.tokens.layers;
-        learning.pooled_dropout = of.learning.input_dropout;
-        let made = Transformer::new(self.transformer.clone(), learning, init);
+    fn build(&self, _: usize, learning: &LearningParams, precision: MatmulPrecision, init: Init) -> Input {
+        let layers = TransformerLearning { pooled_dropout: learning.input_dropout, ..learning.tokens.layers };
+        let made = Transformer::new(self.transformer.clone(), layers, init);
         let made = made.unwrap_or_else(|e| panic!("a transformer that was checked: {e}"));
-        Input::Tokens(Box::new(made.with_products(of.precision)))
+        Input::Tokens(Box::new(made.with_products(precision)))
     }
 
     #[cfg(feature = "train")]
-    fn step_bytes(&self, of: &ClassifierParams, work: &Workload) -> u64 {
+    fn step_bytes(&self, learning: &LearningParams, precision: MatmulPrecision, work: &Workload) -> u64 {
         let (transformer, TokenLengths { longest, .. }) = (&self.transformer, work.tokens);
-        let n_learning = of.learning.tokens.layers.n_learning(transformer);
+        let n_learning = learning.tokens.layers.n_learning(transformer);
         let tokens_of = |batch_size| work.tokens.of_batch(batch_size, work.n_instances);
-        let step = transformer.step_bytes(of.precision, tokens_of(work.batch_size), longest, n_learning);
+        let step = transformer.step_bytes(precision, tokens_of(work.batch_size), longest, n_learning);
         let answers = transformer.answer_bytes(tokens_of(super::predict::BATCH), longest);
         let judging = if work.keeps_best { answers } else { 0 };
         let cached = if work.tokens.are_cached { product(&[4, work.tokens.sum, transformer.width]) } else { 0 };

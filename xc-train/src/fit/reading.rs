@@ -22,7 +22,6 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use xc_data::{LabelNames, UnknownLabels, Vectors};
 use xc_hash::text::{Featurizer, PipelineParams};
-use xc_nn::encoder::transformer::IS_BUILT;
 use xc_sparse::rows::Texts;
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_store::is_control;
@@ -82,10 +81,7 @@ impl<'a> Reading<'a> {
     /// # Errors
     /// What is wrong with its folder, or a setting about features.
     pub(super) fn with_transformer(self, preset: &Preset) -> Result<Self, FitError> {
-        let choices = self.choices.of(&transformer::TABLE);
-        let Some(settings) = IS_BUILT.then(|| TransformerSettings::new(&choices)).transpose()?.flatten() else {
-            return Ok(self);
-        };
+        let Some(settings) = TransformerSettings::new(&self.choices.of(&transformer::TABLE))? else { return Ok(self) };
         // A wide term reads features of all words beside the tokens.
         let words = self.choices.value::<String>("wide").is_some_and(|wide| wide == "on");
         let words = words && settings.encoder != EncoderName::Frozen;

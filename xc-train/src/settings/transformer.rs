@@ -5,7 +5,7 @@ use super::{Choices, Setting, SettingError, Table, Values};
 use crate::tune::Scale;
 use Values::{F32, F64, Names, Size, Switch, Text};
 use serde::{Deserialize, Serialize};
-use xc_nn::encoder::transformer::TransformerLearning;
+use xc_nn::encoder::transformer::{IS_BUILT, TransformerLearning};
 use xc_nn::{Optimizer, Rule};
 
 const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
@@ -147,11 +147,14 @@ impl Default for TransformerSettings {
 }
 
 impl TransformerSettings {
-    /// What was chosen; nothing where no transformer was, trained or not.
+    /// What was chosen; nothing where no transformer was, trained or not, and in a build that has none.
     ///
     /// # Errors
     /// A choice that changes nothing, or a value that cannot be, by the name of its setting.
     pub fn new(choices: &Choices) -> Result<Option<Self>, SettingError> {
+        if !IS_BUILT {
+            return Ok(None);
+        }
         let made = TABLE.apply(&Self::default(), choices)?;
         let name = match made.encoder {
             EncoderName::Features => return Ok(None),

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::options::Source;
 use crate::output;
-use crate::stdin;
+use crate::whole_stdin;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use xc_train::fit::plan::{Origin, Plan};
@@ -27,7 +27,7 @@ pub(super) fn print(plan: Plan, context: &Context) -> Result<(), CliError> {
     shown.plan.lines.push(("memory", format!("about {}, the data included", format_bytes(shown.plan.memory))));
     shown.plan.resolved.set("threads", context.threads, Origin::Default);
     shown.plan.resolved.set_some("max-memory", context.max_memory.map(format_bytes), "what is free", Origin::Default);
-    output::print(&stdin::named(&if context.json {
+    output::print(&whole_stdin::named(&if context.json {
         shown.as_json(context).to_string()
     } else {
         shown.as_text(context)

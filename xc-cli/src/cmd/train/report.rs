@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::measure::Usage;
 use crate::model::{self, beside};
 use crate::output::{self, Output};
-use crate::stdin;
+use crate::whole_stdin;
 use serde_json::{Map, Value, json};
 use xc_train::fit::{Report, Source};
 
@@ -36,7 +36,7 @@ pub(super) fn finish(report: &Report, usage: &Usage, source: &Source, context: &
     let map = as_json(report, usage, model_bytes);
     // The log is for people and scripts; the model stands whether it can be written or not.
     let mut log = map.clone();
-    log.insert("train".into(), json!(stdin::named(&source.name().to_string_lossy())));
+    log.insert("train".into(), json!(whole_stdin::named(&source.name().to_string_lossy())));
     log.insert("threads".into(), json!(context.threads));
     log.extend(report.logged.clone());
     log.insert("run".to_owned(), record(report.data));

@@ -5,7 +5,7 @@ use crate::fit::{Context, FitError};
 use crate::settings::network::{self, NetworkSettings, ScheduleName};
 use crate::settings::transformer::{self, EncoderName, TransformerSettings};
 use crate::settings::wide::{self, WideSettings};
-use crate::settings::{Choices, SettingError, refuse_idle};
+use crate::settings::{Choices, refuse_idle};
 use xc_nn::encoder::transformer::IS_BUILT;
 use xc_nn::schedule::{Constant, HalveOnPlateau, WarmupCosine};
 use xc_nn::trainer::{Monitor, Subset};
@@ -45,11 +45,6 @@ impl NetworkChoices {
         }
     }
 
-    /// What was chosen of a transformer that is trained; nothing where none is, and in a build that has none.
-    fn transformer(&self) -> Result<Option<TransformerSettings>, SettingError> {
-        if IS_BUILT { TransformerSettings::trained(&self.tokens) } else { Ok(None) }
-    }
-
     /// What a network over these settings reads of instances that are found so.
     pub(super) fn input(&self, found: InputKind) -> InputKind {
         match EncoderName::of(&self.tokens) {
@@ -61,7 +56,7 @@ impl NetworkChoices {
 
     /// Says by their hash with which weights a transformer begins: other weights are another training.
     pub(super) fn name_weights(&self, params: &mut ClassifierParams) -> Result<(), FitError> {
-        if let Some(settings) = self.transformer()? {
+        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
             params.learning.tokens.begins_with = Some(crate::fit::transformer::hash(&settings)?);
         }
         Ok(())
@@ -69,7 +64,7 @@ impl NetworkChoices {
 
     /// Begins the transformer of a classifier from its folder, where there is one.
     pub(super) fn begin(&self, classifier: &mut Classifier) -> Result<(), FitError> {
-        if let Some(settings) = self.transformer()? {
+        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
             crate::fit::transformer::begin(&settings, classifier)?;
         }
         Ok(())
@@ -125,7 +120,7 @@ impl NetworkChoices {
         params.learning.seed = seed;
         self.settings(preset, input)?.put(&mut params);
         params.learning.wide = WideSettings::new(params.learning.wide, input, &self.wide)?.learning();
-        if let Some(settings) = self.transformer()? {
+        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
             crate::fit::transformer::put(&settings, &mut params)?;
         }
         Ok(params)
@@ -188,7 +183,7 @@ impl NetworkChoices {
         let settings = self.settings(preset, preset.params.encoder.input())?;
         self.choices.hold_out(seed)?;
         let params = settings.train_params(seed, self.monitor(&settings, has_file)?)?;
-        if let Some(settings) = self.transformer()? {
+        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
             return Ok(TrainParams { encoder: Some(settings.rule()), ..params });
         }
         Ok(params)

@@ -12,7 +12,6 @@ use crate::settings::wide::{self, WideSettings};
 use crate::settings::{Setting, serialised};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use xc_nn::encoder::transformer::IS_BUILT;
 use xc_store::to_parameter;
 
 impl Session<'_> {
@@ -57,7 +56,7 @@ impl Session<'_> {
         let of_preset =
             self.of_preset(system, |preset| WideSettings::usual(preset.params.learning.wide, self.shape.input));
         plan.resolved.add(&wide::TABLE, &WideSettings::of(self.params.learning.wide), choices, of_preset);
-        if IS_BUILT && let Some(settings) = TransformerSettings::new(choices)? {
+        if let Some(settings) = TransformerSettings::new(choices)? {
             let none = |_: &Setting, _: Option<&str>| None;
             let trains = settings.encoder == EncoderName::Transformer;
             let table = if trains { transformer::TABLE } else { transformer::FROZEN };

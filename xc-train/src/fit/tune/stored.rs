@@ -10,7 +10,6 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use xc_buffer::Part;
-use xc_nn::encoder::transformer::IS_BUILT;
 use xc_store::{CHECKPOINT_KIND, Checkpoint, CheckpointKey, Container, ContainerWriter, Layout, OpenError, WriteError};
 
 /// What the folder of a search's runs holds.
@@ -44,7 +43,7 @@ pub(super) fn key(training: &Training, plan: &impl serde::Serialize) -> Result<S
         key.text(row.name);
         key.settings(value);
     }
-    if IS_BUILT && let Some(settings) = TransformerSettings::new(&training.choices.of(&transformer::TABLE))? {
+    if let Some(settings) = TransformerSettings::new(&training.choices.of(&transformer::TABLE))? {
         key.text(&crate::fit::transformer::hash(&settings)?);
     }
     match &training.source {

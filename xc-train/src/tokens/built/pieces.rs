@@ -9,7 +9,7 @@
 //! there; a model looks at one word at a time. So the words of a piece are the first words of the text. Of other steps nothing is
 //! assumed: their texts are read whole.
 
-use super::steps::{READ, normalised};
+use super::steps::{self, Before, Made, READ, normalised};
 use serde_json::Value;
 use tokenizers::normalizers::{Precompiled, Replace};
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper, Tokenizer};
@@ -22,8 +22,30 @@ const LONGER: usize = 4;
 /// What tokenizers of SentencePiece write for a blank.
 const MARK: char = '\u{2581}';
 
+/// The first ids of a text ([`steps::encode`]). Where the tokenizer reads pieces, no more is read than fills the room.
+///
+/// # Errors
+/// As [`steps::encode`].
+pub(super) fn encode(
+    of: &Tokenizer,
+    before: &Before<'_>,
+    text: &str,
+    room: usize,
+    reads_pieces: bool,
+) -> tokenizers::Result<Made> {
+    if reads_pieces {
+        for end in ends(text, room) {
+            let made = steps::encode_whole(of, before, &text[..end], room)?;
+            if made.is_cut {
+                return Ok(made);
+            }
+        }
+    }
+    steps::encode(of, before, text, room)
+}
+
 /// Where pieces of a text end from which `room` tokens are wanted, shorter ones first; none is the text.
-pub(super) fn ends(text: &str, room: usize) -> impl Iterator<Item = usize> {
+fn ends(text: &str, room: usize) -> impl Iterator<Item = usize> {
     let first = room.saturating_mul(A_TOKEN).max(FIRST);
     let sizes = std::iter::successors(Some(first), |size| size.checked_mul(LONGER));
     let sizes = sizes.take_while(move |&size| size < text.len().min(READ));

@@ -1,7 +1,6 @@
 //! The way from a text to ids, step by step, with a bound of what the steps may make of it: a file can ask for steps that
 //! multiply every text, and a text can be as long as a file.
 
-use super::pieces;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokenizers::normalizers::Replace;
@@ -41,26 +40,11 @@ pub(super) struct Made {
 }
 
 /// The first ids of a text: at most `room`, and the special tokens. They are those of the library where the text has no more
-/// than [`READ`] bytes; of longer ones the first are read, fewer where the steps multiply them. Where the tokenizer reads
-/// pieces, no more is read than fills the room.
+/// than [`READ`] bytes; of longer ones the first are read, fewer where the steps multiply them.
 ///
 /// # Errors
 /// What the library says, or that too much was made of the text.
-pub(super) fn encode(
-    of: &Tokenizer,
-    before: &Before<'_>,
-    text: &str,
-    room: usize,
-    reads_pieces: bool,
-) -> tokenizers::Result<Made> {
-    if reads_pieces {
-        for end in pieces::ends(text, room) {
-            let made = encode_whole(of, before, &text[..end], room)?;
-            if made.is_cut {
-                return Ok(made);
-            }
-        }
-    }
+pub(super) fn encode(of: &Tokenizer, before: &Before<'_>, text: &str, room: usize) -> tokenizers::Result<Made> {
     let read = &text[..n_read(of, text)?];
     let made = encode_whole(of, before, read, room)?;
     Ok(Made { is_cut: made.is_cut || read.len() < text.len(), ..made })
@@ -75,7 +59,8 @@ fn n_read(of: &Tokenizer, text: &str) -> tokenizers::Result<usize> {
     Ok(text.floor_char_boundary(READ.min(TRIED * MADE_OF_LONG / made)))
 }
 
-fn encode_whole(of: &Tokenizer, before: &Before<'_>, read: &str, room: usize) -> tokenizers::Result<Made> {
+/// The same of all of a text, however long.
+pub(super) fn encode_whole(of: &Tokenizer, before: &Before<'_>, read: &str, room: usize) -> tokenizers::Result<Made> {
     let whole = if before.prefix.is_empty() { read } else { &*format!("{}{read}", before.prefix) };
     let whole = if before.lower_case { &*whole.to_lowercase() } else { whole };
     let mut pieces = split(of, whole)?;

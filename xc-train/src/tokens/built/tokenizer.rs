@@ -308,7 +308,7 @@ impl Tokenizer {
     fn encode(&self, text: &str) -> Result<steps::Made, String> {
         let Stored { prefix, lower_case, .. } = &self.stored;
         let before = steps::Before { prefix, lower_case: *lower_case };
-        let made = at_work(&self.path, || steps::encode(&self.inner, &before, text, self.room, self.reads_pieces))?;
+        let made = at_work(&self.path, || pieces::encode(&self.inner, &before, text, self.room, self.reads_pieces))?;
         // Special tokens are ids of the file's that stand in no vocabulary.
         if let Some(id) = made.ids.iter().find(|&&id| id as usize >= self.stored.n_tokens) {
             return Err(format!("token {id}, expected one below {}", self.stored.n_tokens));

@@ -154,10 +154,14 @@ impl Modules {
             if params != *layer {
                 return Err(config.wrong("out_features", "what was there when the folder was opened"));
             }
-            let (names, arrays) = (layer.arrays(at).map(|(name, _)| name), dense_arrays(&config, layer)?);
+            let (names, mut arrays) = (layer.arrays(at).map(|(name, _)| name), dense_arrays(&config, layer)?);
             let mut file = open_tensors(folder, WEIGHTS)?;
-            for (name, (array, shape)) in names.iter().zip(arrays) {
+            for name in &names {
                 let values = parameter(name);
+                let Some((array, shape)) = arrays.next() else {
+                    values.fill(0.0);
+                    continue;
+                };
                 file.read_floats(array, &shape, values)?;
                 if let Some(at) = values.iter().position(|value| !value.is_finite()) {
                     return Err(FolderError::NotFinite { path: file.path().to_owned(), array: array.to_owned(), at });

@@ -3,6 +3,7 @@
 use super::super::params::{DenseActivation, DenseParams, TransformerParams};
 use super::super::weights::dense_name;
 use super::layer::stream;
+use super::ragged::Pass;
 use crate::Update;
 use crate::activations::Activations;
 use crate::layer::{Leaves, Linear, Named};
@@ -66,7 +67,7 @@ impl DenseLayers {
     /// The vectors that become of what `pool` fills, which is kept for [`DenseLayers::backward`].
     pub(super) fn forward(
         &self,
-        is_alone: bool,
+        pass: &Pass<'_>,
         pool: impl FnOnce(&mut Activations),
         out: &mut Activations,
         scratch: &mut DenseScratch,
@@ -76,7 +77,7 @@ impl DenseLayers {
         pool(&mut values[0]);
         for (at, (linear, activation)) in self.0.iter().enumerate() {
             let (low, high) = values.split_at_mut(at + 1);
-            linear.forward_by(is_alone, &low[at], &mut high[0], product);
+            linear.sums(pass, &low[at], &mut high[0], product);
             high[0].values_mut().iter_mut().for_each(|value| *value = activation.of(*value));
         }
         out.copy_from(&values[self.0.len()]);

@@ -144,11 +144,7 @@ impl Layer {
     ) {
         let Work { a, x1, qkv, up, product, gradients, .. } = work;
         let (is_alone, products, learns) = (pass.is_alone, pass.products, pass.mode != Mode::Predict);
-        // What does not learn is asked again with the same weights.
-        let mut sums = |of: &Linear, input: &Activations, sums: &mut Activations| match pass.mode {
-            Mode::Predict if !of.is_learning() => of.answer(is_alone, input, sums),
-            _ => of.forward_by(is_alone, input, sums, product),
-        };
+        let mut sums = |of: &Linear, input: &Activations, sums: &mut Activations| of.sums(pass, input, sums, product);
         kept.qkv.open(products, qkv);
         sums(&self.qkv, x, qkv);
         // What attention mixes is in the place of the output until that is there.

@@ -1,5 +1,7 @@
 //! What a transformer's layers ask of a dense layer beside what every network does.
 
+use super::ragged::Pass;
+use crate::Mode;
 use crate::activations::Activations;
 use crate::layer::{Leaves, Linear};
 use xc_dense::{MatmulPrecision, Packed, Scratch, Start, product, product_packed};
@@ -10,8 +12,16 @@ impl Leaves {
 }
 
 impl Linear {
+    /// Sums of a pass: answers, where nothing learns, are asked again with the same weights.
+    pub(super) fn sums(&self, pass: &Pass<'_>, input: &Activations, sums: &mut Activations, scratch: &mut Scratch) {
+        match pass.mode {
+            Mode::Predict if !self.is_learning() => self.answer(pass.is_alone, input, sums),
+            _ => self.forward_by(pass.is_alone, input, sums, scratch),
+        }
+    }
+
     /// [`Linear::forward_by`] for answers: the weights are packed once, for all of them until they change.
-    pub(super) fn answer(&self, is_alone: bool, input: &Activations, sums: &mut Activations) {
+    fn answer(&self, is_alone: bool, input: &Activations, sums: &mut Activations) {
         assert!(input.width() == self.weights.width(), "width {}, expected {}", input.width(), self.weights.width());
         sums.reshape(input.len(), self.weights.rows());
         let packed = match self.packed.0.get() {
@@ -27,7 +37,7 @@ impl Linear {
     }
 
     /// Whether an optimiser changes the weights: what is packed of them would not be asked for again.
-    pub(super) fn is_learning(&self) -> bool {
+    fn is_learning(&self) -> bool {
         self.weights.moments.iter().any(|moment| !moment.is_empty())
     }
 

@@ -238,7 +238,7 @@ impl Transformer {
     fn pool(&self, pass: &Pass<'_>, vectors: &mut Activations, scratch: &mut TransformerScratch) {
         let TransformerScratch { x, dense, .. } = scratch;
         let pool = |out: &mut Activations| pool::forward(self.params.pooling, pass, x, out);
-        if self.dense.is_empty() { pool(vectors) } else { self.dense.forward(pass.is_alone, pool, vectors, dense) }
+        if self.dense.is_empty() { pool(vectors) } else { self.dense.forward(pass, pool, vectors, dense) }
     }
 
     /// States of all tokens of a step into `scratch.x`; what it needs of them is kept.
