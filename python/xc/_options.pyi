@@ -197,7 +197,7 @@ class MachOptions(TypedDict, total=False):
     decoder: Union[Literal["mean", "min", "median"], None]
     """How bucket scores are combined into a label's score, unless a query asks for another decoder. The median was
     best, or within 0.1 points of P@1, on every data set measured; with tens of millions of labels the mean decodes
-    ten times as fast [default: median; min below 16 buckets, where labels share half of theirs too often for a
+    ten times as fast [default: median; min below 12 buckets, where labels share half of theirs too often for a
     median]."""
 
     network_widths: Union[Union[int, Sequence[int]], None]

@@ -45,12 +45,11 @@ pub enum Decoder {
 }
 
 impl Decoder {
-    /// The one that tells labels apart best over repetitions of so many buckets: the median, but below 16 buckets the
-    /// minimum. There a label shares half of its buckets with a true one too often, and a median of probabilities is then that
-    /// of the other: of B buckets, 8 repetitions and 2B labels, 2B P(Binomial(8, 1/B) >= 4) labels tie with a true one, 2.5
-    /// where B is 2, 0.2 where it is 8, 0.03 where it is 16. A minimum is high only where all buckets are shared.
+    /// The one that tells labels apart best over repetitions of so many buckets: the median, but below 12 buckets the
+    /// minimum (`bench/decisions/mach-decoder.md`). There a label shares half of its buckets with a true one too often, and a
+    /// median of probabilities is then that of the other; a minimum is high only where all buckets are shared.
     pub fn usual(n_buckets: u32) -> Self {
-        const LEAST_BUCKETS: u32 = 16;
+        const LEAST_BUCKETS: u32 = 12;
         if n_buckets < LEAST_BUCKETS { Self::Min } else { Self::Median }
     }
 

@@ -47,7 +47,7 @@ pub const TABLE: Table = Table {
         row("decoder", "decoder", Names(&["mean", "min", "median"]), "NAME").of_data().help(
             "How bucket scores are combined into a label's score, unless a query asks for another decoder. The median \
              was best, or within 0.1 points of P@1, on every data set measured; with tens of millions of labels the mean \
-             decodes ten times as fast [default: median; min below 16 buckets, where labels share half of theirs too often \
+             decodes ten times as fast [default: median; min below 12 buckets, where labels share half of theirs too often \
              for a median]",
         )
         .searched(
@@ -156,15 +156,15 @@ mod tests {
             let all = MachSettings { buckets, decoder, ..Default::default() };
             all.params(n_labels, &classifier).decoder
         };
-        assert_eq!((of(None, None, 31), of(None, None, 32)), (Decoder::Min, Decoder::Median));
-        assert_eq!((of(Some(15), None, 9000), of(Some(16), None, 9000)), (Decoder::Min, Decoder::Median));
+        assert_eq!((of(None, None, 23), of(None, None, 24)), (Decoder::Min, Decoder::Median));
+        assert_eq!((of(Some(11), None, 9000), of(Some(12), None, 9000)), (Decoder::Min, Decoder::Median));
         assert_eq!(of(Some(4), Some(Decoder::Median), 9000), Decoder::Median);
     }
 
     #[test]
     fn nothing_chosen_is_the_usual_model() {
         let (all, classifier) = (MachSettings::new(&Choices::default()).unwrap(), mach::preset().params);
-        for n_labels in [3, 31, 60, 30_000, 700_000] {
+        for n_labels in [3, 23, 60, 30_000, 700_000] {
             assert_eq!(all.params(n_labels, &classifier), MachParams::usual(n_labels, classifier.clone()));
             assert_eq!(all.numbers(n_labels).len(), UsualSize::of(n_labels).n_repetitions as usize);
         }
