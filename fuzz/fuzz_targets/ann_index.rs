@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xc_ann::{Index, KIND, NoObserver, Scope, SearchParams};
+use xc_ann::{Index, KIND, Silent, Scope, SearchParams};
 use xc_dense::DenseRows;
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_store::OpenMode;
@@ -32,7 +32,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     index.save(&again).expect("what was opened is written");
     let second = Index::open(&again, OpenMode::Read).expect("it opens");
     assert!(answers(&second) == before && second.graph().stats() == index.graph().stats());
-    let _ = index.insert(DenseRows::new(&query, width), &NoObserver);
+    let _ = index.insert(DenseRows::new(&query, width), &Silent);
     let rows = index.graph().live_rows();
     assert_eq!(index.delete(&rows), rows.len());
     assert!(index.graph().is_empty() && answers(&index).iter().all(Vec::is_empty));

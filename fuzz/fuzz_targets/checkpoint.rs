@@ -11,7 +11,8 @@ use xc_buffer::Cancel;
 use xc_fuzz::{Block, blocks, folder, sections};
 use xc_nn::schedule::HalveOnPlateau;
 use xc_nn::trainer::{
-    CHECKPOINT, CheckpointAt, EarlyStopping, Event, Observer, PatienceFrom, STATE, Silent, Subset, Summary, TrainError,
+    CHECKPOINT, CheckpointAt, EarlyStopping, Observer, PatienceFrom, STATE, Silent, Subset, Summary, TrainError, TrainEvent,
+    TrainObserver,
 };
 use xc_nn::{Examples, Loss, Optimizer, Rows, TrainParams, Trainer};
 use xc_sparse::{CsrMatrix, LabelRows};
@@ -27,13 +28,13 @@ impl Cancel for Stop {
     }
 }
 
-impl Observer for Stop {
-    fn event(&self, _: Event<'_>) {}
+impl Observer<TrainEvent<'_>> for Stop {
+    fn event(&self, _: TrainEvent<'_>) {}
 }
 
 static STEPS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
-fn train(folder: &Path, observer: &dyn Observer) -> (Classifier, Result<Summary, TrainError>) {
+fn train(folder: &Path, observer: &TrainObserver<'_>) -> (Classifier, Result<Summary, TrainError>) {
     let x = CsrMatrix::from_checked((6, 4), (0..7).collect(), vec![0, 1, 2, 3, 0, 1], vec![1.0; 6]);
     let y = LabelRows::from_lists([[0u32], [1], [2], [0], [1], [2]], 3).expect("label lists");
     let examples = Examples::try_new(Rows::Sparse(x.view()), &y).expect("examples");

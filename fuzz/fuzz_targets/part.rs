@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{folder, model_folder};
 use xc_sparse::CsrMatrix;
 use xc_store::{Container, ContainerWriter, OpenMode};
-use xc_tree::{KIND, NoObserver, PART_KIND, PredictParams, StoredTrees, TreeModel};
+use xc_tree::{KIND, Silent, PART_KIND, PredictParams, StoredTrees, TreeModel};
 
 fuzz_target!(|input: (u8, &[u8])| {
     let Some(path) = model_folder(PART_KIND, input.0, input.1) else { return };
@@ -30,7 +30,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     };
     let whole = folder("whole", &[]);
     let mut writer = ContainerWriter::create(&whole, KIND).expect("an empty folder takes a model");
-    if let Err(error) = trees.write(&mut writer, &NoObserver) {
+    if let Err(error) = trees.write(&mut writer, &Silent) {
         return one_line(error.to_string());
     }
     writer.finish().expect("memory takes a small model");

@@ -11,15 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use xc_buffer::Cancel;
-use xc_nn_events::{Event, Observer as OfNetwork};
+use xc_ann::BuildEvent;
+use xc_buffer::{Cancel, Observer};
 use xc_sparse::rank::RankedBatch;
-use xc_train::fit::{FitError, NetworkRun, Observer};
-
-/// What `xc_train` re-exports of the trainer.
-mod xc_nn_events {
-    pub(super) use xc_train::xc_nn::trainer::{Event, Observer};
-}
+use xc_train::fit::{self, FitError, NetworkRun};
+use xc_train::xc_nn::trainer::{TrainEvent, TrainObserver};
+use xc_train::xc_tree::TreeEvent;
 
 /// How long Python's thread waits before it looks for signals.
 const WAIT: Duration = Duration::from_millis(20);
@@ -107,7 +104,7 @@ impl Cancel for Watch {
     }
 }
 
-impl Observer for Watch {
+impl fit::Watch for Watch {
     fn note(&self, line: &str) {
         self.push(json!({ "event": "note", "line": line }));
     }
@@ -116,11 +113,11 @@ impl Observer for Watch {
         self.push(json!({ "event": "warning", "line": line }));
     }
 
-    fn of_trees(&self) -> Box<dyn xc_train::xc_tree::Observer + '_> {
+    fn of_trees(&self) -> Box<dyn Observer<TreeEvent> + '_> {
         Box::new(OfTrees { watch: self, done: Mutex::default() })
     }
 
-    fn of_network<'o>(&'o self, run: &NetworkRun<'_>) -> Result<Box<dyn OfNetwork + 'o>, FitError> {
+    fn of_network<'o>(&'o self, run: &NetworkRun<'_>) -> Result<Box<TrainObserver<'o>>, FitError> {
         let metric = match run.monitor {
             xc_train::xc_nn::trainer::Monitor::Metric(metric) => metric,
             _ => xc_metrics::Metric::Precision(1),
@@ -148,9 +145,9 @@ impl Observer for Watch {
     }
 }
 
-impl xc_ann::Observer for Watch {
-    fn event(&self, event: xc_ann::Event) {
-        if let xc_ann::Event::Linking { n } = event {
+impl Observer<BuildEvent> for Watch {
+    fn event(&self, event: BuildEvent) {
+        if let BuildEvent::Linking { n } = event {
             self.push(json!({ "event": "index", "vertices": n }));
         }
     }
@@ -167,9 +164,9 @@ impl Cancel for OfTrees<'_> {
     }
 }
 
-impl xc_train::xc_tree::Observer for OfTrees<'_> {
-    fn event(&self, event: xc_train::xc_tree::Event) {
-        use xc_train::xc_tree::Event as E;
+impl Observer<TreeEvent> for OfTrees<'_> {
+    fn event(&self, event: TreeEvent) {
+        use TreeEvent as E;
         match event {
             E::Tree { tree, n_trees } => self.watch.push(json!({ "event": "tree", "tree": tree, "trees": n_trees })),
             E::Clustering { n_labels } => self.watch.push(json!({ "event": "clustering", "labels": n_labels })),
@@ -205,17 +202,17 @@ impl Cancel for OfSteps<'_> {
     }
 }
 
-impl OfNetwork for OfSteps<'_> {
-    fn event(&self, event: Event<'_>) {
+impl Observer<TrainEvent<'_>> for OfSteps<'_> {
+    fn event(&self, event: TrainEvent<'_>) {
         match event {
-            Event::Step { epoch, step, n_steps, end_of_epoch, loss, rate, instances_per_s, left, .. } => {
+            TrainEvent::Step { epoch, step, n_steps, end_of_epoch, loss, rate, instances_per_s, left, .. } => {
                 locked(&self.watch.curve).step(step, loss, end_of_epoch);
                 self.watch.replace(json!({
                     "event": "step", "what": self.what, "epoch": epoch, "step": step, "steps": n_steps, "loss": loss,
                     "rate": rate, "instances_per_s": instances_per_s, "left_s": left.as_secs_f64(),
                 }));
             }
-            Event::Validated { epoch, step, validation, is_best, .. } => {
+            TrainEvent::Validated { epoch, step, validation, is_best, .. } => {
                 let mut curve = locked(&self.watch.curve);
                 curve.validation.push((step as f64, validation.loss));
                 curve.metrics.extend(validation.metrics.value(self.metric).map(|value| (step as f64, value)));
@@ -229,10 +226,10 @@ impl OfNetwork for OfSteps<'_> {
                 }
                 self.watch.push(line);
             }
-            Event::Resumed { epoch, step } => {
+            TrainEvent::Resumed { epoch, step } => {
                 self.watch.push(json!({ "event": "resumed", "epoch": epoch, "step": step }));
             }
-            Event::Saved { step, folder } => self.watch.push(json!({
+            TrainEvent::Saved { step, folder } => self.watch.push(json!({
                 "event": "saved", "step": step, "folder": folder.display().to_string()
             })),
             _ => {}

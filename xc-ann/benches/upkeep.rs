@@ -12,7 +12,7 @@
 use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
-use xc_ann::{BuildParams, Graph, Metric, NoObserver, Refresh, SearchParams, recall};
+use xc_ann::{BuildParams, Graph, Metric, Refresh, SearchParams, Silent, recall};
 use xc_dense::{DenseMatrix, DenseRows};
 use xc_hash::stream::Stream;
 use xc_sparse::rank::RankedBatch;
@@ -72,7 +72,7 @@ fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, f64), E> {
 
 fn churn(metric: Metric, rows: DenseRows<'_>, queries: DenseRows<'_>) -> Outcome {
     let asked = Asked::new(rows, queries, metric);
-    let build = || Graph::build(rows, &BuildParams::new(metric), &NoObserver);
+    let build = || Graph::build(rows, &BuildParams::new(metric), &Silent);
     let (mut graph, build_s) = timed(build)?;
     let width = graph.fit(rows, queries, K, 0.95)?.width;
     let (of_fresh, distances) = asked.at(&graph, width)?;
@@ -82,7 +82,7 @@ fn churn(metric: Metric, rows: DenseRows<'_>, queries: DenseRows<'_>) -> Outcome
         stream.shuffle(&mut order);
         let some = &order[..rows.len() / 5];
         let (_, delete_s) = timed(|| Ok::<_, xc_ann::BuildError>(graph.delete(some)))?;
-        let (_, insert_s) = timed(|| graph.insert(rows, some, &NoObserver))?;
+        let (_, insert_s) = timed(|| graph.insert(rows, some, &Silent))?;
         let (found, distances) = asked.at(&graph, width)?;
         println!(
             "{turn}: deleted in {delete_s:.2} s, inserted in {insert_s:.2} s, recall {found:.4}, {distances:.0} comparisons"
@@ -108,9 +108,9 @@ fn drift(
     shares.sort_by(f64::total_cmp);
     let asked = Asked::new(after, queries, metric);
     let params = BuildParams::new(metric);
-    let old = Graph::build_for(before, like, &params, &NoObserver)?;
+    let old = Graph::build_for(before, like, &params, &Silent)?;
     let params = BuildParams { factor: old.params().factor, ..params };
-    let build = |passes| Graph::build_for(after, like, &BuildParams { passes, ..params }, &NoObserver);
+    let build = |passes| Graph::build_for(after, like, &BuildParams { passes, ..params }, &Silent);
     let (mut fresh, build_s) = timed(|| build(2))?;
     let (_, one_pass_s) = timed(|| build(1))?;
     // Beyond, all codes are compared, whatever the edges are.
@@ -124,7 +124,7 @@ fn drift(
     let policies = [Some(Refresh::Codes), Some(Refresh::SHORT), Some(Refresh::TwoHops), Some(Refresh::Both), None];
     for policy in policies {
         let mut graph = old.clone();
-        let (done, seconds) = timed(|| graph.refresh(after, like, policy, &NoObserver))?;
+        let (done, seconds) = timed(|| graph.refresh(after, like, policy, &Silent))?;
         let found = asked.with(&graph, distances)?;
         let what = policy.map_or(format!("chosen: {:?}", done.policy), |policy| format!("{policy:?}"));
         let (times, of_one_pass) = (build_s / seconds, one_pass_s / seconds);

@@ -11,12 +11,13 @@
 use crate::codes::{Codes, QueryCode};
 use crate::edges::{EdgeRows, NONE, filled};
 use crate::error::BuildError;
-use crate::observe::{Event, Observer};
+use crate::observe::BuildEvent;
 use crate::prune::{PruneScratch, prune};
 use crate::search::{Reach, Searched, Slot, TURNS, interleaved};
 use crate::visited::Visited;
 use rayon::prelude::*;
 use std::ops::Range;
+use xc_buffer::Observer;
 use xc_buffer::simd::Isa;
 use xc_sparse::rows::group_by;
 
@@ -71,7 +72,7 @@ pub(crate) fn link(
     batches: &mut dyn Iterator<Item = Range<usize>>,
     from: &(dyn Fn(u32) -> u32 + Sync),
     linking: Linking,
-    observer: &dyn Observer,
+    observer: &dyn Observer<BuildEvent>,
 ) -> Result<(), BuildError> {
     for range in batches {
         if observer.cancelled() {
@@ -80,7 +81,7 @@ pub(crate) fn link(
         let batch = &order[range];
         let rows = by_search(codes, edges, batch, from, linking);
         write(codes, edges, batch, &rows, linking.factor);
-        observer.event(Event::Linked { done: batch.len() });
+        observer.event(BuildEvent::Linked { done: batch.len() });
     }
     Ok(())
 }

@@ -9,11 +9,12 @@ use crate::graph::Graph;
 use crate::items::{LAST, check_rows};
 use crate::judge::Judge;
 use crate::metric::Metric;
-use crate::observe::{Event, NoObserver, Observer};
+use crate::observe::BuildEvent;
 use crate::policy::{Refresh, Refreshed};
 use crate::visited::Visited;
 use rayon::prelude::*;
 use std::collections::HashSet;
+use xc_buffer::{Observer, Silent};
 use xc_dense::DenseRows;
 
 /// Neighbours and neighbours of neighbours that are looked at.
@@ -32,7 +33,12 @@ impl Graph {
     ///
     /// # Panics
     /// If `rows` lacks a row.
-    pub fn insert(&mut self, rows: DenseRows<'_>, new: &[u32], observer: &dyn Observer) -> Result<(), BuildError> {
+    pub fn insert(
+        &mut self,
+        rows: DenseRows<'_>,
+        new: &[u32],
+        observer: &dyn Observer<BuildEvent>,
+    ) -> Result<(), BuildError> {
         let mut changed = self.clone();
         changed.add(rows, new, observer)?;
         changed.attach();
@@ -46,7 +52,7 @@ impl Graph {
         if found == expected { Ok(()) } else { Err(BuildError::Coordinates { found, expected }) }
     }
 
-    fn add(&mut self, rows: DenseRows<'_>, new: &[u32], observer: &dyn Observer) -> Result<(), BuildError> {
+    fn add(&mut self, rows: DenseRows<'_>, new: &[u32], observer: &dyn Observer<BuildEvent>) -> Result<(), BuildError> {
         self.check_width(rows)?;
         let kept = check_rows(rows, new, self.params.metric)?;
         let mut set = HashSet::with_capacity(new.len());
@@ -74,7 +80,7 @@ impl Graph {
         }
         let (entry, n_live) = (self.entry, self.items.len() - order.len());
         let passes = self.params.passes;
-        observer.event(Event::Linking { n: passes * order.len() });
+        observer.event(BuildEvent::Linking { n: passes * order.len() });
         for pass in 0..passes {
             let linking = Linking { keep: self.params.keep, factor: self.factor(), again: pass > 0 };
             let mut batches = build::batches(order.len(), n_live.max(1), linking.again);
@@ -123,7 +129,7 @@ impl Graph {
             self.entry = self.best_entry();
         }
         // The neighbours of neighbours are not all that a vertex needs in the place of those that are gone.
-        let searched = self.search_again(&touched, Refresh::SHORT_KEEPS, &NoObserver);
+        let searched = self.search_again(&touched, Refresh::SHORT_KEEPS, &Silent);
         searched.unwrap_or_else(|e| panic!("nobody asked it to stop: {e}"));
         self.attach();
         n
@@ -180,7 +186,7 @@ impl Graph {
         rows: DenseRows<'_>,
         queries: Option<DenseRows<'_>>,
         policy: Option<Refresh>,
-        observer: &dyn Observer,
+        observer: &dyn Observer<BuildEvent>,
     ) -> Result<Refreshed, BuildError> {
         self.check_width(rows)?;
         check_queries(queries, self.width())?;
@@ -230,7 +236,7 @@ impl Graph {
     }
 
     /// New codes. Says whether any changed.
-    fn encode_again(&mut self, rows: DenseRows<'_>, observer: &dyn Observer) -> Result<bool, BuildError> {
+    fn encode_again(&mut self, rows: DenseRows<'_>, observer: &dyn Observer<BuildEvent>) -> Result<bool, BuildError> {
         // Rows that were equal may differ now.
         let apart: Vec<(u32, u32)> = (0..self.codes.len() as u32)
             .filter(|&vertex| self.items.is_live(vertex))
@@ -264,7 +270,12 @@ impl Graph {
         Ok(moved || !split.is_empty())
     }
 
-    fn repair(&mut self, rows: DenseRows<'_>, policy: Refresh, observer: &dyn Observer) -> Result<(), BuildError> {
+    fn repair(
+        &mut self,
+        rows: DenseRows<'_>,
+        policy: Refresh,
+        observer: &dyn Observer<BuildEvent>,
+    ) -> Result<(), BuildError> {
         let live: Vec<u32> = (0..self.codes.len() as u32).filter(|&v| self.items.is_live(v)).collect();
         match policy {
             Refresh::Codes => return Ok(()),
@@ -286,9 +297,14 @@ impl Graph {
         Ok(())
     }
 
-    fn search_again(&mut self, live: &[u32], keep: usize, observer: &dyn Observer) -> Result<(), BuildError> {
+    fn search_again(
+        &mut self,
+        live: &[u32],
+        keep: usize,
+        observer: &dyn Observer<BuildEvent>,
+    ) -> Result<(), BuildError> {
         let linking = Linking { keep, factor: self.factor(), again: true };
-        observer.event(Event::Linking { n: live.len() });
+        observer.event(BuildEvent::Linking { n: live.len() });
         let mut all = std::iter::once(0..live.len());
         // The largest inner products are with rows near the entry, small distances with those nearby.
         let (entry, is_near) = (self.entry, self.params.metric != Metric::InnerProduct);

@@ -9,9 +9,9 @@ use crate::edges::NONE;
 use crate::error::{BuildError, QueryError};
 use crate::graph::Graph;
 use crate::metric::Metric;
-use crate::observe::{Event, Observer};
+use crate::observe::BuildEvent;
 use crate::params::BuildParams;
-use xc_buffer::Cancel;
+use xc_buffer::{Observer, Unwatched};
 use xc_dense::DenseRows;
 use xc_hash::stream::{Purpose, Stream, name};
 
@@ -67,7 +67,11 @@ impl Graph {
     ///
     /// # Errors
     /// See [`BuildError`].
-    pub fn build(rows: DenseRows<'_>, params: &BuildParams, observer: &dyn Observer) -> Result<Self, BuildError> {
+    pub fn build(
+        rows: DenseRows<'_>,
+        params: &BuildParams,
+        observer: &dyn Observer<BuildEvent>,
+    ) -> Result<Self, BuildError> {
         Self::build_for(rows, None, params, observer)
     }
 
@@ -83,7 +87,7 @@ impl Graph {
         rows: DenseRows<'_>,
         queries: Option<DenseRows<'_>>,
         params: &BuildParams,
-        observer: &dyn Observer,
+        observer: &dyn Observer<BuildEvent>,
     ) -> Result<Self, BuildError> {
         if rows.len() >= NONE as usize {
             return Err(BuildError::Rows { n: rows.len() });
@@ -103,7 +107,7 @@ impl Graph {
         listed: &[u32],
         queries: Option<DenseRows<'_>>,
         params: &BuildParams,
-        observer: &dyn Observer,
+        observer: &dyn Observer<BuildEvent>,
     ) -> Result<Self, BuildError> {
         params.check(rows.width())?;
         check_queries(queries, rows.width())?;
@@ -138,7 +142,7 @@ fn best_factor(
     listed: &[u32],
     queries: Option<DenseRows<'_>>,
     params: &BuildParams,
-    observer: &dyn Observer,
+    observer: &dyn Observer<BuildEvent>,
 ) -> Result<f32, BuildError> {
     let mut stream = Stream::new(name(params.seed, Purpose::Split, &[1]));
     let mut some = listed.to_vec();
@@ -149,7 +153,7 @@ fn best_factor(
     let mut best = (u64::MAX, 0.0, 1.0);
     for factor in FACTORS {
         let params = BuildParams { factor: Some(factor), ..*params };
-        let graph = Graph::linked(rows, &some, &params, None, &Quiet(observer))?;
+        let graph = Graph::linked(rows, &some, &params, None, &Unwatched(observer))?;
         let asked = match queries {
             Some(queries) => split(queries, queries.len().min(ASKED)).0,
             None => of_rows.get_or_insert_with(|| graph.sample(rows, ASKED)).view(),
@@ -164,17 +168,4 @@ fn best_factor(
         }
     }
     Ok(best.2)
-}
-
-/// Says nothing of small graphs, and asks whether to stop.
-struct Quiet<'a>(&'a dyn Observer);
-
-impl Cancel for Quiet<'_> {
-    fn cancelled(&self) -> bool {
-        self.0.cancelled()
-    }
-}
-
-impl Observer for Quiet<'_> {
-    fn event(&self, _event: Event) {}
 }

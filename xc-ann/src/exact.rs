@@ -7,10 +7,10 @@
 use crate::frame::{Bound, Form, Frame};
 use crate::items::square;
 use crate::metric::Metric;
-use crate::observe::NoObserver;
 use crate::precise::{Nearest, Scorer};
 use rayon::prelude::*;
 use xc_buffer::Cancel;
+use xc_buffer::Silent;
 use xc_buffer::simd::{Loop, vectorised_loop};
 use xc_dense::DenseRows;
 use xc_dense::{MatMut, MatRef, MatmulPrecision, Start};
@@ -46,7 +46,7 @@ pub(crate) fn exact_among(
     k: usize,
     passes: &(dyn Fn(u32) -> bool + Sync),
 ) -> RankedBatch {
-    exact_unless(rows, queries, metric, k, passes, &NoObserver)
+    exact_unless(rows, queries, metric, k, passes, &Silent)
 }
 
 /// [`exact_among`], which leaves off soon after `cancel` asks for it, with answers of no meaning.

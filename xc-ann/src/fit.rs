@@ -5,11 +5,11 @@ use crate::error::{BuildError, QueryError};
 use crate::exact::Share;
 use crate::graph::Graph;
 use crate::metric::Metric;
-use crate::observe::NoObserver;
 use crate::params::{Fitted, SCANNED, SCANS_FROM, Scope, SearchParams};
 use crate::precise::Scorer;
 use crate::search::Effort;
 use xc_buffer::Cancel;
+use xc_buffer::Silent;
 use xc_dense::{DenseMatrix, DenseRows};
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::rank::RankedBatch;
@@ -161,7 +161,7 @@ impl Graph {
         k: usize,
         target: f64,
     ) -> Result<Fitted, QueryError> {
-        self.fit_unless(rows, queries, k, target, &NoObserver).map_err(of_query)
+        self.fit_unless(rows, queries, k, target, &Silent).map_err(of_query)
     }
 
     /// The same, as part of a build or a refresh.
@@ -261,7 +261,7 @@ impl Graph {
         target: f64,
     ) -> Result<Fitted, QueryError> {
         let wish = Wish { k, target, hidden: None, missed: 1.0, errors: 0.0 };
-        self.fit_with(rows, queries, truth, wish, &NoObserver).map_err(of_query)
+        self.fit_with(rows, queries, truth, wish, &Silent).map_err(of_query)
     }
 
     fn fit_with(
@@ -301,7 +301,7 @@ impl Graph {
     ) -> Result<Fitted, QueryError> {
         let truth = Truth { graph: self, rows, queries, best: truth, missed: 1.0 };
         let recall = |found: &RankedBatch| truth.recall(found);
-        let cancel = &NoObserver;
+        let cancel = &Silent;
         let aim = Aim { k, hidden: None, scans: false, target: 0.0, recall: &recall, enough, cancel };
         let fitted = self.fit_aim(rows, queries, &aim).map_err(of_query)?;
         let fitted = Fitted { target: fitted.recall, ..fitted };

@@ -7,9 +7,10 @@ use crate::edges::EdgeRows;
 use crate::error::BuildError;
 use crate::items::Items;
 use crate::metric::Metric;
-use crate::observe::{Event, Observer};
+use crate::observe::BuildEvent;
 use crate::params::{BuildParams, Fitted};
 use serde::Serialize;
+use xc_buffer::Observer;
 use xc_dense::DenseRows;
 use xc_hash::stream::{Purpose, Stream, name};
 
@@ -42,7 +43,7 @@ impl Graph {
         listed: &[u32],
         params: &BuildParams,
         queries: Option<DenseRows<'_>>,
-        observer: &dyn Observer,
+        observer: &dyn Observer<BuildEvent>,
     ) -> Result<Self, BuildError> {
         let mean = codes::mean_of(rows, listed, params.metric);
         let items = Items::new(rows, listed, params.metric, &mean)?;
@@ -63,7 +64,7 @@ impl Graph {
         };
         graph.entry = graph.best_entry();
         let (order, n_passes) = (graph.order(), params.passes);
-        observer.event(Event::Linking { n: n_passes * order.len() });
+        observer.event(BuildEvent::Linking { n: n_passes * order.len() });
         for pass in 0..n_passes {
             // A later pass sees the edges of the last one.
             let is_last = pass + 1 == n_passes;

@@ -5,13 +5,14 @@ use crate::filter::Filter;
 use crate::graph::Graph;
 use crate::lengths::Lengths;
 use crate::metric::Metric;
-use crate::observe::Observer;
+use crate::observe::BuildEvent;
 use crate::params::{BuildParams, Fitted, Scope, SearchParams};
 use crate::policy::{Refresh, Refreshed};
 use crate::query::Scratch;
 use crate::search::Effort;
 use xc_buffer::Buffer;
 use xc_buffer::Cancel;
+use xc_buffer::Observer;
 use xc_dense::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored};
 
@@ -34,7 +35,7 @@ impl Index {
         rows: impl Into<Buffer<f32>>,
         width: usize,
         params: &BuildParams,
-        observer: &dyn Observer,
+        observer: &dyn Observer<BuildEvent>,
     ) -> Result<Self, BuildError> {
         Self::build_for(rows, width, None, params, observer)
     }
@@ -48,7 +49,7 @@ impl Index {
         width: usize,
         queries: Option<DenseRows<'_>>,
         params: &BuildParams,
-        observer: &dyn Observer,
+        observer: &dyn Observer<BuildEvent>,
     ) -> Result<Self, BuildError> {
         let rows = rows.into();
         if width == 0 {
@@ -190,7 +191,7 @@ impl Index {
     ///
     /// # Errors
     /// See [`BuildError`].
-    pub fn insert(&mut self, rows: DenseRows<'_>, observer: &dyn Observer) -> Result<(), BuildError> {
+    pub fn insert(&mut self, rows: DenseRows<'_>, observer: &dyn Observer<BuildEvent>) -> Result<(), BuildError> {
         self.graph.check_width(rows)?;
         let first = self.rows().len();
         let all: Vec<f32> = self.rows.iter().chain(rows.values()).copied().collect();
@@ -214,7 +215,7 @@ impl Index {
         rows: impl Into<Buffer<f32>>,
         queries: Option<DenseRows<'_>>,
         policy: Option<Refresh>,
-        observer: &dyn Observer,
+        observer: &dyn Observer<BuildEvent>,
     ) -> Result<Refreshed, BuildError> {
         let rows = rows.into();
         let (n, expected) = (rows.len(), self.rows.len());

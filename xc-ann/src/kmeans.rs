@@ -1,8 +1,8 @@
 //! k-means: a few words that represent many rows.
 
-use crate::observe::NoObserver;
 use rayon::prelude::*;
 use xc_buffer::Cancel;
+use xc_buffer::Silent;
 use xc_dense::{MatMut, MatRef, MatmulPrecision, Start, product};
 use xc_hash::stream::Stream;
 
@@ -101,7 +101,7 @@ impl Codebook {
 
     /// [`Codebook::nearest`] of all rows, divided among the ambient threads.
     pub fn assign(&self, rows: &[f32]) -> Vec<u32> {
-        done(self.assign_unless(rows, &NoObserver))
+        done(self.assign_unless(rows, &Silent))
     }
 
     /// The same; nothing where `cancel` asked to stop.
@@ -131,7 +131,7 @@ impl Codebook {
     /// Moves every word to the mean of the rows nearest to it, `iterations` times. A word without rows
     /// restarts at a row of the sample. The result is the same at any number of threads.
     pub fn learn(&mut self, sample: &[f32], iterations: u32, random: &mut Stream) {
-        done(self.learn_unless(sample, iterations, random, &NoObserver));
+        done(self.learn_unless(sample, iterations, random, &Silent));
     }
 
     /// The same; nothing, and words that are of no use, where `cancel` asked to stop.

@@ -19,11 +19,11 @@ const QUERIES_PER_TASK: usize = 16;
 /// *Memory*: 12 bytes per row.
 ///
 /// ```
-/// use xc_ann::{BuildParams, Index, Metric, NoObserver, SearchParams};
+/// use xc_ann::{BuildParams, Index, Metric, Silent, SearchParams};
 /// use xc_dense::DenseRows;
 ///
 /// let rows = vec![9.0, 0.0, 0.1, 0.2, 0.3, 0.1, 0.0, 8.0];
-/// let index = Index::build(rows, 2, &BuildParams::new(Metric::InnerProduct), &NoObserver)?;
+/// let index = Index::build(rows, 2, &BuildParams::new(Metric::InnerProduct), &Silent)?;
 /// let lengths = index.lengths().expect("inner products");
 /// let queries = DenseRows::new(&[1.0, 0.1], 2);
 /// let (found, _) = index.search_batch(queries, SearchParams::top(1), None)?;

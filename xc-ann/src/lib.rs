@@ -3,7 +3,7 @@
 //! From a `.npy` file (`examples/neighbours.rs`):
 //!
 //! ```
-//! use xc_ann::{BuildParams, Index, Metric, NoObserver, Scratch};
+//! use xc_ann::{BuildParams, Index, Metric, Silent, Scratch};
 //! use xc_data::read_npy;
 //!
 //! # use xc_data::write_npy;
@@ -13,7 +13,7 @@
 //! # write_npy(&mut std::fs::File::create(&path)?, 1000, 8, &values)?;
 //! let rows = read_npy(&path, &Default::default())?;
 //! let query = rows.view().row(42).to_vec();
-//! let index = Index::build(rows.values, rows.columns, &BuildParams::new(Metric::L2), &NoObserver)?;
+//! let index = Index::build(rows.values, rows.columns, &BuildParams::new(Metric::L2), &Silent)?;
 //! let found = index.nearest(&query, 10, &mut Scratch::default())?;
 //! assert_eq!((found.len(), found[0].label), (10, 42));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -121,11 +121,13 @@ pub use inverted::INVERTED_KIND;
 pub use inverted::{InvertedIndex, InvertedScratch, SparseEffort};
 pub use lengths::Lengths;
 pub use metric::Metric;
-pub use observe::{Event, NoObserver, Observer};
+pub use observe::BuildEvent;
 pub use params::{BuildParams, Fitted, Scope, SearchParams};
 pub use policy::{Refresh, Refreshed};
 pub use query::Scratch;
 pub use search::Effort;
 pub use state::{GraphState, GraphStateError};
+/// Who follows a build.
+pub use xc_buffer::{Observer, Silent};
 /// The crate of the rows, ranked lists and files in signatures here.
 pub use xc_sparse;

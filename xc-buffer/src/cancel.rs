@@ -9,8 +9,14 @@ pub trait Cancel: Sync {
     }
 }
 
+impl<C: Cancel + ?Sized> Cancel for &C {
+    fn cancelled(&self) -> bool {
+        (**self).cancelled()
+    }
+}
+
 /// Stops when one of the two asks for it.
-impl<A: Cancel + ?Sized, B: Cancel + ?Sized> Cancel for (&A, &B) {
+impl<A: Cancel, B: Cancel> Cancel for (A, B) {
     fn cancelled(&self) -> bool {
         self.0.cancelled() || self.1.cancelled()
     }

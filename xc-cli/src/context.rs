@@ -8,14 +8,15 @@ use crate::interrupt;
 use crate::memory::{self, Budget};
 use crate::options::Options;
 use crate::progress::{Form, Progress, Task};
-use crate::watch::{Both, Log, NetworkWatch, TreeWatch};
+use crate::watch::{Log, NetworkWatch, TreeWatch};
 use crate::whole_stdin;
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use xc_buffer::Cancel;
-use xc_nn::trainer;
+use xc_buffer::{Cancel, Observer};
+use xc_nn::trainer::TrainObserver;
 use xc_train::fit::{self, FitError, NetworkRun};
+use xc_tree::TreeEvent;
 
 /// Options that every command takes.
 #[derive(Args, Debug)]
@@ -160,7 +161,7 @@ impl Cancel for Context {
     }
 }
 
-impl fit::Observer for Context {
+impl fit::Watch for Context {
     fn note(&self, line: &str) {
         Self::note(self, line);
     }
@@ -169,16 +170,16 @@ impl fit::Observer for Context {
         Self::warn(self, line);
     }
 
-    fn of_trees(&self) -> Box<dyn xc_tree::Observer + '_> {
+    fn of_trees(&self) -> Box<dyn Observer<TreeEvent> + '_> {
         Box::new(TreeWatch::new(self))
     }
 
-    fn of_network<'o>(&'o self, run: &NetworkRun<'_>) -> Result<Box<dyn trainer::Observer + 'o>, FitError> {
+    fn of_network<'o>(&'o self, run: &NetworkRun<'_>) -> Result<Box<TrainObserver<'o>>, FitError> {
         let watch = NetworkWatch::new(self, run);
         Ok(match run.log {
             Some(folder) => {
                 let log = Log::open(folder, run.log_every, run.monitor, self)?;
-                Box::new(Both(watch, log))
+                Box::new((watch, log))
             }
             None => Box::new(watch),
         })

@@ -4,8 +4,8 @@ use super::error::{ReadErrorKind, Snippet};
 use std::collections::HashMap;
 use std::sync::Arc;
 use thiserror::Error;
+use xc_buffer::is_control;
 use xc_sparse::rows::LabelRows;
-use xc_store::is_control;
 use xxhash_rust::xxh3::Xxh3Builder;
 
 /// What is expected where a label's name has a control character ([`is_control`]).

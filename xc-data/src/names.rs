@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
-use xc_store::is_control;
+use xc_buffer::is_control;
 
 /// Which part of a line is the name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

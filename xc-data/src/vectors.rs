@@ -11,8 +11,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
+use xc_buffer::map_elements;
 use xc_dense::DenseMatrix;
-use xc_store::map_elements;
 
 /// Rows of f32, mapped or in memory.
 ///

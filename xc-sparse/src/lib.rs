@@ -8,7 +8,6 @@
 //! | [`rank`] | the order of a ranking, the k best, lists of many queries |
 //! | [`chunked`] | weights of a tree's level, siblings side by side |
 //! | [`uniform`] | weights of labels connected with few inputs, and products in both directions |
-//! | [`ranker_weights`] | a sparse row of weights per label, and the logits of listed labels |
 //!
 //! # References
 //! `[etter2022mscm]` for the chunks, `[schultheis2023uniform]` for the uniform layer; each module
@@ -18,7 +17,6 @@
 
 pub mod chunked;
 pub mod rank;
-pub mod ranker_weights;
 pub mod rows;
 pub mod uniform;
 

@@ -1,11 +1,10 @@
 //! Opening a model folder.
 
 use super::OpenError;
-use super::config::{ArrayEntry, Config, ConfigHash, LABELS_FILE, LABELS_LIMIT, is_control, open_folder};
+use super::config::{ArrayEntry, Config, ConfigHash, LABELS_FILE, LABELS_LIMIT, open_folder};
 use super::header::{HEADER_LIMIT, Header, PAD_PREFIX};
 use super::opened::{OpenFolder, read_all};
 use super::replace::is_model_file;
-use super::view::{FileBytes, elements};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::{
@@ -16,7 +15,7 @@ use std::{
     sync::Arc,
 };
 use xc_buffer::dtype::{DType, Element};
-use xc_buffer::{Buffer, FloatBuffer};
+use xc_buffer::{Advice, Buffer, FileBytes, FloatBuffer, is_control};
 
 /// How the bytes of a model are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -30,20 +29,6 @@ pub enum OpenMode {
     /// Read the files into memory, in large pages if the system has them: for files that other programs
     /// may change, and for models that answer many queries.
     Read,
-}
-
-/// A hint to the system about the coming use of mapped files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Advice {
-    /// No special use.
-    Normal,
-    /// Random reads: no read-ahead.
-    Random,
-    /// Sequential reads.
-    Sequential,
-    /// All of it will be read soon.
-    WillNeed,
 }
 
 /// Where an array lies.
@@ -288,7 +273,7 @@ impl Container {
     /// other programs).
     pub fn array<T: Element>(&self, name: &str) -> Result<Buffer<T>, OpenError> {
         let (file, range) = self.place(name, T::DTYPE)?;
-        elements(Arc::clone(&file.bytes), range.clone()).ok_or_else(|| OpenError::Misaligned {
+        Arc::clone(&file.bytes).elements(range.clone()).ok_or_else(|| OpenError::Misaligned {
             path: file.path.clone(),
             name: name.to_owned(),
             offset: range.start,
@@ -415,20 +400,9 @@ impl Container {
     /// # Errors
     /// The system call fails.
     pub fn advise(&self, advice: Advice) -> Result<(), OpenError> {
-        #[cfg(unix)]
         for file in &self.files {
-            let advice = match advice {
-                Advice::Normal => memmap2::Advice::Normal,
-                Advice::Random => memmap2::Advice::Random,
-                Advice::Sequential => memmap2::Advice::Sequential,
-                Advice::WillNeed => memmap2::Advice::WillNeed,
-            };
-            if let Some(map) = file.bytes.mapping().filter(|map| !map.is_empty()) {
-                map.advise(advice).map_err(|source| OpenError::Io { path: file.path.clone(), source })?;
-            }
+            file.bytes.advise(advice).map_err(|source| OpenError::Io { path: file.path.clone(), source })?;
         }
-        #[cfg(not(unix))]
-        let _ = advice;
         Ok(())
     }
 }

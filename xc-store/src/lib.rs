@@ -13,18 +13,16 @@ mod replace;
 mod spill;
 mod tensors;
 mod verify;
-mod view;
 mod writer;
 
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointFolder, CheckpointKey, KIND as CHECKPOINT_KIND, Layout};
-pub use config::{ArrayEntry, FORMAT_VERSION, is_control, to_parameter};
-pub use container::{Advice, Container, OpenMode};
+pub use config::{ArrayEntry, FORMAT_VERSION, to_parameter};
+pub use container::{Container, OpenMode};
 pub use error::{OpenError, WriteError};
 pub use replace::{PART_FOLDER, member_folder};
 pub use spill::Spill;
 pub use tensors::{NamedFloats, TensorFile, write_tensors};
 pub use verify::{Damage, Mismatch};
-pub use view::map_elements;
 pub use writer::{ArrayRef, ArrayStream, ContainerWriter};
 
 /// What git-lfs keeps in the place of a file that it has not fetched begins with.

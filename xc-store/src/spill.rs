@@ -1,12 +1,11 @@
 //! Numbers that are written in any order, then read: in memory, or in a file without a name.
 
-use super::view::FileBytes;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use xc_buffer::Buffer;
 use xc_buffer::dtype::Element;
+use xc_buffer::{Buffer, FileBytes};
 
 /// A table that may be in a file instead of memory: for data that are too large for memory and are read
 /// one part at a time.
@@ -125,7 +124,7 @@ impl<T: Element> Spill<T> {
 /// Nobody else can open the file, and who has it borrowed cannot write.
 fn mapped<T: Element>(file: &File, len: usize) -> io::Result<Buffer<T>> {
     let bytes = Arc::new(FileBytes::map(file, false)?);
-    let values = super::view::elements(bytes, 0..len * size_of::<T>());
+    let values = bytes.elements(0..len * size_of::<T>());
     values.ok_or_else(|| io::Error::other("a mapping that does not begin at a page"))
 }
 

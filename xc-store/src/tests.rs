@@ -88,7 +88,7 @@ fn what_is_saved_comes_back_in_every_mode_and_aligned() {
         }
         assert_eq!(container.array::<u64>("b.u64").unwrap().as_ptr() as usize % ALIGNMENT, 0);
         assert_eq!(container.verify().unwrap(), []);
-        container.advise(Advice::Random).unwrap();
+        container.advise(xc_buffer::Advice::Random).unwrap();
         // An array outlives the container.
         let array = container.array::<u16>("s.u16").unwrap();
         drop(container);

@@ -1,11 +1,11 @@
 //! Verification of content hashes.
 
 use super::config::{CONFIG_FILE, LABELS_FILE, hex};
-use super::view::FileBytes;
 use super::{Container, OpenError};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::PathBuf;
+use xc_buffer::FileBytes;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// Bytes that are hashed before their pages are released.

@@ -1,6 +1,6 @@
 //! Saving a model folder.
 
-use super::config::{ArrayEntry, CONFIG_FILE, Config, LABELS_FILE, LabelsEntry, hex, is_control};
+use super::config::{ArrayEntry, CONFIG_FILE, Config, LABELS_FILE, LabelsEntry, hex};
 use super::header::{HeaderText, MAX_NAME_BYTES, MAX_RANK, PAD_PREFIX, SHARED_RESERVE, STREAM_RESERVE, gap};
 use super::replace;
 use super::{Container, WriteError};
@@ -14,6 +14,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use xc_buffer::dtype::{DType, Element};
+use xc_buffer::is_control;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// An array in memory to be saved.

@@ -1,7 +1,7 @@
 //! Errors, numbers and names as a person reads them.
 
 use std::error::Error;
-use xc_store::is_control;
+use xc_buffer::is_control;
 
 /// What caused an error, what caused that, and so on.
 pub fn causes<'e>(error: &'e dyn Error) -> impl Iterator<Item = &'e (dyn Error + 'static)> {

@@ -10,8 +10,8 @@ use xc_mach::{Decoder, DeviceScanError, Effort};
 use xc_nn::cuda::xc_kernels::{Device, Emulated};
 use xc_nn::{Activation, Loss, Rows};
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::ranker_weights::RankerWeights;
 use xc_sparse::{CsrMatrix, LabelRows};
+use xc_train::classifier::RankerWeights;
 use xc_train::classifier::{
     BagParams, CandidateHeadParams, Classifier, ClassifierParams, DevicePredictError, EmbeddingInit, EncoderParams,
     HeadParams, Only, PredictError, PredictScratch, ScoreScale, SparseHeadParams, Wide, WideParams, Wiring, preset,
@@ -118,9 +118,8 @@ fn classifiers_of_vectors_with_and_without_an_index() {
     let mut of = params(Loss::Bce, &[], HeadParams::Dense, Activation::Relu, MatmulPrecision::F32);
     of.encoder = EncoderParams::vectors([10]);
     let mut classifier = Classifier::new(preset::DENSE, 8, 90, of).unwrap();
-    let index = classifier
-        .build_index(None, &xc_ann::BuildParams::new(xc_ann::Metric::InnerProduct), &xc_ann::NoObserver)
-        .unwrap();
+    let index =
+        classifier.build_index(None, &xc_ann::BuildParams::new(xc_ann::Metric::InnerProduct), &xc_ann::Silent).unwrap();
     classifier.set_index(Some(index)).unwrap();
     let on_device = classifier.on(&device).unwrap();
     for only in [Only::All, Only::Near(xc_ann::Scope::width(30.0))] {

@@ -1,9 +1,10 @@
 //! A model is the same, byte for byte, from arrays and from files; no pool of the whole process is made.
 
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use xc_buffer::Cancel;
+use std::sync::{Arc, Mutex, OnceLock};
+use xc_buffer::{Cancel, Part};
 use xc_data::{ReadOptions, read_dataset, write_npy};
 use xc_dense::DenseMatrix;
 use xc_sparse::{CsrMatrix, LabelRows};
@@ -14,8 +15,7 @@ use xc_train::calibrate::fit::CalibrateParams;
 use xc_train::fit::data::NamesFile;
 use xc_train::fit::tune::Tuning;
 use xc_train::fit::{
-    self, Arrays, Context, Files, FitErrorKind, HeldOut, Observer, OwnedRows, Place, SharedTexts, Silent, Source,
-    Training,
+    self, Arrays, Context, Files, FitErrorKind, HeldOut, OwnedRows, Place, SharedTexts, Silent, Source, Training, Watch,
 };
 use xc_train::settings::Setting;
 
@@ -253,10 +253,79 @@ impl Cancel for UntilSaved {
     }
 }
 
-impl Observer for UntilSaved {
+impl Watch for UntilSaved {
     fn resumable(&self, checkpoint: &Path) {
         checkpoint.clone_into(&mut self.0.lock().unwrap());
     }
+}
+
+/// Stops a run once its checkpoint has begun, and has the key of that.
+#[derive(Default)]
+struct UntilBegun {
+    checkpoint: Mutex<PathBuf>,
+    key: OnceLock<String>,
+}
+
+impl Cancel for UntilBegun {
+    fn cancelled(&self) -> bool {
+        let Ok(marker) = std::fs::read(self.checkpoint.lock().unwrap().join("config.json")) else { return false };
+        let marker: Value = serde_json::from_slice(&marker).unwrap();
+        self.key.get_or_init(|| marker["parameters"]["checkpoint"]["key"].as_str().unwrap().to_owned());
+        true
+    }
+}
+
+impl Watch for UntilBegun {
+    fn resumable(&self, checkpoint: &Path) {
+        checkpoint.clone_into(&mut self.checkpoint.lock().unwrap());
+    }
+
+    fn resumable_search(&self, trials: &Path) {
+        self.resumable(trials);
+    }
+}
+
+/// A checkpoint of an earlier version goes on where its training gives the same bytes: what is hashed, settings by their names in
+/// files, data by their bytes, is a stored form, and changes only with the version in the key.
+#[test]
+fn keys_of_checkpoints_are_those_of_stored_ones() {
+    let keys = [
+        "0ac04c345d8150d4",
+        "6eedc9c8a33a6549",
+        "b1935492fe628450",
+        "b994a99ab58ad5da",
+        "00065934e96e4375",
+        "40fc5dacb15c3ff9",
+        "b1935492fe628450",
+        "4e1a2cc40b529766",
+        "d6a2658db2108f45",
+        "f4f4ed047c6b6077",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let of = |kind: &str, settings: &[(&str, &str)], name: &str| {
+        let mut training = Training::new(kind, rows(), folder.path().join(name)).unwrap();
+        settings.iter().for_each(|(name, value)| training.set(name, value).unwrap());
+        training
+    };
+    let key = |run: &dyn Fn(&Context<'_>) -> Option<FitErrorKind>, what: &str| {
+        let stop = UntilBegun::default();
+        let context = Context::new(&stop).with_seed(3).with_threads(2);
+        assert_eq!(run(&context), Some(FitErrorKind::Cancelled), "{what}");
+        stop.key.into_inner().unwrap()
+    };
+    let mut got = Vec::new();
+    for (at, (kind, settings)) in KINDS.into_iter().enumerate() {
+        let every = (kind != "tree").then_some(("checkpoint-every", "1"));
+        let settings: Vec<_> = settings.iter().copied().chain([("validation-fraction", "0.2")]).chain(every).collect();
+        let training = of(kind, &settings, &format!("m{at}"));
+        got.push(key(&|context| training.run(context).err().map(|e| e.kind()), kind));
+    }
+    let mut part = of("tree", &[("trees", "2")], "part");
+    part.place.part = Some(Part::new(1, 3).unwrap());
+    got.push(key(&|context| part.run(context).err().map(|e| e.kind()), "part"));
+    let search = Tuning { trials: Some(2), ..Tuning::new(of("tree", &[("trees", "1")], "search")) };
+    got.push(key(&|context| search.run(context).err().map(|e| e.kind()), "search"));
+    assert_eq!(got, keys);
 }
 
 /// What is in a folder, in the order in which a finished run removes it: parts, what they belong to, the lock.

@@ -45,11 +45,14 @@ pub use predict::{PathNode, PredictParams, PredictScratch, QueryError, Restricti
 pub use train::rankers;
 #[cfg(feature = "train")]
 pub use train::{
-    CHECKPOINT, CheckTreeParamsError, ClusterMethod, ClusterParams, Event, KeptError, LabelRepresentation,
-    LabelVectors, LinearParams, Loss, Negatives, NoObserver, Observer, PART_KIND, PartsError, Preset, StoredTrees,
-    TrainError, TrainInput, TrainedPart, TreeMemory, TreeParams, UnknownPreset, Unseen, checkpoint_key, part_key,
-    train_out_of_core, train_part, train_tree, train_trees,
+    CHECKPOINT, CheckTreeParamsError, ClusterMethod, ClusterParams, KeptError, LabelRepresentation, LabelVectors,
+    LinearParams, Loss, Negatives, PART_KIND, PartsError, Preset, StoredTrees, TrainError, TrainInput, TrainedPart,
+    TreeEvent, TreeMemory, TreeParams, UnknownPreset, Unseen, checkpoint_key, part_key, train_out_of_core, train_part,
+    train_tree, train_trees,
 };
+/// Who follows training.
+#[cfg(feature = "train")]
+pub use xc_buffer::{Observer, Silent};
 /// The crate of devices and their errors in signatures here.
 #[cfg(feature = "cuda")]
 pub use xc_kernels;

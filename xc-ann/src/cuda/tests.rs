@@ -7,9 +7,9 @@ use crate::exact::exact_among;
 use crate::filter::Filter;
 use crate::index::Index;
 use crate::metric::Metric;
-use crate::observe::NoObserver;
 use crate::params::{BuildParams, Scope, SearchParams};
 use proptest::prelude::*;
+use xc_buffer::Silent;
 use xc_kernels::Emulated;
 use xc_kernels::layout::{Argument, check};
 use xc_sparse::rank::RankedBatch;
@@ -109,7 +109,7 @@ fn an_index_is_scanned_without_its_deleted_rows() {
     let _emulated = Emulated::hold();
     let device = Device::open(0).unwrap();
     let values: Vec<f32> = (0..300 * 8).map(|i| ((i * 7919) % 1013) as f32 / 500.0 - 1.0).collect();
-    let mut index = Index::build(values.clone(), 8, &BuildParams::new(Metric::Cosine), &NoObserver).unwrap();
+    let mut index = Index::build(values.clone(), 8, &BuildParams::new(Metric::Cosine), &Silent).unwrap();
     assert_eq!(index.delete(&[3, 64, 299]), 3);
     let queries = DenseRows::new(&values, 8);
     let test = |row: u32| row % 2 == 1;
@@ -142,7 +142,7 @@ fn structs_are_laid_out_as_on_the_host() {
 /// An index with so many cells over rows of one of the shapes.
 fn with_cells(values: Vec<f32>, width: usize, metric: Metric, cells: usize) -> Index {
     let params = BuildParams { cells: Some(cells), passes: 1, ..BuildParams::new(metric) };
-    Index::build(values, width, &params, &NoObserver).unwrap()
+    Index::build(values, width, &params, &Silent).unwrap()
 }
 
 proptest! {

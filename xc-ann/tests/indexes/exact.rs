@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout)] // the table
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use xc_ann::{BuildParams, Index, Metric, NoObserver, Scratch, SearchParams, exact};
+use xc_ann::{BuildParams, Index, Metric, Scratch, SearchParams, Silent, exact};
 use xc_buffer::Cancel;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
@@ -166,7 +166,7 @@ struct Cell {
 fn cell(metric: Metric, kind: &str, n: usize, n_queries: usize) -> Cell {
     let (rows, queries, width) = made(kind, n, n_queries, n as u64 + 7);
     let queries = DenseRows::new(&queries, width);
-    let index = Index::build(rows, width, &BuildParams::new(metric), &NoObserver).expect("rows that an index may have");
+    let index = Index::build(rows, width, &BuildParams::new(metric), &Silent).expect("rows that an index may have");
     let rows = index.rows();
     let truth: Vec<Vec<(f64, f64, u32)>> = queries.iter().map(|query| by_hand(metric, rows, query)).collect();
     let best = exact(rows, queries, metric, K);
@@ -244,7 +244,7 @@ fn fewer_are_found(metric: Metric, n: usize, n_queries: usize) {
     let (rows, _, width) = made("normal", n, 2, n as u64);
     let (queries, ..) = made("normal", n_queries, 2, n as u64 + 1_000_000);
     let queries = DenseRows::new(&queries, width);
-    let index = Index::build(rows, width, &BuildParams::new(metric), &NoObserver).expect("rows of an index");
+    let index = Index::build(rows, width, &BuildParams::new(metric), &Silent).expect("rows of an index");
     for k in [1, 2, 3, 5, 10] {
         let (best, mut scratch, mut shares) = (index.exact(queries, k, None), Scratch::default(), Vec::new());
         for (query, best) in queries.iter().zip(best.iter()) {
@@ -271,7 +271,7 @@ fn zeros_have_no_answers_and_do_not_stop_others() {
         queries[7 * width] = -0.0;
         let queries = DenseRows::new(&queries, width);
         let params = BuildParams { cells: Some(50), ..BuildParams::new(metric) };
-        let index = Index::build_for(rows, width, Some(queries), &params, &NoObserver).expect("rows of an index");
+        let index = Index::build_for(rows, width, Some(queries), &params, &Silent).expect("rows of an index");
         let mut scratch = Scratch::default();
         let all = [
             SearchParams::top(4).with_width(0.1),
@@ -309,7 +309,7 @@ fn exact_answers_are_whole_or_none() {
     let rows: Vec<f32> = (0..3000 * width).map(|i| (i * 37 % 101) as f32).collect();
     let queries = rows[..100 * width].to_vec();
     let queries = DenseRows::new(&queries, width);
-    let index = Index::build(rows, width, &BuildParams::new(Metric::L2), &NoObserver).expect("rows of an index");
+    let index = Index::build(rows, width, &BuildParams::new(Metric::L2), &Silent).expect("rows of an index");
     let expected = index.exact(queries, 3, None);
     let (mut whole, mut none) = (0, 0);
     for questions in 0..40 {

@@ -9,9 +9,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use xc_buffer::Cancel;
+use xc_buffer::{Cancel, Observer};
 use xc_metrics::Metric;
-use xc_nn::trainer::{Event, Monitor, Observer, Validation};
+use xc_nn::trainer::{Monitor, TrainEvent, Validation};
 use xc_train::fit::{Costs, FitError};
 use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
@@ -128,11 +128,11 @@ impl<'a> Log<'a> {
 
 impl Cancel for Log<'_> {}
 
-impl Observer for Log<'_> {
-    fn event(&self, event: Event<'_>) {
+impl Observer<TrainEvent<'_>> for Log<'_> {
+    fn event(&self, event: TrainEvent<'_>) {
         self.with(|lines| match event {
-            Event::Resumed { step, .. } => lines.cut(step),
-            Event::Step { epoch, step, end_of_epoch, loss, rate, instances_per_s, cost, .. } => {
+            TrainEvent::Resumed { step, .. } => lines.cut(step),
+            TrainEvent::Step { epoch, step, end_of_epoch, loss, rate, instances_per_s, cost, .. } => {
                 lines.clock.look(true);
                 if !lines.begun {
                     lines.cut(0)?;
@@ -145,12 +145,12 @@ impl Observer for Log<'_> {
                 }
                 Ok(())
             }
-            Event::Validated { epoch, step, validation, .. } => {
+            TrainEvent::Validated { epoch, step, validation, .. } => {
                 lines.clock.look(false);
                 lines.validation(epoch, step, validation)?;
                 lines.draw()
             }
-            Event::Saving { step } => lines.line(&json!({
+            TrainEvent::Saving { step } => lines.line(&json!({
                 "event": "saved", "step": step, "wall_s": lines.clock.wall_s, "cpu_s": lines.clock.cpu_s,
                 "losses": lines.losses, "n_losses": lines.n_losses
             })),

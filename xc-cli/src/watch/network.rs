@@ -4,9 +4,9 @@ use crate::context::Context;
 use crate::interrupt;
 use crate::progress::Task;
 use std::sync::{Mutex, PoisonError};
-use xc_buffer::Cancel;
+use xc_buffer::{Cancel, Observer};
 use xc_metrics::Metric;
-use xc_nn::trainer::{Event, Observer};
+use xc_nn::trainer::TrainEvent;
 use xc_train::fit::NetworkRun;
 
 /// Shows a network's training under way, and stops it on Ctrl-C.
@@ -31,19 +31,19 @@ impl Cancel for NetworkWatch<'_> {
     }
 }
 
-impl Observer for NetworkWatch<'_> {
-    fn event(&self, event: Event<'_>) {
+impl Observer<TrainEvent<'_>> for NetworkWatch<'_> {
+    fn event(&self, event: TrainEvent<'_>) {
         let mut shown = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            Event::Resumed { epoch, step } => {
+            TrainEvent::Resumed { epoch, step } => {
                 self.context.note(format_args!("{}goes on in epoch {} after step {step}", self.what, epoch + 1));
             }
-            Event::Step { epoch, step, n_steps, loss, instances_per_s, .. } => {
+            TrainEvent::Step { epoch, step, n_steps, loss, instances_per_s, .. } => {
                 let task = shown.get_or_insert_with(|| self.context.task(&self.what, n_steps));
                 task.say(format!("{}epoch {}, loss {loss:.4}, {instances_per_s:.0} instances/s", self.what, epoch + 1));
                 task.set(step);
             }
-            Event::Validated { epoch, validation, is_best, .. } => {
+            TrainEvent::Validated { epoch, validation, is_best, .. } => {
                 let p1 = validation.metrics.value(Metric::Precision(1)).unwrap_or(0.0);
                 let say = || {
                     self.context.note(format_args!(

@@ -5,8 +5,8 @@ use crate::context::Context;
 use crate::interrupt;
 use crate::progress::Task;
 use std::sync::{Mutex, PoisonError};
-use xc_buffer::Cancel;
-use xc_tree::{Event, Observer};
+use xc_buffer::{Cancel, Observer};
+use xc_tree::TreeEvent;
 
 /// An observer that moves progress bars.
 pub(crate) struct TreeWatch<'a> {
@@ -39,28 +39,28 @@ impl Cancel for TreeWatch<'_> {
     }
 }
 
-impl Observer for TreeWatch<'_> {
-    fn event(&self, event: Event) {
+impl Observer<TreeEvent> for TreeWatch<'_> {
+    fn event(&self, event: TreeEvent) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            Event::Tree { tree, n_trees } => {
+            TreeEvent::Tree { tree, n_trees } => {
                 shown.task = None;
                 shown.tree = if n_trees > 1 { format!("tree {}/{n_trees}, ", tree + 1) } else { String::new() };
             }
-            Event::Representing { n_labels } => {
+            TreeEvent::Representing { n_labels } => {
                 let what = format!("{}label vectors", shown.tree);
                 shown.task = Some(self.context.task(&what, n_labels as u64));
             }
-            Event::Clustering { n_labels } => {
+            TreeEvent::Clustering { n_labels } => {
                 shown.finish();
                 let what = format!("{}clustering labels", shown.tree);
                 shown.task = Some(self.context.task(&what, n_labels as u64));
             }
-            Event::Clustered { .. } => {
+            TreeEvent::Clustered { .. } => {
                 shown.finish();
                 allocator::give_back_small_arrays();
             }
-            Event::Level { level, n_levels, n_rankers, resumed } => {
+            TreeEvent::Level { level, n_levels, n_rankers, resumed } => {
                 shown.task = None;
                 if resumed {
                     self.context.note(format_args!(
@@ -73,10 +73,10 @@ impl Observer for TreeWatch<'_> {
                     shown.task = Some(self.context.task(&what, n_rankers as u64));
                 }
             }
-            Event::OwnRankers { n_rankers } => {
+            TreeEvent::OwnRankers { n_rankers } => {
                 shown.task = Some(self.context.task("rankers of the wide term", n_rankers as u64));
             }
-            Event::Rankers { done } => {
+            TreeEvent::Rankers { done } => {
                 if let Some(task) = &shown.task {
                     task.advance(done as u64);
                 }

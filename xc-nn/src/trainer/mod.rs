@@ -23,9 +23,11 @@ mod subset;
 pub use evaluate::{ValidateError, Validation, ValidationParams, evaluate};
 pub use key::{CHECKPOINT, STATE};
 pub use monitor::{EarlyStopping, Monitor, PatienceFrom, UnknownMonitor};
-pub use observe::{Event, Observer, Silent};
+pub use observe::{TrainEvent, TrainObserver};
 pub use params::{CheckpointAt, Keep, ParamsError, TrainParams};
 pub use subset::Subset;
+/// Who follows a training.
+pub use xc_buffer::{Observer, Silent};
 
 use crate::state::{Role, Snapshot, StateError};
 use crate::{
@@ -129,7 +131,7 @@ pub struct Trainer<'a> {
     /// stopping spared stay empty.
     pub hard: Option<&'a mut HardLabels>,
     /// The observer of the training.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a TrainObserver<'a>,
 }
 
 impl Trainer<'_> {
@@ -196,7 +198,7 @@ impl Trainer<'_> {
         let Some(at) = &self.checkpoint else { return Ok(()) };
         if let Some((position, best)) = at.load(network, run.n_batches, self.hard.as_deref_mut())? {
             self.schedule.restore(&position.schedule);
-            self.observer.event(Event::Resumed { epoch: position.epoch, step: position.step });
+            self.observer.event(TrainEvent::Resumed { epoch: position.epoch, step: position.step });
             (run.saved, run.position, run.best) = (Some(position.step), position, best);
         }
         Ok(())
@@ -270,7 +272,7 @@ impl Trainer<'_> {
                 if is_best && self.params.keep == Keep::Best {
                     run.best.get_or_insert_default().take(&network.parts(), &[Role::Answer])?;
                 }
-                self.observer.event(Event::Validated { epoch, step: done, validation: &validation, is_best });
+                self.observer.event(TrainEvent::Validated { epoch, step: done, validation: &validation, is_best });
                 run.started += began.elapsed();
             }
             None if end_of_epoch => {
@@ -327,10 +329,10 @@ impl Trainer<'_> {
             other => other?,
         }
         run.position.schedule = self.schedule.state();
-        self.observer.event(Event::Saving { step: run.position.step });
+        self.observer.event(TrainEvent::Saving { step: run.position.step });
         at.save(network, &run.position, run.best.as_ref(), self.hard.as_deref())?;
         (run.saved, run.last_save) = (Some(run.position.step), Instant::now());
-        self.observer.event(Event::Saved { step: run.position.step, folder: at.checkpoint.path() });
+        self.observer.event(TrainEvent::Saved { step: run.position.step, folder: at.checkpoint.path() });
         Ok(())
     }
 
@@ -401,10 +403,10 @@ impl<E: Encoder, H: Head<Input = E::Output>> Run<E, H> {
     }
 
     /// What the observer is told of the step that was just counted.
-    fn event(&self, epoch: u32, loss: f64, rate: f64, epochs: u32) -> Event<'_> {
+    fn event(&self, epoch: u32, loss: f64, rate: f64, epochs: u32) -> TrainEvent<'_> {
         let (step, n_steps) = (self.position.step, self.n_batches * u64::from(epochs));
         let elapsed = self.started.elapsed().max(Duration::from_nanos(1));
-        Event::Step {
+        TrainEvent::Step {
             epoch,
             step,
             n_steps,

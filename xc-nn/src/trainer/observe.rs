@@ -4,12 +4,12 @@ use super::evaluate::Validation;
 use crate::StepCost;
 use std::path::Path;
 use std::time::Duration;
-use xc_buffer::Cancel;
+use xc_buffer::Observer;
 
 /// What training has just done.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum TrainEvent<'a> {
     /// Training goes on from a checkpoint.
     Resumed {
         /// Epoch that is under way, from 0.
@@ -65,27 +65,6 @@ pub enum Event<'a> {
     },
 }
 
-/// Receives events and may ask training to stop after the current step with
+/// Who follows a training: told each of its events, asked after each step whether to stop with
 /// [`TrainError::Cancelled`](super::TrainError::Cancelled).
-pub trait Observer: Cancel {
-    /// Something was done. Called in every step: it should return quickly.
-    fn event(&self, event: Event<'_>);
-}
-
-/// Tells both.
-impl<A: Observer + ?Sized, B: Observer + ?Sized> Observer for (&A, &B) {
-    fn event(&self, event: Event<'_>) {
-        self.0.event(event);
-        self.1.event(event);
-    }
-}
-
-/// An observer that ignores everything.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
-
-impl Cancel for Silent {}
-
-impl Observer for Silent {
-    fn event(&self, _: Event<'_>) {}
-}
+pub type TrainObserver<'o> = dyn for<'e> Observer<TrainEvent<'e>> + 'o;

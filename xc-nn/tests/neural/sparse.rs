@@ -14,7 +14,9 @@ use xc_nn::head::{Ranked, Sparse};
 use xc_nn::sampler::{Candidates, Drawn, Queries, Sampler};
 use xc_nn::schedule::Constant;
 use xc_nn::state::{Role, Snapshot, State};
-use xc_nn::trainer::{CHECKPOINT, CheckpointAt, Event, Keep, Observer, STATE, Silent, Subset, TrainError};
+use xc_nn::trainer::{
+    CHECKPOINT, CheckpointAt, Keep, Observer, STATE, Silent, Subset, TrainError, TrainEvent, TrainObserver,
+};
 use xc_nn::{
     Activation, Activations, Batch, DenseRows, Examples, Head, Init, Loss, Mode, Network, Optimizer, Rows, Rule,
     Scratch, Step, StepParams, TrainParams, Trainer, Update,
@@ -287,9 +289,9 @@ impl Cancel for Until {
     }
 }
 
-impl Observer for Until {
-    fn event(&self, event: Event<'_>) {
-        if let Event::Step { step, .. } = event {
+impl Observer<TrainEvent<'_>> for Until {
+    fn event(&self, event: TrainEvent<'_>) {
+        if let TrainEvent::Step { step, .. } = event {
             self.1.store(step, std::sync::atomic::Ordering::Relaxed);
         }
     }
@@ -300,7 +302,7 @@ fn run(
     network: &Network<Stack<Precomputed>, Sparse>,
     batch_size: usize,
     checkpoint: Option<CheckpointAt<'_>>,
-    observer: &dyn Observer,
+    observer: &TrainObserver<'_>,
 ) -> Option<Vec<(String, Vec<u8>)>> {
     let (train, validation) = Subset::split(data.examples(), 0.2, 1);
     let mut trainer = Trainer {
@@ -330,7 +332,7 @@ fn any_number_of_threads_and_any_interruption_give_the_same_bytes() {
     for (data, batch, params, screening) in cases {
         let (encoder, head) = network(data, params).into_parts();
         let network = Network::new(encoder, head.with_screening(screening));
-        let run = |at: Option<CheckpointAt<'_>>, observer: &dyn Observer| run(data, &network, batch, at, observer);
+        let run = |at: Option<CheckpointAt<'_>>, observer: &TrainObserver<'_>| run(data, &network, batch, at, observer);
         let on = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| run(None, &Silent))

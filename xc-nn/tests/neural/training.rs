@@ -12,8 +12,8 @@ use xc_nn::encoder::{Bag, Stack};
 use xc_nn::head::Dense;
 use xc_nn::schedule::{Constant, HalveOnPlateau};
 use xc_nn::trainer::{
-    CHECKPOINT, CheckpointAt, EarlyStopping, Event, Keep, Monitor, Observer, PatienceFrom, STATE, Silent, Subset,
-    TrainError, ValidationParams, evaluate,
+    CHECKPOINT, CheckpointAt, EarlyStopping, Keep, Monitor, Observer, PatienceFrom, STATE, Silent, Subset, TrainError,
+    TrainEvent, TrainObserver, ValidationParams, evaluate,
 };
 use xc_nn::{Activation, Examples, HardLabels, Loss, Network, Optimizer, Rows, TrainParams, Trainer};
 use xc_sparse::{CsrMatrix, LabelRows};
@@ -64,20 +64,20 @@ fn values(network: &Network<Stack<Bag>, Dense>) -> Vec<u32> {
     network.parameters().iter().flat_map(|p| p.parameter.values().iter().map(|v| v.to_bits())).collect()
 }
 
-fn trainer<'a>(params: TrainParams, schedule: &'a mut HalveOnPlateau, observer: &'a dyn Observer) -> Trainer<'a> {
+fn trainer<'a>(params: TrainParams, schedule: &'a mut HalveOnPlateau, observer: &'a TrainObserver<'a>) -> Trainer<'a> {
     let optimizer = Optimizer::adam().with_weight_decay(0.01);
     Trainer { loss: Loss::Bce, optimizer, schedule, params, checkpoint: None, hard: None, observer }
 }
 
 /// Trains with a checkpoint under `folder`.
-fn run(folder: &Path, params: TrainParams, observer: &dyn Observer) -> Result<Vec<u32>, TrainError> {
+fn run(folder: &Path, params: TrainParams, observer: &TrainObserver<'_>) -> Result<Vec<u32>, TrainError> {
     run_collecting(folder, params, observer, None)
 }
 
 fn run_collecting(
     folder: &Path,
     params: TrainParams,
-    observer: &dyn Observer,
+    observer: &TrainObserver<'_>,
     hard: Option<&mut HardLabels>,
 ) -> Result<Vec<u32>, TrainError> {
     let data = Data::new();
@@ -101,14 +101,14 @@ struct Slow(PathBuf);
 
 impl Cancel for Slow {}
 
-impl Observer for Slow {
-    fn event(&self, event: Event<'_>) {
+impl Observer<TrainEvent<'_>> for Slow {
+    fn event(&self, event: TrainEvent<'_>) {
         match event {
-            Event::Resumed { step, .. } => {
+            TrainEvent::Resumed { step, .. } => {
                 let known = std::fs::read_to_string(&self.0).unwrap_or_default();
                 std::fs::write(&self.0, format!("{known}{step}\n")).unwrap();
             }
-            Event::Step { .. } => std::thread::sleep(Duration::from_millis(2)),
+            TrainEvent::Step { .. } => std::thread::sleep(Duration::from_millis(2)),
             _ => {}
         }
     }
@@ -191,9 +191,9 @@ impl Cancel for CancelAfter {
     }
 }
 
-impl Observer for CancelAfter {
-    fn event(&self, event: Event<'_>) {
-        if let Event::Step { step, .. } = event {
+impl Observer<TrainEvent<'_>> for CancelAfter {
+    fn event(&self, event: TrainEvent<'_>) {
+        if let TrainEvent::Step { step, .. } = event {
             *self.1.lock().unwrap() = step;
         }
     }
@@ -226,8 +226,8 @@ impl Cancel for CancelFrom {
     }
 }
 
-impl Observer for CancelFrom {
-    fn event(&self, _: Event<'_>) {}
+impl Observer<TrainEvent<'_>> for CancelFrom {
+    fn event(&self, _: TrainEvent<'_>) {}
 }
 
 /// Inside of a validation too, whose step is not done again.
@@ -438,9 +438,9 @@ fn it_learns_stops_early_and_keeps_the_best() {
     struct Watch<'a>(&'a Mutex<Vec<(f64, bool)>>);
     impl Cancel for Watch<'_> {}
 
-    impl Observer for Watch<'_> {
-        fn event(&self, event: Event<'_>) {
-            if let Event::Validated { validation, is_best, .. } = event {
+    impl Observer<TrainEvent<'_>> for Watch<'_> {
+        fn event(&self, event: TrainEvent<'_>) {
+            if let TrainEvent::Validated { validation, is_best, .. } = event {
                 self.0.lock().unwrap().push((validation.loss, is_best));
             }
         }
@@ -479,11 +479,11 @@ fn the_rate_is_halved_down_to_its_lowest_before_patience_counts() {
     }
     impl Cancel for Seen {}
 
-    impl Observer for Seen {
-        fn event(&self, event: Event<'_>) {
+    impl Observer<TrainEvent<'_>> for Seen {
+        fn event(&self, event: TrainEvent<'_>) {
             match event {
-                Event::Step { rate, .. } => self.rates.lock().unwrap().push(rate),
-                Event::Validated { step, validation, .. } => {
+                TrainEvent::Step { rate, .. } => self.rates.lock().unwrap().push(rate),
+                TrainEvent::Validated { step, validation, .. } => {
                     let precision = validation.metrics.value(Metric::Precision(3)).unwrap();
                     self.precisions.lock().unwrap().push((step as usize, precision));
                 }

@@ -15,7 +15,9 @@ use xc_nn::schedule::HalveOnPlateau;
 use xc_nn::state::{
     self, Array, Arrays, Role, Snapshot, State, StateError, Visitor, load_parameters, visit_parameters,
 };
-use xc_nn::trainer::{CHECKPOINT, CheckpointAt, Event, Keep, Observer, STATE, Silent, Subset, Summary, TrainError};
+use xc_nn::trainer::{
+    CHECKPOINT, CheckpointAt, Keep, Observer, STATE, Silent, Subset, Summary, TrainError, TrainEvent,
+};
 use xc_nn::{
     Activation, Activations, Examples, Head, Loss, Mode, Named, Network, Optimizer, Parameter, Rows, StepError,
     Targets, TrainParams, Trainer, Update,
@@ -146,9 +148,9 @@ impl Cancel for StopAfter {
     }
 }
 
-impl Observer for StopAfter {
-    fn event(&self, event: Event<'_>) {
-        if let Event::Step { .. } = event {
+impl Observer<TrainEvent<'_>> for StopAfter {
+    fn event(&self, event: TrainEvent<'_>) {
+        if let TrainEvent::Step { .. } = event {
             self.steps.fetch_add(1, Ordering::Relaxed);
         }
     }

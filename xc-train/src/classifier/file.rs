@@ -5,6 +5,7 @@ use super::{
     Classifier, ClassifierParams, ClassifierParamsError, HeadParams, InputKind, LearningParams, Output, Wide,
     WideParams, Wiring,
 };
+use crate::classifier::{RankerWeights, RankerWeightsError};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_buffer::Buffer;
@@ -12,7 +13,6 @@ use xc_nn::encoder::transformer::IS_BUILT;
 use xc_nn::head::{Dense, Sampled, Sparse};
 use xc_nn::state::State;
 use xc_nn::{Decay, Init, Named, Network, Parameter};
-use xc_sparse::ranker_weights::{RankerWeights, RankerWeightsError};
 use xc_sparse::uniform::{Connections, OpenConnectionsError};
 use xc_store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError, to_parameter};
 

@@ -52,6 +52,7 @@ mod place;
 mod precision_fit;
 mod predict;
 pub mod preset;
+mod ranker_weights;
 mod scores;
 mod tokens;
 #[cfg(feature = "train")]
@@ -82,6 +83,7 @@ pub use precision_fit::LostPrecision;
 pub(crate) use predict::Logits;
 pub use predict::{Only, PredictScratch};
 pub use preset::Preset;
+pub use ranker_weights::{LogitScratch, RankerWeights, RankerWeightsError};
 pub use tokens::{TokensLearning, TokensParams};
 pub use wide::{USUAL_MARGIN_WEIGHT, USUAL_WEIGHT, WEIGHTS, Wide, WideLearning, WideParams, WideParts, usual_weight};
 #[cfg(feature = "train")]

@@ -11,10 +11,10 @@ use super::{Classifier, Output};
 use std::sync::Arc;
 use thiserror::Error;
 use xc_ann::{
-    BuildError, BuildParams, Graph, InvertedIndex, Metric, Observer, OpenGraphError, Refresh, Refreshed, Scope,
+    BuildError, BuildEvent, BuildParams, Graph, InvertedIndex, Metric, OpenGraphError, Refresh, Refreshed, Scope,
     SearchParams,
 };
-use xc_buffer::FloatSlice;
+use xc_buffer::{FloatSlice, Observer};
 use xc_dense::{DenseMatrix, DenseRows};
 use xc_dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
 use xc_nn::encoder::Stack;
@@ -145,7 +145,7 @@ impl Classifier {
         &self,
         queries: Option<Rows<'_>>,
         params: &BuildParams,
-        observer: &dyn Observer,
+        observer: &dyn Observer<BuildEvent>,
     ) -> Result<LabelIndex, LabelIndexError> {
         if let Output::Sparse(head) = self.network().head() {
             return Ok(LabelIndex { searched: Searched::Lists(LabelLists::new(head)?) });
@@ -184,7 +184,7 @@ impl Classifier {
         index: &mut LabelIndex,
         queries: Option<Rows<'_>>,
         policy: Option<Refresh>,
-        observer: &dyn Observer,
+        observer: &dyn Observer<BuildEvent>,
     ) -> Result<Option<Refreshed>, LabelIndexError> {
         index.check(self)?;
         match (&mut index.searched, self.network().head()) {

@@ -6,7 +6,7 @@ use xc_nn::encoder::lsa;
 use xc_nn::optim::Moments;
 use xc_nn::sampler::{NegativeParams, SamplerData, SamplerParams, Weighting};
 use xc_nn::state::State;
-use xc_nn::trainer::{Observer, Subset, Summary, TrainError, Trainer};
+use xc_nn::trainer::{Subset, Summary, TrainError, TrainObserver, Trainer};
 use xc_nn::{Head, Loss, Rows, StepError};
 
 /// How far below the margin the biases begin with the squared hinge. A label that is rare begins at
@@ -67,7 +67,7 @@ impl Classifier {
     ///
     /// # Panics
     /// If the rows have another number of features than the classifier.
-    pub fn initialise(&mut self, train: &Subset<'_>, observer: &dyn Observer) -> Result<(), TrainError> {
+    pub fn initialise(&mut self, train: &Subset<'_>, observer: &TrainObserver<'_>) -> Result<(), TrainError> {
         self.initialise_in(None, train, observer)
     }
 
@@ -83,7 +83,7 @@ impl Classifier {
         &mut self,
         folder: Option<&Path>,
         train: &Subset<'_>,
-        observer: &dyn Observer,
+        observer: &TrainObserver<'_>,
     ) -> Result<(), TrainError> {
         let (encoder, loss, seed) = (&self.params.encoder, self.params.loss, self.params.learning.seed);
         if let (true, Rows::Sparse(rows)) = (self.params.uses_lsa(), train.examples().features()) {

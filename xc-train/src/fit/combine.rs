@@ -67,7 +67,7 @@ pub fn blend(
         let counts = seen.iter().flatten().map(TrainingRows::label_counts).next().unwrap_or_default();
         let mut counts = counts.to_vec();
         counts.resize(n_labels, 0);
-        let cancel = super::Unwatched(context.observer);
+        let cancel = xc_buffer::Unwatched(context.observer);
         let fitted = fit_blend(&answers, &validation.labels, &counts, params, &cancel);
         let fitted = fitted.map_err(|e| blend_error(&e, rows.source.name()))?;
         context.check_interrupt()?;
@@ -123,7 +123,8 @@ pub fn calibrate(
         let scores = ScoreOptions { raw: true, threshold: None };
         let options = QueryOptions { scores, ..QueryOptions::top(params.top_k) };
         let answers = validation.ask(rows, models, &options, context)?;
-        let fitted = fit_curve(&answers[0], &validation.labels, n_labels, params, &super::Unwatched(context.observer));
+        let fitted =
+            fit_curve(&answers[0], &validation.labels, n_labels, params, &xc_buffer::Unwatched(context.observer));
         let fitted = fitted.map_err(|e| match &e {
             CurveError::Cancelled => FitError::interrupted(),
             CurveError::Setting { .. } => FitError::usage(chain(&e)),

@@ -2,12 +2,14 @@
 
 use super::{Budget, FitError};
 use std::path::Path;
-use xc_buffer::Cancel;
 use xc_buffer::parallel::in_pool;
-use xc_nn::trainer;
+use xc_buffer::{Cancel, Observer, Silent, Unwatched};
+use xc_nn::trainer::{Monitor, TrainObserver};
+use xc_tree::TreeEvent;
 
-/// Follows a training run, and may cancel it ([`Cancel`]). Every method has a default that says nothing.
-pub trait Observer: Cancel {
+/// Watches a training run: hears what is said, hands out an [`Observer`] for each part that has events of its own, and may
+/// cancel it ([`Cancel`]). Every method has a default that says nothing.
+pub trait Watch: Cancel {
     /// Something that a person may want to know.
     fn note(&self, line: &str) {
         let _ = line;
@@ -19,7 +21,7 @@ pub trait Observer: Cancel {
     }
 
     /// Who follows the training of trees.
-    fn of_trees(&self) -> Box<dyn xc_tree::Observer + '_> {
+    fn of_trees(&self) -> Box<dyn Observer<TreeEvent> + '_> {
         Box::new(Unwatched(self))
     }
 
@@ -27,7 +29,7 @@ pub trait Observer: Cancel {
     ///
     /// # Errors
     /// A log that cannot be begun.
-    fn of_network<'o>(&'o self, run: &NetworkRun<'_>) -> Result<Box<dyn trainer::Observer + 'o>, FitError> {
+    fn of_network<'o>(&'o self, run: &NetworkRun<'_>) -> Result<Box<TrainObserver<'o>>, FitError> {
         let _ = run;
         Ok(Box::new(Unwatched(self)))
     }
@@ -64,36 +66,12 @@ pub struct NetworkRun<'a> {
     /// Steps between two lines of a log.
     pub log_every: u64,
     /// What is to improve.
-    pub monitor: trainer::Monitor,
+    pub monitor: Monitor,
     /// Whether the validation chooses the epoch whose parameters it has at the end.
     pub selects: bool,
 }
 
-/// Follows nothing, and passes on whether the run is cancelled.
-#[derive(Clone, Copy, Debug)]
-pub struct Unwatched<'a, C: ?Sized>(pub &'a C);
-
-impl<C: Cancel + ?Sized> Cancel for Unwatched<'_, C> {
-    fn cancelled(&self) -> bool {
-        self.0.cancelled()
-    }
-}
-
-impl<C: Cancel + ?Sized> xc_tree::Observer for Unwatched<'_, C> {
-    fn event(&self, _: xc_tree::Event) {}
-}
-
-impl<C: Cancel + ?Sized> trainer::Observer for Unwatched<'_, C> {
-    fn event(&self, _: trainer::Event<'_>) {}
-}
-
-/// An observer that nobody listens to.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
-
-impl Cancel for Silent {}
-
-impl Observer for Silent {}
+impl Watch for Silent {}
 
 /// Threads, seed, memory and observer of a training run.
 #[derive(Clone, Copy)]
@@ -107,7 +85,7 @@ pub struct Context<'a> {
     /// The same, or what is free.
     pub budget: Budget,
     /// Who watches.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a dyn Watch,
     /// Whether it is only to be said what would be done.
     pub(super) plans: bool,
 }
@@ -124,7 +102,7 @@ impl std::fmt::Debug for Context<'_> {
 impl<'a> Context<'a> {
     /// Seed 0, memory as far as it is free, and the threads of the pool that the caller is in, else those of the
     /// machine that the process may use.
-    pub fn new(observer: &'a dyn Observer) -> Self {
+    pub fn new(observer: &'a dyn Watch) -> Self {
         let threads = match in_pool() {
             true => rayon::current_num_threads(),
             false => std::thread::available_parallelism().map_or(1, usize::from),

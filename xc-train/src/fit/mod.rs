@@ -16,7 +16,7 @@
 //! A [`Training`] says what is learned from ([`Source`]), with which settings ([`Choices`]; the rows of
 //! [`tables`]), and where the model goes ([`Place`]). What is done is what `xc train` does: values that nobody gave
 //! follow from the data, instances can be held out, work that does not fit into memory is refused before it begins,
-//! and a run that was interrupted goes on from its checkpoint. An [`Observer`] is told what happens, and cancels.
+//! and a run that was interrupted goes on from its checkpoint. A [`Watch`] is told what happens, and cancels.
 //!
 //! Work is done in the rayon pool that the caller is in, else in one that the call makes. Nothing is printed.
 
@@ -43,7 +43,7 @@ mod tree;
 pub mod tune;
 
 pub use combine::{FittedTo, blend, calibrate};
-pub use context::{Context, NetworkRun, Observer, Silent, Unwatched};
+pub use context::{Context, NetworkRun, Watch};
 pub use error::{FitError, FitErrorKind};
 pub use held_out::{HeldOut, query_error};
 pub use memory::Budget;
@@ -55,6 +55,8 @@ pub use report::{Judging, Report};
 pub use save::{Extras, beside, open_container, save_created, save_with};
 pub use source::{Arrays, Files, Labelled, SharedTexts, Source};
 pub use transformer::{Embed, Embedded};
+/// Watches nothing.
+pub use xc_buffer::Silent;
 pub use xc_sparse::rows::OwnedRows;
 
 use crate::model::HoldOut;
@@ -118,7 +120,7 @@ pub fn fit(
     source: impl Into<Source>,
     settings: &[(&str, &str)],
     model: impl AsRef<Path>,
-    observer: &dyn Observer,
+    observer: &dyn Watch,
 ) -> Result<Report, FitError> {
     let mut training = Training::new(kind, source, model)?;
     for (name, value) in settings {

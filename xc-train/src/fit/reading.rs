@@ -20,11 +20,11 @@ use crate::settings::{Choices, Setting, SettingError, data};
 use serde_json::json;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use xc_buffer::is_control;
 use xc_data::{LabelNames, UnknownLabels, Vectors};
 use xc_hash::text::{Featurizer, PipelineParams};
 use xc_sparse::rows::Texts;
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_store::is_control;
 
 /// A source with the settings that say how it is read.
 pub(super) struct Reading<'a> {

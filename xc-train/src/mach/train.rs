@@ -1,14 +1,14 @@
 //! Training of one repetition.
 
 use super::Repetition;
-use xc_nn::trainer::{Observer, Subset, Summary, TrainError, Trainer};
+use xc_nn::trainer::{Subset, Summary, TrainError, TrainObserver, Trainer};
 
 impl Repetition {
     /// Initial values that follow from the training instances: see [`Classifier::initialise`](crate::classifier::Classifier::initialise).
     ///
     /// # Errors
     /// The observer asked to stop.
-    pub fn initialise(&mut self, train: &Subset<'_>, observer: &dyn Observer) -> Result<(), TrainError> {
+    pub fn initialise(&mut self, train: &Subset<'_>, observer: &TrainObserver<'_>) -> Result<(), TrainError> {
         self.classifier.initialise(train, observer)
     }
 

@@ -6,7 +6,8 @@ use crate::classifier::{Classifier, LabelIndex, LabelIndexError, LostPrecision};
 use std::io::ErrorKind;
 use std::path::Path;
 use thiserror::Error;
-use xc_ann::{BuildError, BuildParams, Fitted, Metric, Observer, Refresh, Refreshed};
+use xc_ann::{BuildError, BuildEvent, BuildParams, Fitted, Metric, Refresh, Refreshed};
+use xc_buffer::Observer;
 use xc_sparse::LabelRows;
 use xc_store::{Container, ContainerWriter, OpenError, OpenMode, PART_FOLDER, WriteError};
 
@@ -149,7 +150,7 @@ impl Model {
         &self,
         queries: Option<Rows<'_>>,
         params: &BuildParams,
-        observer: &dyn Observer,
+        observer: &dyn Observer<BuildEvent>,
     ) -> Result<LabelIndex, IndexError> {
         let classifier = self.classifier()?;
         self.with_features(queries, |features| Ok(classifier.build_index(features, params, observer)?))
@@ -227,7 +228,7 @@ impl Model {
         &self,
         queries: Option<Rows<'_>>,
         policy: Option<Refresh>,
-        observer: &dyn Observer,
+        observer: &dyn Observer<BuildEvent>,
     ) -> Result<(LabelIndex, Option<Refreshed>), IndexError> {
         let classifier = self.classifier()?;
         let opened = self.container.inside(PART_FOLDER, OpenMode::Read).and_then(|opened| {

@@ -5,7 +5,7 @@ use crate::folders::{self, Front, N_LABELS, WIDTH};
 use rayon::ThreadPoolBuilder;
 use std::sync::LazyLock;
 use tempfile::TempDir;
-use xc_ann::{BuildParams, Metric, NoObserver};
+use xc_ann::{BuildParams, Metric, Silent};
 use xc_buffer::DType;
 use xc_hash::text::Featurizer;
 use xc_nn::Loss;
@@ -29,7 +29,7 @@ static MORE: LazyLock<(TempDir, Vec<Model>)> = LazyLock::new(|| {
     folders::astra(&at("astra"), Front::Text);
     folders::lns(&at("index"), Front::Plain, Loss::Bce, DType::F32);
     let model = Model::open(at("index")).unwrap();
-    let index = model.build_index(None, &BuildParams::new(Metric::InnerProduct), &NoObserver).unwrap();
+    let index = model.build_index(None, &BuildParams::new(Metric::InnerProduct), &Silent).unwrap();
     model.save_index(&index, None).unwrap();
     folders::tree(&at("plain"), Front::Text, 1);
     let pairs: Vec<Pair> =

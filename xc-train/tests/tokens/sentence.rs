@@ -13,7 +13,7 @@ use xc_nn::state::State as _;
 use xc_sparse::rows::{OwnedRows, Rows, Texts};
 use xc_train::Model;
 use xc_train::classifier::Classifier;
-use xc_train::fit::{Arrays, Embed, Observer, Silent, Training};
+use xc_train::fit::{Arrays, Embed, Silent, Training, Watch};
 use xc_train::tokens::{TextVectors, Tokenizer, TokenizerError};
 
 fn put(folder: &Path, name: &str, content: &Value) {
@@ -78,7 +78,7 @@ impl Cancel for Notes {
     }
 }
 
-impl Observer for Notes {
+impl Watch for Notes {
     fn note(&self, line: &str) {
         self.0.lock().unwrap().push(line.to_owned());
     }

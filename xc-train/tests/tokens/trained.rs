@@ -10,7 +10,7 @@ use xc_sparse::rows::{InputKind, OwnedRows, TokenRows};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_train::Model;
-use xc_train::fit::{Arrays, Context, FitError, FitErrorKind, Observer, Report, Silent, Training};
+use xc_train::fit::{Arrays, Context, FitError, FitErrorKind, Report, Silent, Training, Watch};
 use xc_train::model::{Answer, PIPELINE_PREFIX, QueryError, QueryOptions, Row, Rows, Scratch, write_pipeline};
 
 /// A folder with a small BERT in it.
@@ -50,7 +50,7 @@ pub(crate) fn training(kind: &str, from: &Path, model: &Path, more: &[(&str, &st
     training
 }
 
-pub(crate) fn run(training: &Training, threads: usize, observer: &dyn Observer) -> Result<Report, FitError> {
+pub(crate) fn run(training: &Training, threads: usize, observer: &dyn Watch) -> Result<Report, FitError> {
     training.run(&Context::new(observer).with_seed(3).with_threads(threads))
 }
 
@@ -188,7 +188,7 @@ impl Cancel for StopsAt {
     }
 }
 
-impl Observer for StopsAt {}
+impl Watch for StopsAt {}
 
 /// Runs a training that is stopped again and again, after so many questions, and goes on at another number of threads.
 pub(crate) fn run_with_stops(of: &mut Training, after: impl Fn(u32) -> u32) {

@@ -249,7 +249,7 @@ fn keep_largest(entries: &mut Vec<(u32, f32)>, keep: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::observe::NoObserver;
+    use xc_buffer::Silent;
     use xc_sparse::CsrMatrix;
 
     fn dense(vectors: &LabelVectors, i: usize) -> Vec<f32> {
@@ -275,9 +275,8 @@ mod tests {
     #[test]
     fn pifa_is_the_normalised_sum_of_the_positives() {
         let (x, t) = three_instances();
-        let z =
-            LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2, 0, 1, 3], None, None, &NoObserver)
-                .unwrap();
+        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2, 0, 1, 3], None, None, &Silent)
+            .unwrap();
         assert_eq!((z.len(), z.n_features()), (4, 4));
         let s = 34f32.sqrt();
         near(&dense(&z, 0), &[3.0 / s, 0.0, 0.0, 5.0 / s]);
@@ -290,7 +289,7 @@ mod tests {
     fn weights_scale_the_summed_instances() {
         let (x, t) = three_instances();
         let weights = Some(&[0.5f32, 9.0, 2.0][..]);
-        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2, 0], None, weights, &NoObserver)
+        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2, 0], None, weights, &Silent)
             .unwrap();
         // Label 2: 0.5 * (3, 0, 4, 0) + 2 * (0, 0, -4, 5). Label 0 has one instance.
         let sum = [1.5f32, 0.0, -6.0, 10.0];
@@ -305,24 +304,15 @@ mod tests {
         let given = CsrMatrix::from_checked((4, 2), vec![0, 1, 2, 4, 4], vec![1, 0, 0, 1], vec![2.0, 5.0, 3.0, 4.0]);
         let rows = x.view();
         let own = Some(given.view());
-        let z = LabelVectors::build(LabelRepresentation::Pii, rows, &t, None, &[2], None, None, &NoObserver).unwrap();
+        let z = LabelVectors::build(LabelRepresentation::Pii, rows, &t, None, &[2], None, None, &Silent).unwrap();
         near(&dense(&z, 0), &[0.5f32.sqrt(), 0.0, 0.5f32.sqrt()]);
-        let z =
-            LabelVectors::build(LabelRepresentation::LabelFeatures, rows, &t, own, &[2, 3], None, None, &NoObserver)
-                .unwrap();
+        let z = LabelVectors::build(LabelRepresentation::LabelFeatures, rows, &t, own, &[2, 3], None, None, &Silent)
+            .unwrap();
         near(&dense(&z, 0), &[0.6, 0.8]);
         near(&dense(&z, 1), &[0.0, 0.0]);
-        let z = LabelVectors::build(
-            LabelRepresentation::PifaAndLabelFeatures,
-            rows,
-            &t,
-            own,
-            &[0],
-            None,
-            None,
-            &NoObserver,
-        )
-        .unwrap();
+        let z =
+            LabelVectors::build(LabelRepresentation::PifaAndLabelFeatures, rows, &t, own, &[0], None, None, &Silent)
+                .unwrap();
         let h = 0.5f32.sqrt();
         near(&dense(&z, 0), &[0.6 * h, 0.0, 0.8 * h, 0.0, 0.0, h]);
     }
@@ -330,11 +320,11 @@ mod tests {
     #[test]
     fn only_the_largest_entries_stay() {
         let (x, t) = three_instances();
-        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2], Some(1), None, &NoObserver)
-            .unwrap();
+        let z =
+            LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2], Some(1), None, &Silent).unwrap();
         near(&dense(&z, 0), &[0.0, 0.0, 0.0, 1.0]);
-        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2], Some(0), None, &NoObserver)
-            .unwrap();
+        let z =
+            LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &[2], Some(0), None, &Silent).unwrap();
         assert_eq!(z.nnz(), 0);
     }
 
@@ -344,8 +334,8 @@ mod tests {
         let x = CsrMatrix::from_checked((n, n), (0..=n).collect(), (0..n as u32).collect(), vec![2.0; n]);
         let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
         let labels: Vec<u32> = (0..n as u32).rev().collect();
-        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &NoObserver)
-            .unwrap();
+        let z =
+            LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &Silent).unwrap();
         for (i, &label) in labels.iter().enumerate() {
             assert_eq!(z.vector(i), (&[label][..], &[1.0f32][..]));
         }

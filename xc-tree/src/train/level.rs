@@ -15,9 +15,10 @@ use crate::model::Topology;
 use crate::train::linear::LinearParams;
 use crate::train::linear::block::{Block, Numbering};
 use crate::train::linear::group::{Buffers, GROUP, Group, Solved, join};
-use crate::train::observe::{Event, Observer};
+use crate::train::observe::TreeEvent;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use xc_buffer::Observer;
 use xc_hash::stream::mix;
 use xc_sparse::CsrView;
 use xc_sparse::chunked::ChunkRows;
@@ -31,7 +32,7 @@ pub(super) struct Trainer<'a> {
     /// Leaf of each label; `u32::MAX` for labels without one.
     leaf_of: Vec<u32>,
     seed: u64,
-    pub(super) observer: &'a dyn Observer,
+    pub(super) observer: &'a dyn Observer<TreeEvent>,
     inverse_weights: Option<Vec<f32>>,
     workers: Workers<Scratch>,
 }
@@ -61,7 +62,7 @@ impl<'a> Trainer<'a> {
         params: &'a TreeParams,
         topology: &'a Topology,
         seed: u64,
-        observer: &'a dyn Observer,
+        observer: &'a dyn Observer<TreeEvent>,
     ) -> Self {
         let mut leaf_of = vec![u32::MAX; input.labels.n_labels()];
         for (leaf, &label) in topology.labels().iter().enumerate() {
@@ -142,7 +143,7 @@ impl<'a> Trainer<'a> {
         let order: Vec<usize> = order.into_iter().map(|at| parents[at]).collect();
         let (n_done, failure) = (AtomicUsize::new(0), Mutex::new(None));
         let finish = |p: usize, chunk: ChunkRows| {
-            self.observer.event(Event::Rankers { done: chunk.n_columns });
+            self.observer.event(TreeEvent::Rankers { done: chunk.n_columns });
             match put(p, chunk) {
                 Ok(()) => n_done.fetch_add(1, Ordering::Relaxed),
                 Err(error) => return *lock(&failure) = Some(error),

@@ -43,7 +43,7 @@ pub use kept::KeptError;
 pub use label_vectors::{LabelRepresentation, LabelVectors};
 pub use linear::{LinearParams, Loss};
 pub use memory::TreeMemory;
-pub use observe::{Event, NoObserver, Observer};
+pub use observe::TreeEvent;
 pub use params::{CheckTreeParamsError, Negatives, Preset, TreeParams, UnknownPreset, Unseen};
 pub use part::{TrainedPart, part_key, train_part};
 pub use parts::{PART_KIND, PartsError};
@@ -57,6 +57,7 @@ use input::ScaledRows;
 use kept::KeptChunks;
 use level::Trainer;
 use weights::LevelWeights;
+use xc_buffer::{Observer, Silent};
 use xc_hash::stream::mix;
 use xc_sparse::chunked::ChunkRows;
 use xc_store::Checkpoint;
@@ -70,7 +71,7 @@ impl TreeModel {
     /// *Cost*: see [`TreeMemory::in_memory`] for memory.
     /// *Determinism*: equal input and parameters give equal models, at any number of threads.
     pub fn train(input: &TrainInput<'_>, params: &TreeParams) -> Result<Self, TrainError> {
-        Self::train_with(input, params, &NoObserver, None)
+        Self::train_with(input, params, &Silent, None)
     }
 
     /// [`TreeModel::train`] with an observer, and a checkpoint where finished work is kept (see
@@ -81,7 +82,7 @@ impl TreeModel {
     pub fn train_with(
         input: &TrainInput<'_>,
         params: &TreeParams,
-        observer: &dyn Observer,
+        observer: &dyn Observer<TreeEvent>,
         checkpoint: Option<&Checkpoint>,
     ) -> Result<Self, TrainError> {
         let trees = train_trees(input, params, observer, checkpoint)?;
@@ -105,7 +106,7 @@ impl TreeModel {
 pub fn train_trees(
     input: &TrainInput<'_>,
     params: &TreeParams,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
     checkpoint: Option<&Checkpoint>,
 ) -> Result<Vec<TreeParts>, TrainError> {
     checked(input, params, TreeMemory::in_memory, |input| {
@@ -121,7 +122,7 @@ pub fn train_trees(
 pub fn train_out_of_core<'c>(
     input: &TrainInput<'_>,
     params: &TreeParams,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
     checkpoint: &'c Checkpoint,
 ) -> Result<StoredTrees<'c>, TrainError> {
     checked(input, params, TreeMemory::kept, |input| {
@@ -142,7 +143,7 @@ pub fn train_tree(
     input: &TrainInput<'_>,
     params: &TreeParams,
     tree: usize,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
     checkpoint: Option<&Checkpoint>,
 ) -> Result<TreeParts, TrainError> {
     let one = |input: &TrainInput<'_>, params: &TreeParams, n_threads| {
@@ -168,7 +169,7 @@ fn one_tree(
     input: &TrainInput<'_>,
     params: &TreeParams,
     tree: usize,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
     checkpoint: Option<&Checkpoint>,
 ) -> Result<TreeParts, TrainError> {
     let checkpoint = checkpoint.map(|checkpoint| TreeCheckpoint { checkpoint, tree });
@@ -184,14 +185,14 @@ fn grow(
     input: &TrainInput<'_>,
     params: &TreeParams,
     tree: usize,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
     checkpoint: Option<&TreeCheckpoint<'_>>,
 ) -> Result<TreeParts, TrainError> {
-    observer.event(Event::Tree { tree, n_trees: params.n_trees });
+    observer.event(TreeEvent::Tree { tree, n_trees: params.n_trees });
     let seed = mix(params.seed, tree as u64);
     let topology = shape_of(input, params, seed, observer, checkpoint)?;
     let n_levels = topology.depth();
-    observer.event(Event::Clustered { n_levels });
+    observer.event(TreeEvent::Clustered { n_levels });
     let trainer = Trainer::new(input, params, &topology, mix(seed, u64::MAX), observer);
     let mut levels: Vec<Vec<ChunkRows>> = Vec::new();
     let mut matched = None;
@@ -202,7 +203,7 @@ fn grow(
         };
         let kept = checkpoint.map(|c| c.level(&topology, level)).transpose()?.flatten();
         let (n_rankers, resumed) = (topology.n_nodes(level), kept.is_some());
-        observer.event(Event::Level { level, n_levels, n_rankers, resumed });
+        observer.event(TreeEvent::Level { level, n_levels, n_rankers, resumed });
         let weights = match (kept, checkpoint) {
             (Some(kept), _) => Some(LevelWeights::Kept(Box::new(kept))),
             (None, Some(checkpoint)) => {
@@ -236,7 +237,7 @@ fn shape_of(
     input: &TrainInput<'_>,
     params: &TreeParams,
     seed: u64,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
     checkpoint: Option<&TreeCheckpoint<'_>>,
 ) -> Result<Topology, TrainError> {
     if let Some(topology) = checkpoint.map(TreeCheckpoint::topology).transpose()?.flatten() {
@@ -254,7 +255,7 @@ fn shape(
     input: &TrainInput<'_>,
     params: &TreeParams,
     seed: u64,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
 ) -> Result<Topology, TrainError> {
     let instances_of = input.labels.transpose();
     let labels: Vec<u32> = (0..input.labels.n_labels() as u32)
@@ -264,7 +265,7 @@ fn shape(
     let weights: Option<Vec<f32>> = params
         .normalise_labels
         .then(|| input.labels.iter().map(|row| 1.0 / (row.len().max(1) as f32).sqrt()).collect());
-    observer.event(Event::Representing { n_labels: labels.len() });
+    observer.event(TreeEvent::Representing { n_labels: labels.len() });
     let vectors = LabelVectors::build(
         params.representation,
         input.features,
@@ -276,7 +277,7 @@ fn shape(
         observer,
     )
     .ok_or(TrainError::Cancelled)?;
-    observer.event(Event::Clustering { n_labels: labels.len() });
+    observer.event(TreeEvent::Clustering { n_labels: labels.len() });
     let Clustering { levels, order } =
         cluster(&vectors, &params.cluster, mix(seed, 0), observer).ok_or(TrainError::Cancelled)?;
     let leaves = order.iter().map(|&row| labels[row as usize]).collect();

@@ -1,11 +1,9 @@
-//! Progress and cancellation of long training.
-
-use xc_buffer::Cancel;
+//! Progress of long training.
 
 /// What training has just done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum TreeEvent {
     /// Tree `tree` of `n_trees` begins.
     Tree {
         /// Number of the tree, from 0.
@@ -49,21 +47,4 @@ pub enum Event {
         /// Rankers done since the last event.
         done: usize,
     },
-}
-
-/// Receives events, from any thread, and may ask training to stop soon with
-/// [`TrainError::Cancelled`](crate::TrainError::Cancelled).
-pub trait Observer: Cancel {
-    /// Something was done. Called often: it should return quickly.
-    fn event(&self, event: Event);
-}
-
-/// An observer that ignores everything.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoObserver;
-
-impl Cancel for NoObserver {}
-
-impl Observer for NoObserver {
-    fn event(&self, _: Event) {}
 }

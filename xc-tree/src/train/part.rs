@@ -5,11 +5,12 @@ use super::deal::{deal, shares, trees_of};
 use super::kept::{KeptError, damaged};
 use super::level::Trainer;
 use super::memory::TreeMemory;
-use super::observe::{Event, Observer};
+use super::observe::TreeEvent;
 use super::params::{Negatives, TreeParams};
 use super::parts::{PART, PRECISION, Which};
 use super::{TrainError, TrainInput, checked, shape_of};
 use crate::model::ModelInfo;
+use xc_buffer::Observer;
 use xc_buffer::Part;
 use xc_buffer::dtype::DType;
 use xc_hash::stream::mix;
@@ -46,7 +47,7 @@ pub fn train_part<'c>(
     input: &TrainInput<'_>,
     params: &TreeParams,
     part: Part,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
     checkpoint: &'c Checkpoint,
 ) -> Result<TrainedPart<'c>, TrainError> {
     if params.negatives != Negatives::TeacherForced {
@@ -72,15 +73,15 @@ fn grow_part(
     input: &TrainInput<'_>,
     params: &TreeParams,
     (tree, part): (usize, Part),
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
     checkpoint: &Checkpoint,
 ) -> Result<(usize, usize), TrainError> {
-    observer.event(Event::Tree { tree, n_trees: params.n_trees });
+    observer.event(TreeEvent::Tree { tree, n_trees: params.n_trees });
     let seed = mix(params.seed, tree as u64);
     let kept = TreeCheckpoint { checkpoint, tree };
     let topology = shape_of(input, params, seed, observer, Some(&kept))?;
     let n_levels = topology.depth();
-    observer.event(Event::Clustered { n_levels });
+    observer.event(TreeEvent::Clustered { n_levels });
     let trainer = Trainer::new(input, params, &topology, mix(seed, u64::MAX), observer);
     let work: Vec<Vec<u64>> = (0..n_levels).map(|level| trainer.cost(level)).collect();
     let owners = deal(&work, &shares(part.of(), params.n_trees, tree));
@@ -93,7 +94,7 @@ fn grow_part(
         let is_there =
             kept.some_level(&topology, level)?.is_some_and(|level| level.parents().eq(parents.iter().copied()));
         let n_rankers = parents.iter().map(|&parent| (boundaries[parent + 1] - boundaries[parent]) as usize).sum();
-        observer.event(Event::Level { level, n_levels, n_rankers, resumed: is_there });
+        observer.event(TreeEvent::Level { level, n_levels, n_rankers, resumed: is_there });
         if !is_there {
             kept.save_level(level, |chunks| {
                 trainer.some(level, &parents, &|parent, chunk| Ok(chunks.put(parent, &chunk)?))

@@ -8,8 +8,8 @@ use xc_buffer::Cancel;
 use xc_buffer::dtype::DType;
 use xc_store::{Checkpoint, CheckpointFolder, ContainerWriter};
 use xc_tree::{
-    CHECKPOINT, ClusterMethod, ClusterParams, KIND, KeptError, Negatives, NoObserver, TrainInput, TreeMemory,
-    TreeModel, TreeParams, checkpoint_key, train_out_of_core,
+    CHECKPOINT, ClusterMethod, ClusterParams, KIND, KeptError, Negatives, Silent, TrainInput, TreeMemory, TreeModel,
+    TreeParams, checkpoint_key, train_out_of_core,
 };
 
 /// Trees with and without a top, wider than one chunk, of both methods, precisions and negatives.
@@ -47,9 +47,9 @@ fn a_model_packed_from_the_checkpoint_has_the_bytes_of_one_in_memory_at_any_numb
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
             let checkpoint = checkpoint(&path("checkpoint"), &input, &params);
             let counts = pool.install(|| {
-                let trees = train_out_of_core(&input, &params, &NoObserver, &checkpoint).unwrap();
+                let trees = train_out_of_core(&input, &params, &Silent, &checkpoint).unwrap();
                 let mut writer = ContainerWriter::create(&path("kept"), KIND).unwrap();
-                let counts = trees.write(&mut writer, &NoObserver).unwrap();
+                let counts = trees.write(&mut writer, &Silent).unwrap();
                 writer.finish().unwrap();
                 counts
             });
@@ -69,10 +69,10 @@ fn a_level_that_is_not_what_was_written_is_an_error_when_it_is_packed() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("checkpoint");
     let checkpoint = checkpoint(&path, &input, &params);
-    let trees = train_out_of_core(&input, &params, &NoObserver, &checkpoint).unwrap();
+    let trees = train_out_of_core(&input, &params, &Silent, &checkpoint).unwrap();
     let pack = || {
         let mut writer = ContainerWriter::create(&place.path().join("model"), KIND).unwrap();
-        trees.write(&mut writer, &NoObserver).map(|_| ()).map_err(|e| e.to_string())
+        trees.write(&mut writer, &Silent).map(|_| ()).map_err(|e| e.to_string())
     };
     pack().unwrap();
     for name in ["tree-1-level-1/model.safetensors", "tree-2-level-0/model-values.safetensors"] {
@@ -106,7 +106,7 @@ fn packing_that_is_asked_to_stop_leaves_the_checkpoint_as_it_is() {
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name);
     let checkpoint = checkpoint(&path("checkpoint"), &input, &params);
-    let trees = train_out_of_core(&input, &params, &NoObserver, &checkpoint).unwrap();
+    let trees = train_out_of_core(&input, &params, &Silent, &checkpoint).unwrap();
     let pack = |name: &str, cancel: &From| {
         let mut writer = ContainerWriter::create(&path(name), KIND).unwrap();
         trees.write(&mut writer, cancel)?;

@@ -10,8 +10,8 @@ use xc_buffer::dtype::DType;
 use xc_buffer::{Cancel, Part};
 use xc_store::{ArrayRef, Checkpoint, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_tree::{
-    CHECKPOINT, ClusterMethod, ClusterParams, Event, KIND, Negatives, NoObserver, Observer, PART_KIND, PartsError,
-    PredictParams, StoredTrees, TrainError, TrainInput, TreeModel, TreeParams, part_key, train_part,
+    CHECKPOINT, ClusterMethod, ClusterParams, KIND, Negatives, Observer, PART_KIND, PartsError, PredictParams, Silent,
+    StoredTrees, TrainError, TrainInput, TreeEvent, TreeModel, TreeParams, part_key, train_part,
 };
 
 fn small() -> TreeParams {
@@ -30,7 +30,7 @@ fn checkpoint(path: &Path, input: &TrainInput<'_>, params: &TreeParams, part: Pa
 fn save_part(folder: &Path, input: &TrainInput<'_>, params: &TreeParams, part: Part) {
     let place = tempfile::tempdir().unwrap();
     let checkpoint = checkpoint(&place.path().join("c"), input, params, part);
-    let trained = train_part(input, params, part, &NoObserver, &checkpoint).unwrap();
+    let trained = train_part(input, params, part, &Silent, &checkpoint).unwrap();
     let mut writer = ContainerWriter::create(folder, PART_KIND).unwrap();
     trained.write(&mut writer).unwrap();
     writer.finish().unwrap();
@@ -44,7 +44,7 @@ fn open(folder: &Path) -> Container {
 fn merged(folders: &[&Path], into: &Path) -> Result<(), PartsError> {
     let trees = StoredTrees::of_parts(folders.iter().map(|folder| open(folder)).collect())?;
     let mut writer = ContainerWriter::create(into, KIND).unwrap();
-    trees.write(&mut writer, &NoObserver).unwrap();
+    trees.write(&mut writer, &Silent).unwrap();
     writer.finish().unwrap();
     Ok(())
 }
@@ -90,9 +90,9 @@ fn chunks_are_shared_out_and_trees_of_other_parts_are_not_clustered() {
             false
         }
     }
-    impl Observer for Clustered {
-        fn event(&self, event: Event) {
-            self.0.fetch_add(usize::from(matches!(event, Event::Clustering { .. })), Ordering::Relaxed);
+    impl Observer<TreeEvent> for Clustered {
+        fn event(&self, event: TreeEvent) {
+            self.0.fetch_add(usize::from(matches!(event, TreeEvent::Clustering { .. })), Ordering::Relaxed);
         }
     }
     let (x, y) = data(700, 240);
@@ -118,9 +118,9 @@ fn a_part_that_was_cancelled_goes_on_from_its_checkpoint_alone() {
             self.0.load(Ordering::Relaxed) == 0
         }
     }
-    impl Observer for Stops {
-        fn event(&self, event: Event) {
-            if matches!(event, Event::Level { .. }) {
+    impl Observer<TreeEvent> for Stops {
+        fn event(&self, event: TreeEvent) {
+            if matches!(event, TreeEvent::Level { .. }) {
                 self.0.fetch_sub(1, Ordering::Relaxed);
             }
         }
@@ -191,7 +191,7 @@ fn parts_that_are_not_those_of_one_training_are_named() {
 
     let matched = TreeParams { negatives: Negatives::MatcherAware { beam: 2 }, ..params.clone() };
     let checkpoint = checkpoint(&path("c"), &input, &matched, part(0, 3));
-    let refused = train_part(&input, &matched, part(0, 3), &NoObserver, &checkpoint);
+    let refused = train_part(&input, &matched, part(0, 3), &Silent, &checkpoint);
     assert!(matches!(refused, Err(TrainError::NegativesInParts)));
 }
 
@@ -316,7 +316,7 @@ proptest! {
             let [first, second] = containers;
             let trees = StoredTrees::of_parts(vec![first?, second?]).map_err(|e| e.to_string())?;
             let mut writer = ContainerWriter::create(&into, KIND).unwrap();
-            trees.write(&mut writer, &NoObserver).map_err(|e| e.to_string())?;
+            trees.write(&mut writer, &Silent).map_err(|e| e.to_string())?;
             writer.finish().unwrap();
             TreeModel::open(&into).map_err(|e| e.to_string())
         };

@@ -6,8 +6,8 @@ use xc_buffer::Cancel;
 use xc_sparse::{CsrMatrix, CsrView, LabelRows};
 use xc_store::{CheckpointError, CheckpointFolder};
 use xc_tree::{
-    CHECKPOINT, ClusterMethod, ClusterParams, Event, LabelRepresentation, LinearParams, Loss, Negatives, NoObserver,
-    Observer, PostProcessor, PredictParams, Preset, TrainError, TrainInput, TreeMemory, TreeModel, TreeParams,
+    CHECKPOINT, ClusterMethod, ClusterParams, LabelRepresentation, LinearParams, Loss, Negatives, Observer,
+    PostProcessor, PredictParams, Preset, Silent, TrainError, TrainInput, TreeEvent, TreeMemory, TreeModel, TreeParams,
     TreeParts, Unseen, checkpoint_key, train_tree, train_trees,
 };
 
@@ -86,7 +86,7 @@ fn separable_data_is_learned_by_every_kind_of_tree() {
         TreeParams { max_label_nnz: Some(2), ..small(4, 3) },
     ];
     for params in kinds {
-        let parts = train_tree(&TrainInput::new(x.view(), &y), &params, 0, &NoObserver, None).unwrap();
+        let parts = train_tree(&TrainInput::new(x.view(), &y), &params, 0, &Silent, None).unwrap();
         assert_eq!(parts.levels.len(), parts.topology.depth());
         for (level, chunks) in parts.levels.iter().enumerate() {
             let boundaries = parts.topology.boundaries(level);
@@ -107,7 +107,7 @@ fn the_result_does_not_depend_on_threads() {
     for params in [small(4, 5), TreeParams { negatives: Negatives::MatcherAware { beam: 2 }, ..small(20, 2) }] {
         let run = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| train_tree(&TrainInput::new(x.view(), &y), &params, 0, &NoObserver, None).unwrap())
+            pool.install(|| train_tree(&TrainInput::new(x.view(), &y), &params, 0, &Silent, None).unwrap())
         };
         let one = run(1);
         assert!(same(&one, &run(2)) && same(&one, &run(5)));
@@ -118,21 +118,21 @@ fn the_result_does_not_depend_on_threads() {
 fn trees_of_an_ensemble_and_seeds_differ() {
     let (x, y) = data(200, 40);
     let params = TreeParams { n_trees: 2, ..small(2, 4) };
-    let trees = train_trees(&TrainInput::new(x.view(), &y), &params, &NoObserver, None).unwrap();
+    let trees = train_trees(&TrainInput::new(x.view(), &y), &params, &Silent, None).unwrap();
     assert_eq!(trees.len(), 2);
     assert!(!same(&trees[0], &trees[1]));
-    let again = train_tree(&TrainInput::new(x.view(), &y), &params, 1, &NoObserver, None).unwrap();
+    let again = train_tree(&TrainInput::new(x.view(), &y), &params, 1, &Silent, None).unwrap();
     assert!(same(&trees[1], &again));
     let other = TreeParams { seed: 1, ..params };
-    assert!(!same(&trees[0], &train_tree(&TrainInput::new(x.view(), &y), &other, 0, &NoObserver, None).unwrap()));
+    assert!(!same(&trees[0], &train_tree(&TrainInput::new(x.view(), &y), &other, 0, &Silent, None).unwrap()));
 }
 
 #[test]
 fn matcher_aware_negatives_change_lower_levels_only() {
     let (x, y) = data(300, 60);
-    let forced = train_tree(&TrainInput::new(x.view(), &y), &small(4, 4), 0, &NoObserver, None).unwrap();
+    let forced = train_tree(&TrainInput::new(x.view(), &y), &small(4, 4), 0, &Silent, None).unwrap();
     let params = TreeParams { negatives: Negatives::MatcherAware { beam: 4 }, ..small(4, 4) };
-    let aware = train_tree(&TrainInput::new(x.view(), &y), &params, 0, &NoObserver, None).unwrap();
+    let aware = train_tree(&TrainInput::new(x.view(), &y), &params, 0, &Silent, None).unwrap();
     assert!(forced.topology == aware.topology && forced.levels[0] == aware.levels[0]);
     assert_ne!(forced.levels[1], aware.levels[1]);
 }
@@ -141,10 +141,10 @@ fn matcher_aware_negatives_change_lower_levels_only() {
 fn labels_without_positives_are_dropped_or_kept() {
     let (x, y) = data(100, 10);
     let y = y.with_n_labels(14);
-    let dropped = train_tree(&TrainInput::new(x.view(), &y), &small(2, 3), 0, &NoObserver, None).unwrap();
+    let dropped = train_tree(&TrainInput::new(x.view(), &y), &small(2, 3), 0, &Silent, None).unwrap();
     assert_eq!(dropped.topology.labels().len(), 10);
     let params = TreeParams { unseen: Unseen::Keep, ..small(2, 3) };
-    let kept = train_tree(&TrainInput::new(x.view(), &y), &params, 0, &NoObserver, None).unwrap();
+    let kept = train_tree(&TrainInput::new(x.view(), &y), &params, 0, &Silent, None).unwrap();
     assert_eq!(kept.topology.labels().len(), 14);
     assert!(hits(&kept, &x, &y) >= 95);
 }
@@ -160,7 +160,7 @@ fn instances_without_features_or_labels_take_part() {
     indptr.push(indices.len());
     indptr.push(indices.len());
     let x = CsrMatrix::from_checked((62, cols), indptr, indices, values);
-    let parts = train_tree(&TrainInput::new(x.view(), &y), &small(2, 2), 0, &NoObserver, None).unwrap();
+    let parts = train_tree(&TrainInput::new(x.view(), &y), &small(2, 2), 0, &Silent, None).unwrap();
     assert!(parts.levels.iter().flatten().all(|c| c.check().is_ok()));
     assert!(hits(&parts, &x, &y) >= 57);
 }
@@ -170,7 +170,7 @@ fn one_label_and_one_instance_are_enough() {
     let x = CsrMatrix::from_checked((1, 2), vec![0, 1], vec![1], vec![1.0]);
     let y = LabelRows::from_lists([[0u32]], 1).unwrap();
     for preset in [Preset::Default, Preset::Parabel, Preset::Bonsai, Preset::XrLinear] {
-        let parts = train_tree(&TrainInput::new(x.view(), &y), &preset.params(), 0, &NoObserver, None).unwrap();
+        let parts = train_tree(&TrainInput::new(x.view(), &y), &preset.params(), 0, &Silent, None).unwrap();
         assert_eq!(parts.topology.labels(), [0]);
     }
 }
@@ -178,8 +178,7 @@ fn one_label_and_one_instance_are_enough() {
 #[test]
 fn unusable_input_is_refused_by_name() {
     let (x, y) = data(20, 4);
-    let train =
-        |input: &TrainInput<'_>, params: &TreeParams| train_tree(input, params, 0, &NoObserver, None).unwrap_err();
+    let train = |input: &TrainInput<'_>, params: &TreeParams| train_tree(input, params, 0, &Silent, None).unwrap_err();
     let good = TreeParams::default();
     let none = LabelRows::from_lists(vec![Vec::<u32>::new(); 20], 4).unwrap();
     assert!(matches!(train(&TrainInput::new(x.view(), &none), &good), TrainError::NoPositives { n_labels: 4, .. }));
@@ -223,13 +222,13 @@ fn an_instance_of_weight_zero_does_not_exist_for_the_rankers() {
         linear: LinearParams { tolerance: 1e-4, max_passes: 3000, prune_below: 0.0, ..LinearParams::default() },
         ..small(2, 100)
     };
-    let a = train_tree(&weighted, &tight, 0, &NoObserver, None).unwrap();
+    let a = train_tree(&weighted, &tight, 0, &Silent, None).unwrap();
     let fewer = x.slice(0..16).to_owned();
     let rows = LabelRows::from_lists(y.iter().take(16), 8).unwrap();
-    let b = train_tree(&TrainInput::new(fewer.view(), &rows), &tight, 0, &NoObserver, None).unwrap();
+    let b = train_tree(&TrainInput::new(fewer.view(), &rows), &tight, 0, &Silent, None).unwrap();
     let near = |a: &[f32], b: &[f32]| a.len() == b.len() && a.iter().zip(b).all(|(x, y)| (x - y).abs() < 2e-3);
     assert!(near(&a.levels[0][0].bias, &b.levels[0][0].bias));
-    let c = train_tree(&TrainInput::new(x.view(), &y), &tight, 0, &NoObserver, None).unwrap();
+    let c = train_tree(&TrainInput::new(x.view(), &y), &tight, 0, &Silent, None).unwrap();
     assert!(!near(&a.levels[0][0].bias, &c.levels[0][0].bias));
 }
 
@@ -267,8 +266,8 @@ impl Cancel for Patience {
     }
 }
 
-impl Observer for Patience {
-    fn event(&self, _: Event) {
+impl Observer<TreeEvent> for Patience {
+    fn event(&self, _: TreeEvent) {
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
     }
 }
@@ -279,7 +278,7 @@ fn kept(
     input: &TrainInput<'_>,
     params: &TreeParams,
     tree: usize,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
 ) -> Result<TreeParts, TrainError> {
     let checkpoint = CheckpointFolder::claim(folder, CHECKPOINT)?.begin(checkpoint_key(input, params))?;
     train_tree(input, params, tree, observer, Some(&checkpoint))
@@ -290,15 +289,15 @@ fn a_resumed_training_equals_an_uninterrupted_one() {
     let (x, y) = data(300, 60);
     let input = TrainInput::new(x.view(), &y);
     for params in [small(4, 4), TreeParams { negatives: Negatives::MatcherAware { beam: 2 }, ..small(4, 4) }] {
-        let whole = train_tree(&input, &params, 0, &NoObserver, None).unwrap();
+        let whole = train_tree(&input, &params, 0, &Silent, None).unwrap();
         for patience in 1..12 {
             let folder = tempfile::tempdir().unwrap();
             let observer = Patience(AtomicUsize::new(patience));
             let stopped = kept(folder.path(), &input, &params, 0, &observer);
             assert!(matches!(stopped, Err(TrainError::Cancelled)), "{patience} events");
-            let resumed = kept(folder.path(), &input, &params, 0, &NoObserver).unwrap();
+            let resumed = kept(folder.path(), &input, &params, 0, &Silent).unwrap();
             assert!(same(&whole, &resumed), "{patience} events");
-            let again = kept(folder.path(), &input, &params, 0, &NoObserver).unwrap();
+            let again = kept(folder.path(), &input, &params, 0, &Silent).unwrap();
             assert!(same(&whole, &again));
         }
     }
@@ -322,8 +321,8 @@ impl Cancel for Asked {
     }
 }
 
-impl Observer for Asked {
-    fn event(&self, _: Event) {}
+impl Observer<TreeEvent> for Asked {
+    fn event(&self, _: TreeEvent) {}
 }
 
 /// Label vectors, both clusterings and the solvers ask whether to stop, and nothing unfinished is kept.
@@ -339,7 +338,7 @@ fn a_training_that_is_stopped_at_any_question_goes_on_as_if_it_had_not_been() {
         TreeParams { cluster: k_means, ..balanced.clone() },
         balanced.clone(),
     ] {
-        let whole = train_tree(&input, &params, 0, &NoObserver, None).unwrap();
+        let whole = train_tree(&input, &params, 0, &Silent, None).unwrap();
         let never = Asked::from(usize::MAX);
         train_tree(&input, &params, 0, &never, None).unwrap();
         let asked = never.so_far.into_inner();
@@ -349,7 +348,7 @@ fn a_training_that_is_stopped_at_any_question_goes_on_as_if_it_had_not_been() {
             let folder = tempfile::tempdir().unwrap();
             let stopped = kept(folder.path(), &input, &params, 0, &Asked::from(from));
             assert!(matches!(stopped, Err(TrainError::Cancelled)), "question {from} of {asked}");
-            assert!(same(&whole, &kept(folder.path(), &input, &params, 0, &NoObserver).unwrap()), "question {from}");
+            assert!(same(&whole, &kept(folder.path(), &input, &params, 0, &Silent).unwrap()), "question {from}");
         }
     }
 }
@@ -361,8 +360,8 @@ fn trees_share_a_checkpoint_and_do_not_take_each_others_parts() {
     let params = small(2, 4);
     let folder = tempfile::tempdir().unwrap();
     for tree in [0, 1] {
-        let parts = kept(folder.path(), &input, &params, tree, &NoObserver).unwrap();
-        assert!(same(&parts, &train_tree(&input, &params, tree, &NoObserver, None).unwrap()));
+        let parts = kept(folder.path(), &input, &params, tree, &Silent).unwrap();
+        assert!(same(&parts, &train_tree(&input, &params, tree, &Silent, None).unwrap()));
     }
     // More trees go on from those that are there.
     let more = TreeParams { n_trees: 2, ..params.clone() };
@@ -371,7 +370,7 @@ fn trees_share_a_checkpoint_and_do_not_take_each_others_parts() {
     for file in ["config.json", "model.safetensors"] {
         std::fs::copy(from.join(file), to.join(file)).unwrap();
     }
-    let got = kept(folder.path(), &input, &params, 0, &NoObserver).unwrap_err();
+    let got = kept(folder.path(), &input, &params, 0, &Silent).unwrap_err();
     assert!(matches!(got, TrainError::Checkpoint(CheckpointError::WrongPart { .. })), "{got}");
 }
 
@@ -380,7 +379,7 @@ fn a_checkpoint_of_other_data_or_damaged_is_an_error() {
     let (x, y) = data(100, 20);
     let input = TrainInput::new(x.view(), &y);
     let folder = tempfile::tempdir().unwrap();
-    let kept = |input: &TrainInput<'_>, params: &TreeParams| kept(folder.path(), input, params, 0, &NoObserver);
+    let kept = |input: &TrainInput<'_>, params: &TreeParams| kept(folder.path(), input, params, 0, &Silent);
     kept(&input, &small(2, 4)).unwrap();
     let foreign = |e| matches!(e, TrainError::Checkpoint(CheckpointError::Foreign { .. }));
     assert!(foreign(kept(&input, &small(2, 5)).unwrap_err()));

@@ -1,7 +1,7 @@
 use super::made::{build, clustered};
 use proptest::prelude::*;
 use xc_ann::{
-    BuildError, BuildParams, Filter, Graph, Index, Metric, NoObserver, QueryError, Scratch, SearchParams, exact, recall,
+    BuildError, BuildParams, Filter, Graph, Index, Metric, QueryError, Scratch, SearchParams, Silent, exact, recall,
 };
 use xc_dense::{DenseMatrix, DenseRows};
 use xc_sparse::rank::{RankedBatch, Scored};
@@ -238,7 +238,7 @@ fn the_least_scope_that_is_enough_is_found() {
     let (rows, queries) = (clustered(6000, 24, 200, 1), clustered(60, 24, 200, 1));
     for cells in [0, 100] {
         let params = BuildParams { cells: Some(cells), ..BuildParams::new(Metric::L2) };
-        let mut graph = Graph::build(rows.view(), &params, &NoObserver).unwrap();
+        let mut graph = Graph::build(rows.view(), &params, &Silent).unwrap();
         let truth = exact(rows.view(), queries.view(), Metric::L2, 10);
         let fit = |graph: &mut Graph, enough: &dyn Fn(&RankedBatch) -> bool| {
             let fitted = graph.fit_until(rows.view(), queries.view(), &truth, 10, enough).unwrap();
@@ -276,7 +276,7 @@ fn what_all_rows_have_in_common_takes_no_precision() {
     let rows = with_last(&clustered(5000, 24, 50, 1), Box::new(move || stream.unit() as f32 - 60.0));
     let queries = with_last(&clustered(60, 24, 50, 2), Box::new(|| 1.0));
     let params = BuildParams { cells: Some(100), ..BuildParams::new(Metric::InnerProduct) };
-    let graph = Graph::build(rows.view(), &params, &NoObserver).unwrap();
+    let graph = Graph::build(rows.view(), &params, &Silent).unwrap();
     let truth = exact(rows.view(), queries.view(), Metric::InnerProduct, 100);
     let found = |params| recall(&graph.search_batch(rows.view(), queries.view(), params, None).unwrap().0, &truth);
     let (all, some) = (found(SearchParams::top(100).with_width(16.0)), found(SearchParams::top(100).with_cells(25)));
@@ -302,7 +302,7 @@ fn edges_for_queries_find_what_edges_among_rows_do_not() {
     let params = BuildParams::new(Metric::InnerProduct);
     let truth = exact(rows.view(), asked, Metric::InnerProduct, 10);
     let found = |queries| {
-        let graph = Graph::build_for(rows.view(), queries, &params, &NoObserver).unwrap();
+        let graph = Graph::build_for(rows.view(), queries, &params, &Silent).unwrap();
         assert_eq!(graph.len(), 4000);
         let (all, _) = graph.search_batch(rows.view(), asked, SearchParams::top(4000).with_width(WIDE), None).unwrap();
         assert!(all.iter().all(|row| row.len() == 4000), "every row is found");
@@ -328,18 +328,14 @@ fn rows_and_queries_of_another_width_are_refused_and_change_nothing() {
         let coordinates = BuildError::Coordinates { found, expected };
         let query = QueryError::Width { found, expected };
         let refused = [
-            (index.refresh(other.values.to_vec(), None, None, &NoObserver).map(drop), values(50 * width)),
+            (index.refresh(other.values.to_vec(), None, None, &Silent).map(drop), values(50 * width)),
+            (index.refresh(rows.values.to_vec(), Some(new), None, &Silent).map(drop), BuildError::Query(query.clone())),
             (
-                index.refresh(rows.values.to_vec(), Some(new), None, &NoObserver).map(drop),
-                BuildError::Query(query.clone()),
-            ),
-            (
-                Index::build_for(rows.values.to_vec(), 4, Some(new), &BuildParams::new(Metric::L2), &NoObserver)
-                    .map(drop),
+                Index::build_for(rows.values.to_vec(), 4, Some(new), &BuildParams::new(Metric::L2), &Silent).map(drop),
                 BuildError::Query(query.clone()),
             ),
             (index.search_batch(new, SearchParams::top(1), None).map(drop).map_err(BuildError::Query), query.into()),
-            (index.insert(new, &NoObserver), coordinates),
+            (index.insert(new, &Silent), coordinates),
         ];
         for (outcome, error) in refused {
             assert_eq!(outcome, if width == 4 { Ok(()) } else { Err(error) }, "{width}");
@@ -347,13 +343,13 @@ fn rows_and_queries_of_another_width_are_refused_and_change_nothing() {
         // Nothing was added but by rows of its width.
         assert_eq!(index.rows().len(), if width == 4 { 100 } else { 50 });
     }
-    let part = Index::build(vec![0.5; 7], 2, &BuildParams::new(Metric::L2), &NoObserver).unwrap_err();
+    let part = Index::build(vec![0.5; 7], 2, &BuildParams::new(Metric::L2), &Silent).unwrap_err();
     assert_eq!(part, BuildError::Values { n: 7, expected: 6, width: 2 });
-    assert!(Index::build(vec![0.5; 7], 0, &BuildParams::new(Metric::L2), &NoObserver).is_err());
+    assert!(Index::build(vec![0.5; 7], 0, &BuildParams::new(Metric::L2), &Silent).is_err());
 }
 
 fn made_index(rows: &DenseMatrix) -> Index {
-    Index::build(rows.values.to_vec(), 4, &BuildParams::new(Metric::L2), &NoObserver).unwrap()
+    Index::build(rows.values.to_vec(), 4, &BuildParams::new(Metric::L2), &Silent).unwrap()
 }
 
 #[test]
@@ -389,5 +385,5 @@ fn what_cannot_be_searched_is_refused() {
 fn build_error(rows: &DenseMatrix, change: impl Fn(&mut BuildParams)) -> BuildError {
     let mut params = BuildParams::new(Metric::L2);
     change(&mut params);
-    Graph::build(rows.view(), &params, &NoObserver).expect_err("refused")
+    Graph::build(rows.view(), &params, &Silent).expect_err("refused")
 }

@@ -2,7 +2,7 @@ use super::made::clustered;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use xc_ann::{BuildParams, Graph, Metric, NoObserver, Refresh, SearchParams};
+use xc_ann::{BuildParams, Graph, Metric, Refresh, SearchParams, Silent};
 use xc_buffer::simd::Isa;
 use xc_dense::DenseRows;
 
@@ -41,18 +41,18 @@ fn leave(folder: &Path, threads: usize) {
     pool.install(|| {
         for metric in Metric::ALL {
             let params = BuildParams { cells: Some(40), ..BuildParams::new(metric) };
-            let mut graph = Graph::build(rows.view(), &params, &NoObserver).unwrap();
+            let mut graph = Graph::build(rows.view(), &params, &Silent).unwrap();
             leave(&graph, rows.view(), &format!("{metric}-built"));
             graph.delete(&(0..N as u32).step_by(7).collect::<Vec<_>>());
-            graph.insert(rows.view(), &(0..N as u32).step_by(14).collect::<Vec<_>>(), &NoObserver).unwrap();
+            graph.insert(rows.view(), &(0..N as u32).step_by(14).collect::<Vec<_>>(), &Silent).unwrap();
             leave(&graph, rows.view(), &format!("{metric}-changed"));
-            graph.refresh(moved.view(), None, Some(Refresh::Both), &NoObserver).unwrap();
+            graph.refresh(moved.view(), None, Some(Refresh::Both), &Silent).unwrap();
             leave(&graph, moved.view(), &format!("{metric}-refreshed"));
         }
         // Queries make edges of inner products alone.
         let params = BuildParams::new(Metric::InnerProduct);
         let params = BuildParams { cells: Some(40), factor: Some(0.9), ..params };
-        let graph = Graph::build_for(rows.view(), Some(queries.view()), &params, &NoObserver).unwrap();
+        let graph = Graph::build_for(rows.view(), Some(queries.view()), &params, &Silent).unwrap();
         leave(&graph, rows.view(), "for-queries");
     });
 }

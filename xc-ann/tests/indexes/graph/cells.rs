@@ -1,15 +1,13 @@
 use super::made::clustered;
 use proptest::prelude::*;
-use xc_ann::{
-    BuildParams, Effort, Filter, Graph, Metric, NoObserver, QueryError, Refresh, Scratch, SearchParams, recall,
-};
+use xc_ann::{BuildParams, Effort, Filter, Graph, Metric, QueryError, Refresh, Scratch, SearchParams, Silent, recall};
 use xc_dense::DenseRows;
 use xc_sparse::rank::Scored;
 use xc_store::OpenMode;
 
 fn build(rows: DenseRows<'_>, metric: Metric, cells: usize) -> Graph {
     let params = BuildParams { cells: Some(cells), passes: 1, keep: 20, degree: 8, ..BuildParams::new(metric) };
-    Graph::build(rows, &params, &NoObserver).unwrap()
+    Graph::build(rows, &params, &Silent).unwrap()
 }
 
 fn answers(graph: &Graph, rows: DenseRows<'_>, queries: DenseRows<'_>, params: SearchParams) -> Vec<Vec<Scored>> {
@@ -83,12 +81,12 @@ fn cells_follow_rows_that_come_go_and_move() {
     for metric in Metric::ALL {
         let (rows, queries) = (clustered(1200, 24, 20, 1), clustered(20, 24, 20, 1));
         let mut graph = build(DenseRows::new(&rows.values[..800 * 24], 24), metric, 30);
-        graph.insert(rows.view(), &(800..1200).collect::<Vec<_>>(), &NoObserver).unwrap();
+        graph.insert(rows.view(), &(800..1200).collect::<Vec<_>>(), &Silent).unwrap();
         all_cells_are_a_scan(&graph, rows.view(), queries.view());
         graph.delete(&(0..1200).step_by(3).collect::<Vec<_>>());
         all_cells_are_a_scan(&graph, rows.view(), queries.view());
         let same = graph.clone();
-        graph.refresh(rows.view(), None, None, &NoObserver).unwrap();
+        graph.refresh(rows.view(), None, None, &Silent).unwrap();
         assert_eq!(
             answers(&graph, rows.view(), queries.view(), SearchParams::top(10).with_cells(3)),
             answers(&same, rows.view(), queries.view(), SearchParams::top(10).with_cells(3)),
@@ -96,11 +94,11 @@ fn cells_follow_rows_that_come_go_and_move() {
         );
         let moved = clustered(1200, 24, 21, 7);
         for policy in [Refresh::Codes, Refresh::SHORT, Refresh::Rebuild] {
-            graph.refresh(moved.view(), None, Some(policy), &NoObserver).unwrap();
+            graph.refresh(moved.view(), None, Some(policy), &Silent).unwrap();
             assert_eq!(graph.n_cells(), 30);
             all_cells_are_a_scan(&graph, moved.view(), queries.view());
         }
-        graph.insert(moved.view(), &(0..1200).step_by(6).collect::<Vec<_>>(), &NoObserver).unwrap();
+        graph.insert(moved.view(), &(0..1200).step_by(6).collect::<Vec<_>>(), &Silent).unwrap();
         all_cells_are_a_scan(&graph, moved.view(), queries.view());
         let some: Vec<f32> = (0..24 * 2).map(|i| i as f32).collect();
         graph.recode(&[6, 1], DenseRows::new(&some, 24)).unwrap();
@@ -129,14 +127,14 @@ fn the_fit_takes_what_compares_less() {
     // Queries far from their answers: no walk finds them, and cells hold them together.
     let (rows, queries) = (clustered(6000, 16, 60, 1), clustered(200, 16, 60, 1));
     let params = BuildParams { top_k: 100, ..BuildParams::new(Metric::L2) };
-    let graph = Graph::build_for(rows.view(), Some(queries.view()), &params, &NoObserver).unwrap();
+    let graph = Graph::build_for(rows.view(), Some(queries.view()), &params, &Silent).unwrap();
     let fitted = graph.fitted().unwrap();
     assert!(fitted.cells > 0 && graph.n_cells() > fitted.cells, "{fitted:?}, {} cells", graph.n_cells());
     let (found, effort) = graph.search_batch(rows.view(), queries.view(), SearchParams::top(100), None).unwrap();
     let reached = recall(&found, &graph.exact(rows.view(), queries.view(), 100, None));
     assert!(reached >= 0.95 && effort.distances < 200 * 6000 / 2, "{reached}, {effort:?}");
     // What it does not take is not kept.
-    let few = Graph::build(clustered(500, 16, 60, 1).view(), &BuildParams::new(Metric::L2), &NoObserver).unwrap();
+    let few = Graph::build(clustered(500, 16, 60, 1).view(), &BuildParams::new(Metric::L2), &Silent).unwrap();
     assert_eq!(few.n_cells(), 0);
 }
 

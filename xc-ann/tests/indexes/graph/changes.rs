@@ -1,5 +1,5 @@
 use super::made::{build, clustered};
-use xc_ann::{BuildError, BuildParams, Graph, Metric, NoObserver, Refresh, SearchParams, exact, recall};
+use xc_ann::{BuildError, BuildParams, Graph, Metric, Refresh, SearchParams, Silent, exact, recall};
 use xc_dense::{DenseMatrix, DenseRows};
 use xc_hash::stream::Stream;
 use xc_sparse::rank::RankedBatch;
@@ -34,7 +34,7 @@ fn rows_come_and_go() {
     for metric in Metric::ALL {
         let (rows, queries) = (clustered(2000, 24, 20, 1), clustered(100, 24, 20, 1));
         let mut graph = build(DenseRows::new(&rows.values[..1000 * 24], 24), metric);
-        graph.insert(rows.view(), &(1000..2000).collect::<Vec<_>>(), &NoObserver).unwrap();
+        graph.insert(rows.view(), &(1000..2000).collect::<Vec<_>>(), &Silent).unwrap();
         let all: Vec<u32> = (0..2000).collect();
         assert_eq!(found(&graph, rows.view()), all);
         let fresh = build(rows.view(), metric);
@@ -52,7 +52,7 @@ fn rows_come_and_go() {
             there.sort_unstable();
             assert_eq!(found(&graph, rows.view()), there);
             assert_eq!(graph.len(), 1600);
-            graph.insert(rows.view(), &gone, &NoObserver).unwrap();
+            graph.insert(rows.view(), &gone, &Silent).unwrap();
             there.extend(gone);
         }
         assert_eq!(found(&graph, rows.view()), all);
@@ -69,10 +69,10 @@ fn all_rows_may_go_and_the_first_may_come() {
         let mut graph = build(rows.view(), metric);
         assert_eq!(graph.delete(&(0..100).collect::<Vec<_>>()), 70);
         assert!(graph.is_empty() && found(&graph, rows.view()).is_empty());
-        graph.insert(rows.view(), &[7, 9], &NoObserver).unwrap();
+        graph.insert(rows.view(), &[7, 9], &Silent).unwrap();
         assert_eq!(found(&graph, rows.view()), [7, 9]);
         let mut empty = build(DenseRows::new(&[], 5), metric);
-        empty.insert(rows.view(), &(0..70).collect::<Vec<_>>(), &NoObserver).unwrap();
+        empty.insert(rows.view(), &(0..70).collect::<Vec<_>>(), &Silent).unwrap();
         assert_eq!(found(&empty, rows.view()), (0..70).collect::<Vec<_>>());
     }
 }
@@ -83,7 +83,7 @@ fn new_codes_are_searched_at_once_and_a_state_brings_a_graph_back() {
         let (mut rows, queries) = (clustered(2000, 24, 20, 1), clustered(50, 24, 20, 1));
         // Cells are no part of a state.
         let params = BuildParams { cells: Some(0), ..BuildParams::new(metric) };
-        let mut graph = Graph::build(rows.view(), &params, &NoObserver).unwrap();
+        let mut graph = Graph::build(rows.view(), &params, &Silent).unwrap();
         // The graph has no row 2000.
         assert_eq!(graph.recode(&[2000], DenseRows::new(&[1.0; 24], 24)), Ok(()));
         let moved: Vec<u32> = (0..2000).step_by(7).collect();
@@ -103,7 +103,7 @@ fn new_codes_are_searched_at_once_and_a_state_brings_a_graph_back() {
         let mut back = Graph::restore(graph.params(), 24, graph.state()).unwrap();
         // Edges are behind the codes, which a state says too.
         for graph in [&mut graph, &mut back] {
-            graph.refresh(rows.view(), Some(queries.view()), Some(Refresh::SHORT), &NoObserver).unwrap();
+            graph.refresh(rows.view(), Some(queries.view()), Some(Refresh::SHORT), &Silent).unwrap();
         }
         assert_eq!((graph.state().edges, graph.state().numbers), (back.state().edges, back.state().numbers));
         assert!(narrow(&graph, rows.view(), queries.view(), &(0..2000).collect::<Vec<_>>()) > 0.8, "{metric}");
@@ -116,7 +116,7 @@ fn what_is_deleted_stays_so_after_a_rebuild() {
     for metric in Metric::ALL {
         let mut graph = build(rows.view(), metric);
         graph.delete(&(0..100).collect::<Vec<_>>());
-        graph.refresh(moved.view(), None, Some(Refresh::Rebuild), &NoObserver).unwrap();
+        graph.refresh(moved.view(), None, Some(Refresh::Rebuild), &Silent).unwrap();
         assert_eq!(found(&graph, moved.view()), (100..300).collect::<Vec<_>>());
     }
 }
@@ -137,7 +137,7 @@ fn a_width_is_fitted_to_the_rows_that_are_left() {
         graph.delete(&(0..2000).filter(|row| row % 3 > 0).collect::<Vec<_>>());
         let fitted = graph.fit(rows.view(), queries.view(), 10, 0.95).unwrap();
         assert!(fitted.recall >= 0.95 && fitted.width.is_finite(), "{metric}: {fitted:?}");
-        let told = graph.refresh(drift(&rows, 0.02).view(), None, None, &NoObserver).unwrap();
+        let told = graph.refresh(drift(&rows, 0.02).view(), None, None, &Silent).unwrap();
         assert!(told.after > 0.5, "{metric}: {told:?}");
         let exact = graph.exact(rows.view(), queries.view(), 10, None);
         assert!(exact.iter().flatten().all(|s| s.label % 3 == 0));
@@ -149,10 +149,10 @@ fn a_row_comes_once() {
     let rows = clustered(60, 8, 5, 1);
     let mut graph = build(rows.view(), Metric::L2);
     graph.delete(&[7, 8]);
-    assert_eq!(graph.insert(rows.view(), &[7, 6], &NoObserver), Err(BuildError::Present { row: 6 }));
-    assert_eq!(graph.insert(rows.view(), &[7, 7], &NoObserver), Err(BuildError::Present { row: 7 }));
+    assert_eq!(graph.insert(rows.view(), &[7, 6], &Silent), Err(BuildError::Present { row: 6 }));
+    assert_eq!(graph.insert(rows.view(), &[7, 7], &Silent), Err(BuildError::Present { row: 7 }));
     assert_eq!(graph.len(), 58, "nothing changed");
-    graph.insert(rows.view(), &[8, 7], &NoObserver).unwrap();
+    graph.insert(rows.view(), &[8, 7], &Silent).unwrap();
     assert_eq!(found(&graph, rows.view()), (0..60).collect::<Vec<_>>());
 }
 
@@ -196,7 +196,7 @@ fn a_refresh_follows_rows_that_moved() {
             [Some(Refresh::Search(32)), Some(Refresh::TwoHops), Some(Refresh::Both), Some(Refresh::Rebuild), None]
         {
             let mut graph = graph.clone();
-            let told = graph.refresh(moved.view(), None, policy, &NoObserver).unwrap();
+            let told = graph.refresh(moved.view(), None, policy, &Silent).unwrap();
             let reached = narrow(&graph, moved.view(), queries.view(), &all);
             assert!(reached > rebuilt - 0.02, "{metric}, {policy:?}: {reached}, rebuilt {rebuilt}; {told:?}");
             assert_eq!(found(&graph, moved.view()), all);
@@ -215,7 +215,7 @@ fn rows_that_did_not_move_change_nothing() {
             (found.iter().map(<[_]>::to_vec).collect::<Vec<_>>(), effort, graph.stats())
         };
         let before = search(&graph);
-        let told = graph.refresh(rows.view(), None, None, &NoObserver).unwrap();
+        let told = graph.refresh(rows.view(), None, None, &Silent).unwrap();
         assert_eq!((told.policy, told.before), (Refresh::Codes, told.after));
         assert_eq!(search(&graph), before);
     }
@@ -229,7 +229,7 @@ fn equal_rows_may_part_and_rows_become_zeros() {
     for metric in Metric::ALL {
         let mut graph = build(rows.view(), metric);
         assert_eq!(graph.stats().n_vertices, 1);
-        graph.refresh(moved.view(), None, None, &NoObserver).unwrap();
+        graph.refresh(moved.view(), None, None, &Silent).unwrap();
         let first = if metric == Metric::Cosine { 10 } else { 0 };
         assert_eq!(found(&graph, moved.view()), (first..60).collect::<Vec<_>>(), "{metric}");
     }
@@ -247,7 +247,7 @@ fn what_all_rows_have_in_common_may_move_too() {
     let truth = exact(after.view(), queries.view(), Metric::InnerProduct, 100);
     for policy in [Some(Refresh::Codes), Some(Refresh::SHORT), None] {
         let mut graph = build(before.view(), Metric::InnerProduct);
-        graph.refresh(after.view(), None, policy, &NoObserver).unwrap();
+        graph.refresh(after.view(), None, policy, &Silent).unwrap();
         let (all, _) =
             graph.search_batch(after.view(), queries.view(), SearchParams::top(100).with_width(16.0), None).unwrap();
         let share = recall(&all, &truth);
@@ -267,11 +267,11 @@ fn queries_decide_whether_edges_still_lead_to_their_answers() {
     let (old, new) = (queries(7), queries(8));
     let moved = drift(&rows, 0.01);
     let params = BuildParams { cells: Some(0), target_recall: 0.9, ..BuildParams::new(Metric::InnerProduct) };
-    let graph = Graph::build_for(rows.view(), Some(old.view()), &params, &NoObserver).unwrap();
+    let graph = Graph::build_for(rows.view(), Some(old.view()), &params, &Silent).unwrap();
     let wanted = graph.fitted().unwrap();
     let judged = |queries| {
         let mut graph = graph.clone();
-        let told = graph.refresh(moved.view(), queries, None, &NoObserver).unwrap();
+        let told = graph.refresh(moved.view(), queries, None, &Silent).unwrap();
         (told, graph.fitted().unwrap())
     };
     let (by_rows, _) = judged(None);

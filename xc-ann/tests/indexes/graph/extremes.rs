@@ -1,7 +1,7 @@
 //! Rows that indexes are seldom tested with.
 
 use super::made::{build, clustered};
-use xc_ann::{BuildError, BuildParams, Filter, Graph, Index, Metric, NoObserver, Scratch, SearchParams, exact, recall};
+use xc_ann::{BuildError, BuildParams, Filter, Graph, Index, Metric, Scratch, SearchParams, Silent, exact, recall};
 use xc_dense::DenseMatrix;
 use xc_sparse::rank::Scored;
 use xc_store::OpenMode;
@@ -63,7 +63,7 @@ fn a_filter_that_nothing_passes_is_answered_without_a_comparison() {
     let no_row = |_: u32| false;
     for metric in Metric::ALL {
         let params = BuildParams { cells: Some(30), ..BuildParams::new(metric) };
-        let graph = Graph::build(rows.view(), &params, &NoObserver).unwrap();
+        let graph = Graph::build(rows.view(), &params, &Silent).unwrap();
         for filter in [Filter::Bits(&[]), Filter::Bits(&[0; 47]), Filter::Test(&no_row)] {
             let some = Some(&filter);
             for params in [
@@ -88,7 +88,7 @@ fn an_index_without_rows_is_built_searched_fitted_saved_and_filled() {
     let (rows, queries) = (clustered(40, 6, 3, 1), clustered(5, 6, 3, 2));
     for metric in Metric::ALL {
         let params = BuildParams { min_recall: Some(1.0), ..BuildParams::new(metric) };
-        let mut index = Index::build(Vec::new(), 6, &params, &NoObserver).unwrap();
+        let mut index = Index::build(Vec::new(), 6, &params, &Silent).unwrap();
         assert!(index.graph().is_empty() && index.graph().fitted().is_none());
         let path = folder.path().join(metric.name());
         index.save(&path).unwrap();
@@ -98,7 +98,7 @@ fn an_index_without_rows_is_built_searched_fitted_saved_and_filled() {
             assert!(index.exact(queries.view(), 10, None).iter().all(<[_]>::is_empty));
         }
         assert_eq!(index.fit(queries.view(), 10, 0.95).unwrap().recall, 1.0, "there is nothing to find");
-        index.insert(rows.view(), &NoObserver).unwrap();
+        index.insert(rows.view(), &Silent).unwrap();
         let (found, _) =
             index.search_batch(queries.view(), SearchParams::top(100).with_width(f32::INFINITY), None).unwrap();
         assert!(found.iter().all(|row| row.len() == 40), "{metric}");
@@ -142,5 +142,5 @@ fn a_build_that_finds_less_than_is_asked_for_fails() {
 }
 
 fn build_with(rows: &DenseMatrix, params: &BuildParams) -> Result<Graph, BuildError> {
-    Graph::build(rows.view(), params, &NoObserver)
+    Graph::build(rows.view(), params, &Silent)
 }

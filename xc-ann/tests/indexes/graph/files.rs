@@ -1,5 +1,5 @@
 use super::made::{build, clustered};
-use xc_ann::{BuildParams, Graph, Metric, NoObserver, Scope, SearchParams};
+use xc_ann::{BuildParams, Graph, Metric, Scope, SearchParams, Silent};
 use xc_store::OpenMode;
 
 #[test]
@@ -52,7 +52,7 @@ fn damaged_arrays_are_refused() {
     let rows = clustered(200, 20, 9, 1);
     let path = folder.path().join("graph");
     let params = BuildParams { cells: Some(20), ..BuildParams::new(Metric::L2) };
-    Graph::build(rows.view(), &params, &NoObserver).unwrap().save(&path).unwrap();
+    Graph::build(rows.view(), &params, &Silent).unwrap().save(&path).unwrap();
     let file = std::fs::read_dir(&path)
         .unwrap()
         .map(|e| e.unwrap().path())

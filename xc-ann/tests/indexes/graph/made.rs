@@ -1,6 +1,6 @@
 //! Rows to search.
 
-use xc_ann::{BuildParams, Graph, Metric, NoObserver};
+use xc_ann::{BuildParams, Graph, Metric, Silent};
 use xc_dense::{DenseMatrix, DenseRows};
 use xc_hash::stream::Stream;
 
@@ -20,5 +20,5 @@ pub(crate) fn clustered(n: usize, columns: usize, n_centres: usize, seed: u64) -
 }
 
 pub(crate) fn build(rows: DenseRows<'_>, metric: Metric) -> Graph {
-    Graph::build(rows, &BuildParams::new(metric), &NoObserver).expect("rows that a graph may have")
+    Graph::build(rows, &BuildParams::new(metric), &Silent).expect("rows that a graph may have")
 }

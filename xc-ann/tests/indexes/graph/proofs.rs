@@ -1,11 +1,11 @@
 use super::made::clustered;
 use proptest::prelude::*;
-use xc_ann::{BuildParams, Index, Lengths, Metric, NoObserver, SearchParams};
+use xc_ann::{BuildParams, Index, Lengths, Metric, SearchParams, Silent};
 use xc_dense::DenseMatrix;
 
 fn index(rows: DenseMatrix) -> Index {
     let params = BuildParams::new(Metric::InnerProduct);
-    Index::build(rows.values, rows.columns, &params, &NoObserver).expect("rows that a graph may have")
+    Index::build(rows.values, rows.columns, &params, &Silent).expect("rows that a graph may have")
 }
 
 proptest! {
@@ -50,6 +50,6 @@ fn one_long_row_is_proven_and_rows_of_one_length_are_not() {
     let long = Lengths::new(rows.view(), (0..200).collect());
     let best = [xc_sparse::rank::Scored { label: 0, score: 50.0 }];
     assert_eq!(long.open(&query, 1, &best), [0]);
-    let other = Index::build(rows.values, 2, &BuildParams::new(Metric::L2), &NoObserver).unwrap();
+    let other = Index::build(rows.values, 2, &BuildParams::new(Metric::L2), &Silent).unwrap();
     assert!(other.lengths().is_none());
 }

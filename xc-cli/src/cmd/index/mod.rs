@@ -17,8 +17,8 @@ use crate::progress::Task;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use xc_ann::{BuildError, Event, INVERTED_KIND, Index, KIND, Metric, Observer, OpenGraphError, Scope};
-use xc_buffer::Cancel;
+use xc_ann::{BuildError, BuildEvent, INVERTED_KIND, Index, KIND, Metric, OpenGraphError, Scope};
+use xc_buffer::{Cancel, Observer};
 use xc_data::{Format, ReadError, ReadErrorKind, ReadOptions, UnknownLabels, Vectors, read_labels};
 use xc_dense::DenseRows;
 use xc_sparse::LabelRows;
@@ -375,12 +375,12 @@ impl Cancel for Watch<'_> {
     }
 }
 
-impl Observer for Watch<'_> {
-    fn event(&self, event: Event) {
+impl Observer<BuildEvent> for Watch<'_> {
+    fn event(&self, event: BuildEvent) {
         let mut task = self.task.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         match (event, task.as_ref()) {
-            (Event::Linking { n }, _) => *task = Some(self.context.task("vectors linked", n as u64)),
-            (Event::Linked { done }, Some(task)) => task.advance(done as u64),
+            (BuildEvent::Linking { n }, _) => *task = Some(self.context.task("vectors linked", n as u64)),
+            (BuildEvent::Linked { done }, Some(task)) => task.advance(done as u64),
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use crate::options::ReadOptions;
 use crate::row::MAX_IDS;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, SeqAccess, Unexpected, Visitor};
 use std::fmt;
-use xc_store::is_control;
+use xc_buffer::is_control;
 
 pub(super) struct LabelsSeed<'a> {
     pub(super) options: &'a ReadOptions,

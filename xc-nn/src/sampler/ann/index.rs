@@ -3,9 +3,7 @@
 use crate::label_rows::BiasCoordinate;
 use crate::sampler::{LabelWeights, Queries, SampleError};
 use rayon::prelude::*;
-use xc_ann::{
-    BuildError, BuildParams, Graph, Metric, NoObserver, QueryError, Refresh, SearchParams, rerank_candidates,
-};
+use xc_ann::{BuildError, BuildParams, Graph, Metric, QueryError, Refresh, SearchParams, Silent, rerank_candidates};
 use xc_dense::DenseRows;
 use xc_dense::dot;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
@@ -51,7 +49,7 @@ impl LabelGraph {
         let bias = BiasCoordinate::balanced(weights, Some(queries.vectors));
         let (labels, asked) = (bias.labels(weights), instances(bias, queries)?);
         let asked = DenseRows::new(&asked, weights.width() + 1);
-        let graph = Graph::build_for(labels.view(), Some(asked), params, &NoObserver).map_err(of_build)?;
+        let graph = Graph::build_for(labels.view(), Some(asked), params, &Silent).map_err(of_build)?;
         Ok(Self { graph, bias })
     }
 
@@ -68,7 +66,7 @@ impl LabelGraph {
         self.bias = BiasCoordinate::balanced(weights, Some(queries.vectors));
         let (labels, asked) = (self.bias.labels(weights), instances(self.bias, queries)?);
         let asked = DenseRows::new(&asked, weights.width() + 1);
-        self.graph.refresh(labels.view(), Some(asked), Some(Refresh::SHORT), &NoObserver).map_err(of_build)?;
+        self.graph.refresh(labels.view(), Some(asked), Some(Refresh::SHORT), &Silent).map_err(of_build)?;
         Ok(())
     }
 

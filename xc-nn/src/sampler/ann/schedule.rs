@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use xc_ann::{BuildParams, Graph, NoObserver, SearchParams};
+use xc_ann::{BuildParams, Graph, SearchParams, Silent};
 use xc_buffer::Buffer;
 use xc_dense::{DenseMatrix, DenseRows};
 use xc_store::Spill;
@@ -252,7 +252,7 @@ fn retrieve(
             asked
         };
         let some = instances(0..vectors.len().min(FITTED_TO));
-        let graph = Graph::build_for(labels.view(), Some(DenseRows::new(&some, columns)), params, &NoObserver);
+        let graph = Graph::build_for(labels.view(), Some(DenseRows::new(&some, columns)), params, &Silent);
         let graph = graph.map_err(SampleError::Index)?;
         let width = graph.fitted().map_or(super::index::WIDEST, |fitted| fitted.width.min(super::index::WIDEST));
         let mut out = Spill::zeros(vectors.len() * k, folder).map_err(|e| file(folder, &e))?;

@@ -15,13 +15,13 @@ use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 use std::ops::Range;
 use thiserror::Error;
-use xc_buffer::Cancel;
+use xc_buffer::{Cancel, Unwatched};
 use xc_dense::DenseRows;
 use xc_hash::stream::{Purpose, Stream, mix, name};
 use xc_metrics::evaluate;
 use xc_metrics::{EvaluateError, EvaluatorParams, Metric, MetricReport};
 use xc_nn::schedule::WarmupCosine;
-use xc_nn::trainer::{Event, Keep, Monitor, Observer, Subset, TrainError};
+use xc_nn::trainer::{Keep, Monitor, Subset, TrainError};
 use xc_nn::{Examples, Loss, Optimizer, Rows, TrainParams, Trainer};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::{RankedBatch, Scored};
@@ -368,19 +368,6 @@ fn line(points: &[(f64, bool)]) -> [f64; 2] {
     [slope, bias]
 }
 
-/// Stops training when a stop is requested.
-struct Watch<'a>(&'a dyn Cancel);
-
-impl Cancel for Watch<'_> {
-    fn cancelled(&self) -> bool {
-        self.0.cancelled()
-    }
-}
-
-impl Observer for Watch<'_> {
-    fn event(&self, _: Event<'_>) {}
-}
-
 /// Trains a network that predicts the probability that a candidate is true.
 fn network(
     rows: DenseRows<'_>,
@@ -412,7 +399,7 @@ fn network(
         keep: Keep::Last,
         ..TrainParams::default()
     };
-    let watch = Watch(cancel);
+    let watch = Unwatched(cancel);
     let mut trainer = Trainer {
         loss: Loss::Bce,
         optimizer: Optimizer::adam(),

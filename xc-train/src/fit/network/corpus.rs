@@ -6,8 +6,8 @@ use crate::settings::text::TokenSettings;
 use crate::settings::words::WordSettings;
 use crate::skipgram::{Corpus, CorpusBuilder, CorpusError, WordCounts, Words, WordsParams};
 use std::path::Path;
+use xc_buffer::is_control;
 use xc_data::{Format, ReadError, ReadErrorKind, ReadOptions, open_text};
-use xc_store::is_control;
 
 /// A text in memory, and its words.
 pub(in crate::fit) struct WordText {

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use xc_buffer::Cancel;
+use xc_buffer::{Cancel, Observer};
 use xc_nn::StepCost;
 use xc_nn::sampler::SampleCost;
-use xc_nn::trainer::{Event, Observer};
+use xc_nn::trainer::TrainEvent;
 
 /// Adds up what steps cost.
 #[derive(Debug, Default)]
@@ -21,9 +21,9 @@ impl Counting {
 
 impl Cancel for Counting {}
 
-impl Observer for Counting {
-    fn event(&self, event: Event<'_>) {
-        if let Event::Step { cost, .. } = event {
+impl Observer<TrainEvent<'_>> for Counting {
+    fn event(&self, event: TrainEvent<'_>) {
+        if let TrainEvent::Step { cost, .. } = event {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).add(*cost);
         }
     }

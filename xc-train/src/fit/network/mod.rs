@@ -42,7 +42,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use xc_metrics::MetricReport;
 use xc_nn::sampler::SampleError;
-use xc_nn::trainer::{CHECKPOINT, CheckpointAt, Observer, STATE, Subset, TrainError};
+use xc_nn::trainer::{CHECKPOINT, CheckpointAt, STATE, Subset, TrainError, TrainObserver};
 use xc_nn::{Examples, HardLabels, Optimizer, Rows, TargetRows, TrainParams, Trainer};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
@@ -498,7 +498,7 @@ impl Session<'_> {
             selects: self.training.keep == xc_nn::trainer::Keep::Best,
         })?;
         let both = counting.map(|counting| (&*followed, counting));
-        let observer: &dyn Observer = match &both {
+        let observer: &TrainObserver<'_> = match &both {
             Some(both) => both,
             None => &*followed,
         };

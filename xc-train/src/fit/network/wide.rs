@@ -1,6 +1,7 @@
 //! The wide term of a network: collected while it trains, solved after its last epoch.
 
 use super::Session;
+use crate::classifier::RankerWeights;
 use crate::classifier::{Classifier, HARD_IN_MEMORY, WEIGHTS, Wide, WideFit, WideLearning};
 use crate::fit::FitError;
 use crate::message::{chain, counted};
@@ -9,7 +10,6 @@ use std::time::Instant;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_nn::HardLabels;
 use xc_nn::trainer::Subset;
-use xc_sparse::ranker_weights::RankerWeights;
 use xc_sparse::rows::{OwnedRows, sort_unique};
 use xc_sparse::{CsrView, LabelRows};
 use xc_store::atomic::parent_of;

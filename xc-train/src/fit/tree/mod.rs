@@ -11,7 +11,7 @@ use super::place::drop_checkpoint;
 use super::reading::Reading;
 use super::report::{Judging, Report};
 use super::save::{Extras, save_created};
-use super::{Context, FitError, Outcome, Training, Unwatched};
+use super::{Context, FitError, Outcome, Training};
 use crate::message::{chain, counted};
 use crate::model::{HoldOut, TrainingRows};
 use crate::settings::{refuse_idle, tree};
@@ -200,7 +200,7 @@ pub(super) fn save(
 ) -> Result<WeightCounts, FitError> {
     let mut counts = WeightCounts::default();
     save_created(create, extras, |writer| {
-        counts = trees.write(writer, &Unwatched(context.observer)).map_err(|e| packing_error(&e))?;
+        counts = trees.write(writer, &xc_buffer::Unwatched(context.observer)).map_err(|e| packing_error(&e))?;
         Ok::<(), FitError>(())
     })?;
     if counts.is_pruned_away() {

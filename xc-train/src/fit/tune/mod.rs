@@ -13,7 +13,7 @@ pub use budget::parse_time;
 pub use found::{BEST, Found, FoundPart, PICTURE, Row, options_line};
 pub use rungs::Rung;
 
-use super::context::{Context, Observer};
+use super::context::{Context, Watch};
 use super::place::{Place, check_in_folder, make_folder};
 use super::report::Judging;
 use super::{FitError, FitErrorKind, Source, Training};
@@ -69,7 +69,7 @@ pub struct SearchPlan {
 }
 
 /// Watches a trial: says nothing, and passes on that it is cancelled.
-struct Trial<'a>(&'a dyn Observer);
+struct Trial<'a>(&'a dyn Watch);
 
 impl Cancel for Trial<'_> {
     fn cancelled(&self) -> bool {
@@ -77,7 +77,7 @@ impl Cancel for Trial<'_> {
     }
 }
 
-impl Observer for Trial<'_> {
+impl Watch for Trial<'_> {
     fn released(&self) {
         self.0.released();
     }

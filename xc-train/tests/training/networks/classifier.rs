@@ -9,7 +9,7 @@ use xc_nn::optim::Moments;
 use xc_nn::sampler::{Lists, NegativeParams, SamplerParams};
 use xc_nn::schedule::Constant;
 use xc_nn::state::{Role, Snapshot, State};
-use xc_nn::trainer::{Event, Observer, Silent, Subset, TrainError};
+use xc_nn::trainer::{Observer, Silent, Subset, TrainError, TrainEvent};
 use xc_nn::{Activations, Batch, Examples, Loss, Optimizer, Row, Rows, TrainParams, Trainer};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::uniform::{ByteLines, ScreenRows};
@@ -436,8 +436,8 @@ fn an_lsa_stops_when_asked_to() {
         }
     }
 
-    impl Observer for Stop {
-        fn event(&self, _: Event<'_>) {}
+    impl Observer<TrainEvent<'_>> for Stop {
+        fn event(&self, _: TrainEvent<'_>) {}
     }
     let data = Data::new();
     let examples = Examples::try_new(data.features(InputKind::Sparse), &data.y).unwrap();

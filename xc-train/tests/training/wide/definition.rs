@@ -2,7 +2,7 @@
 
 use super::{AGAIN, MODELS, N_LABELS, TRAINED, ask, queries};
 use std::collections::BTreeMap;
-use xc_ann::NoObserver;
+use xc_ann::Silent;
 use xc_nn::Loss;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::{LabelId, Scored};
@@ -173,7 +173,7 @@ fn with_an_index_of_labels_those_that_it_finds_have_their_scores() {
         let (place, queries) = (TRAINED.place(&format!("{name}.indexed")), queries(name));
         Model::open(TRAINED.place(name)).unwrap().change(&Default::default()).unwrap().save(&place).unwrap();
         let model = Model::open(&place).unwrap();
-        let index = model.build_index(Some(queries.view()), &label_index_params(), &NoObserver).unwrap();
+        let index = model.build_index(Some(queries.view()), &label_index_params(), &Silent).unwrap();
         model.save_index(&index, None).unwrap();
         let open = |index| {
             let options = OpenOptions { post_processor: Some("noop".to_owned()), index, ..OpenOptions::default() };

@@ -22,9 +22,10 @@
 
 use super::{ClusterParams, Clustering, Space, add, boundary, dot};
 use crate::train::label_vectors::LabelVectors;
-use crate::train::observe::Observer;
+use crate::train::observe::TreeEvent;
 use rayon::prelude::*;
 use std::cmp::Ordering;
+use xc_buffer::Observer;
 use xc_hash::stream::{Stream, mix};
 
 /// Below this many stored values a split works on its own copy of the vectors.
@@ -36,7 +37,7 @@ pub(super) fn cluster(
     vectors: &LabelVectors,
     params: &ClusterParams,
     seed: u64,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
 ) -> Option<Clustering> {
     let plan = plan(vectors.len(), params);
     let mut order: Vec<u32> = (0..vectors.len() as u32).collect();
@@ -110,7 +111,7 @@ fn is_power(n: usize, branching: usize) -> bool {
 struct Context<'a> {
     params: &'a ClusterParams,
     plan: &'a [usize],
-    observer: &'a dyn Observer,
+    observer: &'a dyn Observer<TreeEvent>,
 }
 
 impl Context<'_> {
@@ -216,7 +217,7 @@ fn bisect(
     cut: Cut,
     params: &ClusterParams,
     rng: &mut Stream,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
 ) -> Option<usize> {
     let n = order.len();
     let size = params.max_sample.max(2);
@@ -245,7 +246,7 @@ fn two_means(
     cut: Cut,
     params: &ClusterParams,
     rng: &mut Stream,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
 ) -> Option<(Vec<f32>, usize)> {
     let width = space.n_features();
     let n = rows.len();
@@ -341,7 +342,7 @@ fn norms(all: &[f32], left: &[f32]) -> (f64, f64) {
 mod tests {
     use super::*;
     use crate::train::label_vectors::LabelRepresentation;
-    use crate::train::observe::NoObserver;
+    use xc_buffer::Silent;
     use xc_sparse::{CsrMatrix, LabelRows};
 
     /// `n` labels in `groups` groups that share no feature; label i belongs to group i % groups.
@@ -355,7 +356,7 @@ mod tests {
         .unwrap();
         let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
         let labels: Vec<u32> = (0..n as u32).collect();
-        LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &NoObserver).unwrap()
+        LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &Silent).unwrap()
     }
 
     fn params(branching: usize, max_leaf: usize) -> ClusterParams {
@@ -396,7 +397,7 @@ mod tests {
     #[test]
     fn parts_are_equal_and_cover_all_labels() {
         for (n, branching, max_leaf) in [(1, 2, 1), (2, 2, 1), (7, 3, 2), (64, 4, 4), (101, 5, 7), (300, 16, 3)] {
-            let c = cluster(&grouped(n, 5), &params(branching, max_leaf), 3, &NoObserver).unwrap();
+            let c = cluster(&grouped(n, 5), &params(branching, max_leaf), 3, &Silent).unwrap();
             let mut seen = c.order.clone();
             seen.sort_unstable();
             assert_eq!(seen, (0..n as u32).collect::<Vec<_>>());
@@ -420,12 +421,11 @@ mod tests {
             );
             let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
             let labels: Vec<u32> = (0..n as u32).collect();
-            LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &NoObserver)
-                .unwrap()
+            LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &Silent).unwrap()
         };
         let vectors = groups(100, |i| usize::from(i >= 60));
         let mut with_slack = ClusterParams { slack: 0.3, ..params(2, 60) };
-        let c = cluster(&vectors, &with_slack, 1, &NoObserver).unwrap();
+        let c = cluster(&vectors, &with_slack, 1, &Silent).unwrap();
         let mut sizes: Vec<u32> = c.levels[1].windows(2).map(|w| w[1] - w[0]).collect();
         sizes.sort_unstable();
         assert_eq!(sizes, [40, 60]);
@@ -433,7 +433,7 @@ mod tests {
         let end = c.levels[1][1] as usize;
         assert!(c.order[..end].iter().all(|&l| (l >= 60) == first));
         with_slack.slack = 0.1;
-        let c = cluster(&vectors, &with_slack, 1, &NoObserver).unwrap();
+        let c = cluster(&vectors, &with_slack, 1, &Silent).unwrap();
         let mut sizes: Vec<u32> = c.levels[1].windows(2).map(|w| w[1] - w[0]).collect();
         sizes.sort_unstable();
         assert_eq!(sizes, [45, 55], "the slack bounds the move");
@@ -441,7 +441,7 @@ mod tests {
         let vectors = groups(1000, |i| (i as f64).sqrt() as usize);
         for (branching, max_leaf, slack) in [(2, 20, 0.9), (4, 30, 0.3), (16, 9, 0.5), (7, 10, 0.9), (16, 1, 0.9)] {
             let p = ClusterParams { slack, ..params(branching, max_leaf) };
-            let c = cluster(&vectors, &p, 3, &NoObserver).unwrap();
+            let c = cluster(&vectors, &p, 3, &Silent).unwrap();
             let most = c.levels.last().unwrap().windows(2).map(|w| w[1] - w[0]).max().unwrap();
             assert!(most as usize <= max_leaf * 3 / 2, "{most} labels, {p:?}");
             let mut seen = c.order.clone();
@@ -453,7 +453,7 @@ mod tests {
 
     #[test]
     fn separate_groups_are_found() {
-        let c = cluster(&grouped(64, 2), &params(2, 32), 1, &NoObserver).unwrap();
+        let c = cluster(&grouped(64, 2), &params(2, 32), 1, &Silent).unwrap();
         let first = c.order[0] % 2;
         assert!(c.order[..32].iter().all(|l| l % 2 == first), "{:?}", c.order);
     }
@@ -461,7 +461,7 @@ mod tests {
     #[test]
     fn sampling_still_assigns_every_label() {
         let p = ClusterParams { max_sample: 40, ..params(4, 50) };
-        let c = cluster(&grouped(400, 8), &p, 1, &NoObserver).unwrap();
+        let c = cluster(&grouped(400, 8), &p, 1, &Silent).unwrap();
         let mut seen = c.order.clone();
         seen.sort_unstable();
         assert_eq!(seen, (0..400).collect::<Vec<_>>());
@@ -482,7 +482,7 @@ mod tests {
         let run = |threads, slack| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let params = ClusterParams { slack, ..params(8, 10) };
-            pool.install(|| cluster(&vectors, &params, 9, &NoObserver).unwrap().order)
+            pool.install(|| cluster(&vectors, &params, 9, &Silent).unwrap().order)
         };
         for slack in [0.0, 0.4] {
             assert_eq!(run(1, slack), run(3, slack));
@@ -494,9 +494,9 @@ mod tests {
         let x = CsrMatrix::from_checked((0, 3), vec![0], vec![], vec![]);
         let t = LabelRows::from_lists(vec![Vec::<u32>::new(); 9], 0).unwrap();
         let labels: Vec<u32> = (0..9).collect();
-        let z = LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &NoObserver)
-            .unwrap();
-        let c = cluster(&z, &params(2, 2), 5, &NoObserver).unwrap();
+        let z =
+            LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &Silent).unwrap();
+        let c = cluster(&z, &params(2, 2), 5, &Silent).unwrap();
         assert_eq!(c.order.len(), 9);
     }
 }

@@ -12,8 +12,9 @@ mod balanced;
 mod unbalanced;
 
 use crate::train::label_vectors::LabelVectors;
-use crate::train::observe::Observer;
+use crate::train::observe::TreeEvent;
 use serde::{Deserialize, Serialize};
+use xc_buffer::Observer;
 
 /// How labels are grouped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,7 +90,7 @@ pub(crate) fn cluster(
     vectors: &LabelVectors,
     params: &ClusterParams,
     seed: u64,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
 ) -> Option<Clustering> {
     match params.method {
         ClusterMethod::Balanced => balanced::cluster(vectors, params, seed, observer),

@@ -7,15 +7,16 @@
 
 use super::{ClusterParams, Clustering, Space};
 use crate::train::label_vectors::LabelVectors;
-use crate::train::observe::Observer;
+use crate::train::observe::TreeEvent;
 use rayon::prelude::*;
+use xc_buffer::Observer;
 use xc_hash::stream::{Stream, mix};
 
 pub(super) fn cluster(
     vectors: &LabelVectors,
     params: &ClusterParams,
     seed: u64,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
 ) -> Option<Clustering> {
     let space = Space::Shared(vectors);
     let mut levels: Vec<Vec<u32>> = Vec::new();
@@ -63,7 +64,7 @@ fn k_means(
     rows: &[u32],
     params: &ClusterParams,
     path: u64,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
 ) -> Option<Vec<Vec<u32>>> {
     let k = params.branching.min(rows.len());
     let local = Space::Local(space.gather(rows));
@@ -143,7 +144,7 @@ fn k_means(
 mod tests {
     use super::*;
     use crate::train::label_vectors::LabelRepresentation;
-    use crate::train::observe::NoObserver;
+    use xc_buffer::Silent;
     use xc_sparse::{CsrMatrix, LabelRows};
 
     fn unit_vectors(n: usize, groups: usize) -> LabelVectors {
@@ -155,14 +156,14 @@ mod tests {
         );
         let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
         let labels: Vec<u32> = (0..n as u32).collect();
-        LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &NoObserver).unwrap()
+        LabelVectors::build(LabelRepresentation::Pifa, x.view(), &t, None, &labels, None, None, &Silent).unwrap()
     }
 
     #[test]
     fn equal_labels_stay_together() {
         let vectors = unit_vectors(90, 6);
         let params = ClusterParams { branching: 20, max_leaf: 15, ..ClusterParams::default() };
-        let c = cluster(&vectors, &params, 4, &NoObserver).unwrap();
+        let c = cluster(&vectors, &params, 4, &Silent).unwrap();
         let leaves = c.levels.last().unwrap();
         for w in leaves.windows(2) {
             let part = &c.order[w[0] as usize..w[1] as usize];
@@ -181,8 +182,8 @@ mod tests {
     #[test]
     fn depth_is_bounded_and_few_labels_need_no_cluster() {
         let params = ClusterParams { branching: 2, max_leaf: 1, max_depth: 3, ..ClusterParams::default() };
-        assert!(cluster(&unit_vectors(64, 64), &params, 4, &NoObserver).unwrap().levels.len() <= 4);
+        assert!(cluster(&unit_vectors(64, 64), &params, 4, &Silent).unwrap().levels.len() <= 4);
         let params = ClusterParams { max_leaf: 100, ..params };
-        assert_eq!(cluster(&unit_vectors(64, 64), &params, 4, &NoObserver).unwrap().levels, [vec![0, 64]]);
+        assert_eq!(cluster(&unit_vectors(64, 64), &params, 4, &Silent).unwrap().levels, [vec![0, 64]]);
     }
 }

@@ -5,7 +5,7 @@ use super::LinearParams;
 use super::aligned::Aligned;
 use super::block::{Block, Numbering};
 use super::lanes::{Lanes, Problem, State, TINY, restore};
-use crate::train::observe::NoObserver;
+use xc_buffer::Silent;
 use xc_hash::stream::Stream;
 use xc_sparse::CsrView;
 
@@ -89,7 +89,7 @@ pub(crate) fn ranker(
         bias: params.bias,
         tolerance: params.tolerance,
         max_passes: params.max_passes,
-        cancel: &NoObserver,
+        cancel: &Silent,
     };
     let (mut w, mut alpha) = (Aligned::default(), Aligned::default());
     let mut state = State::<1> {

@@ -5,9 +5,9 @@ use super::block::{Block, Numbering};
 use super::group::{Buffers, Group, Solved, join};
 use super::lanes::{Problem, Solve, State};
 use super::{LinearParams, Loss, reference};
-use crate::train::observe::NoObserver;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use xc_buffer::Silent;
 use xc_buffer::{Cancel, Isa, vectorised_loop_on};
 use xc_hash::stream::Stream;
 use xc_sparse::CsrMatrix;
@@ -64,7 +64,7 @@ fn lanes_equal_reference<const N: usize>(draws: &[(Vec<(u8, i8)>, u16)], n_lanes
         bias: 1.0,
         tolerance: 0.01,
         max_passes: 40,
-        cancel: &NoObserver,
+        cancel: &Silent,
     };
     let expected = run(&problem, reference::solve::<N>);
     for isa in Isa::available() {
@@ -111,7 +111,7 @@ fn solve(loss: Loss, tolerance: f32, costs: &[f32], weights: Option<&[f32]>) -> 
     let block = Block::gather(x.view(), &instances, 1.0, &mut Numbering::default());
     let params = LinearParams { loss, tolerance, prune_below: 0.0, max_passes: 5000, ..LinearParams::default() };
     let group = Group { block: &block, positive: &positive, costs, inverse_weights: weights, name: 3 };
-    let solved = group.solve(&params, &mut Buffers::default(), &NoObserver).unwrap();
+    let solved = group.solve(&params, &mut Buffers::default(), &Silent).unwrap();
     (x, positive, solved)
 }
 
@@ -179,7 +179,7 @@ fn pruning_keeps_exactly_the_large_weights() {
         let solve = |prune_below, max_weights| {
             let params = LinearParams { loss, prune_below, max_weights, ..LinearParams::default() };
             let group = Group { block: &block, positive: &positive, costs: &[1.0; 4], inverse_weights: None, name: 3 };
-            group.solve(&params, &mut Buffers::default(), &NoObserver).unwrap()
+            group.solve(&params, &mut Buffers::default(), &Silent).unwrap()
         };
         let all = solve(0.0, None);
         let large = solve(0.2, None);

@@ -4,8 +4,9 @@ use super::RankerRows;
 use crate::train::linear::LinearParams;
 use crate::train::linear::block::{Block, Numbering};
 use crate::train::linear::group::{Buffers, Group};
-use crate::train::observe::Observer;
+use crate::train::observe::TreeEvent;
 use std::ops::Range;
+use xc_buffer::Observer;
 use xc_hash::stream::mix;
 use xc_sparse::CsrView;
 
@@ -45,7 +46,12 @@ pub(super) struct Part {
 
 impl Job<'_> {
     /// The rankers of some labels; `None` where the observer asked to stop.
-    pub(super) fn part(&self, labels: Range<usize>, scratch: &mut Scratch, observer: &dyn Observer) -> Option<Part> {
+    pub(super) fn part(
+        &self,
+        labels: Range<usize>,
+        scratch: &mut Scratch,
+        observer: &dyn Observer<TreeEvent>,
+    ) -> Option<Part> {
         let mut part = Part { ends: Vec::with_capacity(labels.len()), ..Part::default() };
         scratch.all.clear();
         for label in labels {
@@ -62,7 +68,7 @@ impl Job<'_> {
     }
 
     /// Leaves the weights of a label in `scratch.entries`, and returns its bias; nothing where the observer asked to stop.
-    fn ranker(&self, label: usize, scratch: &mut Scratch, observer: &dyn Observer) -> Option<f32> {
+    fn ranker(&self, label: usize, scratch: &mut Scratch, observer: &dyn Observer<TreeEvent>) -> Option<f32> {
         let Scratch { numbering, buffers, rows, positive, inverse_weights, entries, .. } = scratch;
         entries.clear();
         let n_positives = self.merge(label, rows, positive);

@@ -13,7 +13,7 @@
 //! ```
 //! use xc_sparse::{CsrMatrix, LabelRows};
 //! use xc_tree::rankers::{RankerRows, solve};
-//! use xc_tree::{LinearParams, NoObserver};
+//! use xc_tree::{LinearParams, Silent};
 //!
 //! // Rows 0 and 1 have label 0, rows 2 and 3 label 1; all have feature 4.
 //! let (indptr, indices) = (vec![0, 2, 4, 6, 8], vec![0, 4, 1, 4, 2, 4, 3, 4]);
@@ -24,7 +24,7 @@
 //!
 //! let (positives, negatives) = (labels.transpose(), mistaken.transpose());
 //! let rows = RankerRows::new(&positives, &negatives);
-//! let rankers = solve(features.view(), &rows, &LinearParams::of_own_rows(), 42, &NoObserver)?;
+//! let rankers = solve(features.view(), &rows, &LinearParams::of_own_rows(), 42, &Silent)?;
 //! // Label 0 speaks of the features of its rows and against feature 2, and knows nothing of feature 3.
 //! let (features, weights): (Vec<u32>, Vec<f32>) = rankers.weights.row(0).iter().unzip();
 //! assert_eq!(features, [0, 1, 2, 4]);
@@ -39,12 +39,13 @@ mod tests;
 use super::check::{TrainError, check_features, check_instance_weights, check_length, check_many};
 use super::kept::lock;
 use super::linear::LinearParams;
-use super::observe::{Event, Observer};
+use super::observe::TreeEvent;
 use super::workers::Workers;
 use job::{Job, Part, Scratch};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Mutex;
+use xc_buffer::Observer;
 use xc_sparse::{CsrMatrix, CsrView, LabelRows};
 
 /// Pairs of a label and a row that a thread takes at once: enough that taking them costs nothing, few enough that none
@@ -94,7 +95,7 @@ pub struct Rankers {
 /// nothing is known of what it is not. Rows of weight 0 count as none; without a bias input (`params.bias` of 0) every
 /// bias is 0. Each ranker visits its rows in orders of the stream `mix(seed, label)`.
 ///
-/// `observer` is told [`Event::OwnRankers`], then [`Event::Rankers`] now and then (their sum is the number of labels), and is asked between labels
+/// `observer` is told [`TreeEvent::OwnRankers`], then [`TreeEvent::Rankers`] now and then (their sum is the number of labels), and is asked between labels
 /// whether to stop.
 ///
 /// *Cost*: O(entries of the rows of all pairs, once for each pass); labels of the most rows begin first.
@@ -110,10 +111,10 @@ pub fn solve(
     rows: &RankerRows<'_>,
     params: &LinearParams,
     seed: u64,
-    observer: &dyn Observer,
+    observer: &dyn Observer<TreeEvent>,
 ) -> Result<Rankers, TrainError> {
     check(features, rows, params)?;
-    observer.event(Event::OwnRankers { n_rankers: rows.positives.len() });
+    observer.event(TreeEvent::OwnRankers { n_rankers: rows.positives.len() });
     let squares = |i: usize| features.row(i).values().iter().fold(params.bias * params.bias, |sum, v| sum + v * v);
     let job = Job {
         features,
@@ -132,7 +133,7 @@ pub fn solve(
         let n_labels = labels.len();
         if let Some(part) = job.part(labels, scratch, observer) {
             *lock(&parts[order[at]]) = Some(part);
-            observer.event(Event::Rankers { done: n_labels });
+            observer.event(TreeEvent::Rankers { done: n_labels });
         }
     });
     drop(job);

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::train::linear::{Loss, reference};
-use crate::train::observe::NoObserver;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_buffer::Cancel;
+use xc_buffer::Silent;
 use xc_hash::stream::{Stream, mix};
 
 fn matrix(rows: &[Vec<(u8, i8)>], n_features: usize) -> CsrMatrix {
@@ -80,7 +80,7 @@ proptest! {
         let weights: Vec<f32> = (0..rows.len()).map(|row| (row % 4) as f32 * 0.5).collect();
         let rows = RankerRows { instance_weights: weighted.then_some(&weights[..]), ..RankerRows::new(&positives, &negatives) };
         let params = LinearParams { prune_below, bias, ..LinearParams::of_own_rows() };
-        let solved = solve(features.view(), &rows, &params, seed, &NoObserver).unwrap();
+        let solved = solve(features.view(), &rows, &params, seed, &Silent).unwrap();
         prop_assert_eq!(dense(&solved), expected(features.view(), &rows, &params, seed));
     }
 }
@@ -105,7 +105,7 @@ fn any_number_of_threads_gives_the_same_bits() {
     let rows = RankerRows::new(&positives, &negatives);
     assert!(cut(&rows).len() > 3, "the test must be shared by threads");
     let params = LinearParams::of_own_rows();
-    let solve = || solve(features.view(), &rows, &params, 5, &NoObserver).unwrap();
+    let solve = || solve(features.view(), &rows, &params, 5, &Silent).unwrap();
     let one = on_threads(1, solve);
     assert!(one.weights.nnz() > 1000);
     assert_eq!(dense(&one), expected(features.view(), &rows, &params, 5));
@@ -139,20 +139,20 @@ fn a_label_that_lacks_a_side_has_no_weights_and_the_bias_of_what_is_known() {
     let negatives = LabelRows::from_lists([vec![1], vec![], vec![0, 2], vec![], vec![1]], 3).unwrap();
     let rows = RankerRows::new(&positives, &negatives);
     let params = LinearParams::of_own_rows();
-    let rankers = solve(features.view(), &rows, &params, 1, &NoObserver).unwrap();
+    let rankers = solve(features.view(), &rows, &params, 1, &Silent).unwrap();
     assert_eq!(rankers.weights.row(0).indices(), [0, 1]);
     assert!(rankers.weights.row(0).values()[0] > 0.5 && rankers.weights.row(0).values()[1] < -0.5);
     assert_eq!(rankers.weights.nnz(), 2);
     assert_eq!(rankers.bias[1..], [0.0, -1.0, -1.0, 0.0]);
     // Without the weight of its only negative, label 0 lacks one, too.
     let rows = RankerRows { instance_weights: Some(&[1.0, 0.0, 1.0]), ..rows };
-    let rankers = solve(features.view(), &rows, &params, 1, &NoObserver).unwrap();
+    let rankers = solve(features.view(), &rows, &params, 1, &Silent).unwrap();
     assert_eq!((rankers.weights.nnz(), &rankers.bias[..]), (0, &[0.0, 0.0, -1.0, -1.0, -1.0][..]));
     let params = LinearParams { bias: 0.0, ..params };
-    let rankers = solve(features.view(), &rows, &params, 1, &NoObserver).unwrap();
+    let rankers = solve(features.view(), &rows, &params, 1, &Silent).unwrap();
     assert_eq!(rankers.bias, [0.0; 5]);
     let none = LabelRows::from_lists(Vec::<Vec<u32>>::new(), 3).unwrap();
-    let rankers = solve(features.view(), &RankerRows::new(&none, &none), &params, 1, &NoObserver).unwrap();
+    let rankers = solve(features.view(), &RankerRows::new(&none, &none), &params, 1, &Silent).unwrap();
     assert_eq!((rankers.weights.rows(), rankers.weights.cols()), (0, 4));
 }
 
@@ -161,7 +161,7 @@ fn logistic_rankers_of_few_weights_tell_rows_apart() {
     let (features, positives, negatives) = large();
     let rows = RankerRows::new(&positives, &negatives);
     let params = LinearParams { max_weights: Some(40), ..LinearParams::of(Loss::Logistic) };
-    let rankers = solve(features.view(), &rows, &params, 2, &NoObserver).unwrap();
+    let rankers = solve(features.view(), &rows, &params, 2, &Silent).unwrap();
     let score = |label: usize, row: u32| {
         let w = rankers.weights.row(label);
         let value = |f: u32| w.indices().binary_search(&f).map_or(0.0, |at| w.values()[at]);
@@ -187,9 +187,9 @@ impl Cancel for Stop {
     }
 }
 
-impl Observer for Stop {
-    fn event(&self, event: Event) {
-        if let Event::Rankers { done } = event {
+impl Observer<TreeEvent> for Stop {
+    fn event(&self, event: TreeEvent) {
+        if let TreeEvent::Rankers { done } = event {
             self.done.fetch_add(done, Ordering::Relaxed);
         }
     }
@@ -218,7 +218,7 @@ fn lists_weights_and_values_that_do_not_fit_are_refused() {
     let features = matrix(&[vec![(0, 64)], vec![(1, 64)]], 4);
     let lists = |n_labels: usize, n_rows: usize| LabelRows::from_lists(vec![vec![0u32]; n_labels], n_rows).unwrap();
     let solve = |features: &CsrMatrix, rows: &RankerRows<'_>, params: &LinearParams| {
-        solve(features.view(), rows, params, 1, &NoObserver).unwrap_err().to_string()
+        solve(features.view(), rows, params, 1, &Silent).unwrap_err().to_string()
     };
     let (params, fits) = (LinearParams::of_own_rows(), lists(3, 2));
     let rows = RankerRows::new(&fits, &fits);

@@ -9,13 +9,13 @@
 //! say where in the row the features of equal stretches of all ids begin. The row of another label is read whole.
 //!
 //! For weights where each label has features of its own, and queries that score a few labels of very many. Siblings
-//! that are scored together belong in [`chunked`](crate::chunked), labels with equally many inputs each in
-//! [`uniform`](crate::uniform).
+//! that are scored together belong in [`xc_sparse::chunked`], labels with equally many inputs each in
+//! [`xc_sparse::uniform`].
 //!
 //! ```
-//! use xc_sparse::ranker_weights::{RankerWeights, LogitScratch};
-//! use xc_sparse::{CsrMatrix, SparseRow};
+//! use xc_train::classifier::{RankerWeights, LogitScratch};
 //! use xc_buffer::DType;
+//! use xc_sparse::{CsrMatrix, SparseRow};
 //!
 //! let rows = CsrMatrix::try_new((2, 8), vec![0, 2, 2], vec![3, 7], vec![0.5, -1.0])?;
 //! let weights = RankerWeights::nearest(rows, vec![0.125, -1.0], DType::F32);
@@ -25,12 +25,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::rows::{CsrMatrix, MatrixError, SparseRow, SparseRowError};
 use std::ops::Range;
 use thiserror::Error;
 use xc_buffer::dtype::{DType, Float};
 use xc_buffer::simd::{prefetch, prefetch_all};
 use xc_buffer::{Buffer, FloatBuffer};
+use xc_sparse::rows::{CsrMatrix, MatrixError, SparseRow, SparseRowError};
 
 /// A label with more weights than so many times the features of a query is not read whole.
 const SEARCHED: usize = 8;
