@@ -3,7 +3,7 @@
 # One build of the tests has all optional parts: kernels, whose tests need a device or `emulated`, and transformers. What is
 # true of builds without them is asked of the program that step `program` builds.
 optional=xc-nn/transformer,xc-train/transformer,xc-cli/transformer,xc-kernels/emulated,xc-tree/emulated,xc-mach/emulated
-optional+=,xc-ann/emulated,xc-lsh/emulated,xc-nn/emulated,xc-train/emulated,xc-cli/emulated
+optional+=,xc-ann/emulated,xc-lsh/emulated,xc-nn/emulated,xc-train/emulated,xc-cli/emulated,xc-sparse/serde
 
 # in_memory COMMAND...: tests write thousands of small files and wait for the disk each time: where memory can hold them,
 # they are there.
@@ -147,6 +147,20 @@ step_defaults() { check defaults suite_of_defaults; }
 step_slow() {
   has_program || true
   check slow slow_tests
+}
+# Views for sprs and faer, and their products and decompositions beside ours. faer is most of a build of its own, so it is in
+# no other step.
+step_twins() {
+  is_due twins || return 0
+  check twins twins
+}
+twins() {
+  local features=xc-sparse/sprs,xc-dense/faer,xc-nn/faer,xc-ann/faer
+  cargo test --locked -p xc-sparse --features xc-sparse/sprs --test arrays -- sprs &&
+    cargo test --locked -p xc-dense -p xc-nn --features xc-dense/faer,xc-nn/faer --test faer &&
+    cargo test --locked -p xc-sparse -p xc-dense --features xc-sparse/sprs,xc-dense/faer --doc &&
+    cargo run --quiet --locked -p xc-ann --features xc-ann/faer --example faer_svd &&
+    cargo clippy --locked -p xc-sparse -p xc-dense -p xc-nn -p xc-ann --features "$features" --all-targets -- -D warnings
 }
 step_format() { check format cargo fmt --all --check; }
 # With kernels and transformers: what is there without them alone is checked in step `alone`, which takes no warning either.

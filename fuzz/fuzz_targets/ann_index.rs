@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xc_ann::{Index, KIND, Silent, Scope, SearchParams};
+use xc_ann::{Index, KIND, Scope, SearchParams, Silent};
 use xc_dense::DenseRows;
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_store::OpenMode;

@@ -11,8 +11,8 @@ use xc_buffer::Cancel;
 use xc_fuzz::{Block, blocks, folder, sections};
 use xc_nn::schedule::HalveOnPlateau;
 use xc_nn::trainer::{
-    CHECKPOINT, CheckpointAt, EarlyStopping, Observer, PatienceFrom, STATE, Silent, Subset, Summary, TrainError, TrainEvent,
-    TrainObserver,
+    CHECKPOINT, CheckpointAt, EarlyStopping, Observer, PatienceFrom, STATE, Silent, Subset, Summary, TrainError,
+    TrainEvent, TrainObserver,
 };
 use xc_nn::{Examples, Loss, Optimizer, Rows, TrainParams, Trainer};
 use xc_sparse::{CsrMatrix, LabelRows};

@@ -21,7 +21,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     if let Err(error) = Format::detect(&path, &ReadOptions::default()) {
         check_message(&path, &error.to_string());
     }
-    let options = ReadOptions { format: Some(Format::Xc), ..options };
+    let options = options.with_format(Format::Xc);
     let whole = read_dataset(&path, &options);
     if let Err(error) = &whole {
         check_message(&path, &error.to_string());

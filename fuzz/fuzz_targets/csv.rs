@@ -11,16 +11,24 @@ fuzz_target!(|input: (u8, &[u8])| {
     let (how, bytes) = input;
     let format = if how & 1 == 0 { Format::Csv } else { Format::Tsv };
     let separator = match how >> 1 & 3 {
-        0 => LabelSeparator::Unstated,
-        1 => LabelSeparator::Whole,
-        2 => LabelSeparator::Text("||".into()),
-        _ => LabelSeparator::Text(";".into()),
+        0 => None,
+        1 => Some(LabelSeparator::Whole),
+        2 => Some(LabelSeparator::Text("||".into())),
+        _ => Some(LabelSeparator::Text(";".into())),
     };
     let label_strings = if how & 8 == 0 { LabelStrings::Names } else { LabelStrings::Ids };
-    let fields = Fields { separator: separator.clone(), ..Fields::default() };
-    let table = TableForm { delimiter: (how & 32 != 0).then_some(b';'), quotes: how & 64 == 0, header: how & 128 == 0 };
-    let fields = if table.header { fields } else { Fields { text: vec!["1".into()], labels: "2".into(), ..fields } };
-    let options = ReadOptions { format: Some(format), fields, table, label_strings, ..options() };
+    let no_header = how & 128 != 0;
+    let form = FileForm {
+        format: Some(format),
+        label_separator: separator.clone(),
+        delimiter: (how & 32 != 0).then_some(b';'),
+        no_quotes: how & 64 != 0,
+        no_header,
+        text_fields: no_header.then(|| vec!["1".into()]),
+        label_field: no_header.then(|| "2".into()),
+        ..FileForm::default()
+    };
+    let options = ReadOptions { form, label_strings, ..options() };
     // Most inputs would not get past the header.
     let header: &[u8] = if how & 16 == 0 {
         b""
@@ -45,11 +53,11 @@ fuzz_target!(|input: (u8, &[u8])| {
     let mut out = Vec::new();
     let names = data.label_names.as_deref();
     // Labels are read with blanks and repetitions, and written without: those of one string may not go back.
-    if write_csv(&mut out, &data.texts, &data.labels, names, &separator, format).is_err() {
+    let written = separator.clone().unwrap_or(LabelSeparator::Whole);
+    if write_csv(&mut out, &data.texts, &data.labels, names, &written, format).is_err() {
         return;
     }
-    let fields = Fields { separator, ..Fields::default() };
-    let options = ReadOptions { fields, table: TableForm::default(), ..options };
+    let options = ReadOptions { form: FileForm { label_separator: Some(written), ..format.into() }, ..options };
     let again = read_text(&file("again.csv", &out), &options).unwrap();
     assert_eq!((&again.texts, &again.labels), (&data.texts, &data.labels));
     assert_eq!(again.label_names, data.label_names);

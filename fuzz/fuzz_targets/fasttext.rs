@@ -8,7 +8,7 @@ use xc_fuzz::{check_message, file, options};
 
 fuzz_target!(|input: (bool, &[u8])| {
     let label_strings = if input.0 { LabelStrings::Ids } else { LabelStrings::Names };
-    let options = ReadOptions { format: Some(Format::FastText), label_strings, ..options() };
+    let options = ReadOptions { label_strings, ..options().with_format(Format::FastText) };
     let path = file("a.ft", input.1);
     let data = match read_text(&path, &options) {
         Ok(data) => data,

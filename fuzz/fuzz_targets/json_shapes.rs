@@ -8,7 +8,7 @@ use xc_data::*;
 use xc_fuzz::{check_message, file, options};
 
 fuzz_target!(|bytes: &[u8]| {
-    let options = ReadOptions { format: Some(Format::Jsonl), ..options() };
+    let options = options().with_format(Format::Jsonl);
     // Most inputs would not be of this form.
     for shape in [bytes.to_vec(), [b"[\n", bytes].concat(), [b"[\n", bytes, b"\n]"].concat(), [b"{\n", bytes].concat()]
     {

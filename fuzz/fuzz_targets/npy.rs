@@ -8,7 +8,7 @@ use xc_fuzz::{check_message, file, options};
 
 fuzz_target!(|bytes: &[u8]| {
     let path = file("a.npy", bytes);
-    let options = ReadOptions { format: Some(Format::Npy), ..options() };
+    let options = options().with_format(Format::Npy);
     if let Ok(lists) = read_labels(&path, &options) {
         assert!(lists.labels.iter().all(|row| row.windows(2).all(|pair| pair[0] < pair[1])));
     }

@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{folder, model_folder};
 use xc_sparse::CsrMatrix;
 use xc_store::{Container, ContainerWriter, OpenMode};
-use xc_tree::{KIND, Silent, PART_KIND, PredictParams, StoredTrees, TreeModel};
+use xc_tree::{KIND, PART_KIND, PredictParams, Silent, StoredTrees, TreeModel};
 
 fuzz_target!(|input: (u8, &[u8])| {
     let Some(path) = model_folder(PART_KIND, input.0, input.1) else { return };

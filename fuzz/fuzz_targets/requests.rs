@@ -26,15 +26,19 @@ impl Read for Pieces {
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&first, bytes)) = bytes.split_first() else { return };
-    let fields = Fields { text: vec!["title".into(), "body".into()], ..Fields::default() };
     let takes = if first & 1 == 0 { InputKind::Text } else { InputKind::Sparse };
     let format = match first >> 1 & 3 {
         0 => Some(Format::Jsonl),
         1 if takes == InputKind::Sparse => Some(Format::Svmlight),
         _ => None,
     };
-    let options =
-        ReadOptions { format, fields, svmlight_base: Some(IndexBase::One), n_features: Some(100), ..options() };
+    let form = FileForm {
+        format,
+        text_fields: Some(vec!["title".into(), "body".into()]),
+        svmlight_base: Some(IndexBase::One),
+        ..FileForm::default()
+    };
+    let options = ReadOptions { form, n_features: Some(100), ..options() };
     let mut parser = RequestParser::new("in", takes, &options, false).unwrap();
     let strict = RequestParser::new("in", takes, &options, true).unwrap();
     let mut blocks = LineBlocks::new("in", Pieces(bytes.to_vec()), Some(1 << 20), MAX_LINE_BYTES).unwrap();

@@ -10,9 +10,12 @@ fuzz_target!(|input: (u8, &[u8])| {
     let base = |bit: u8| if input.0 >> bit & 1 == 1 { IndexBase::One } else { IndexBase::Zero };
     let bases = SvmlightBases { features: base(0), labels: base(1) };
     let options = ReadOptions {
-        format: Some(Format::Svmlight),
-        svmlight_base: Some(bases.features),
-        svmlight_label_base: bases.labels,
+        form: FileForm {
+            format: Some(Format::Svmlight),
+            svmlight_base: Some(bases.features),
+            svmlight_label_base: Some(bases.labels),
+            ..FileForm::default()
+        },
         ..options()
     };
     let path = file("a.svm", input.1);

@@ -9,7 +9,7 @@ use xc_fuzz::{check_message, file, options};
 
 fuzz_target!(|input: (u8, &[u8])| {
     let header = [HeaderRule::Detect, HeaderRule::Required, HeaderRule::Absent][usize::from(input.0 % 3)];
-    let options = ReadOptions { format: Some(Format::Xc), header, ..options() };
+    let options = ReadOptions { header, ..options().with_format(Format::Xc) };
     let path = file("xc.txt", input.1);
     let data = match read_dataset(&path, &options) {
         Ok(data) => data,

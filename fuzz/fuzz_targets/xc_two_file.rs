@@ -15,7 +15,7 @@ fuzz_target!(|input: (&[u8], &[u8])| {
             let (mut x, mut y) = (Vec::new(), Vec::new());
             write_xc_features(&mut x, data.features.view()).unwrap();
             write_xc_labels(&mut y, &data.labels).unwrap();
-            let stated = ReadOptions { labels: Some(file("Y2.txt", &y)), format: Some(Format::Xc), ..options };
+            let stated = ReadOptions { labels: Some(file("Y2.txt", &y)), ..options.with_format(Format::Xc) };
             let again = read_dataset(&file("X2.txt", &x), &stated).unwrap();
             assert_eq!((&again.features, &again.labels), (&data.features, &data.labels));
         }

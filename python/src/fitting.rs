@@ -33,7 +33,7 @@ impl Rows<'_> {
     fn held_out(&self, py: Python<'_>) -> PyResult<HeldOut> {
         let rows = labelled(py, self.x.get(), Some(self.y.get()))?;
         let (leave_out_seen, allow_unverified) = (self.held_out, self.unknown_rows);
-        Ok(HeldOut { leave_out_seen, allow_unverified, ..HeldOut::new(Arrays::new(rows.rows, rows.labels)) })
+        Ok(HeldOut { leave_out_seen, allow_unverified, ..HeldOut::new(Arrays::from(rows)) })
     }
 }
 

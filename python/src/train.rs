@@ -14,10 +14,9 @@ use std::sync::Arc;
 use std::time::Instant;
 use xc_metrics::Metric;
 use xc_sparse::LabelRows;
-use xc_sparse::rows::OwnedRows;
 use xc_train::fit::plan::Plan;
 use xc_train::fit::tune::{Found, Tuning, parse_time};
-use xc_train::fit::{Arrays, Context, KINDS, Labelled, Place, Report, Training, tables};
+use xc_train::fit::{Arrays, Context, KINDS, Place, Report, Training, tables};
 use xc_train::settings::{Setting, Values};
 
 /// What a run is given beside its data and settings.
@@ -77,9 +76,9 @@ pub(crate) struct Folders {
 }
 
 /// Rows with their labels, of which there are as many.
-pub(crate) fn labelled(py: Python<'_>, x: &Input, y: Option<&Labels>) -> PyResult<Labelled> {
+pub(crate) fn labelled(py: Python<'_>, x: &Input, y: Option<&Labels>) -> PyResult<xc_data::Data<'static>> {
     let labels = labels_of(py, x, y)?;
-    Ok(Labelled { rows: x.taken(py)?, labels })
+    Ok(xc_data::Data::new(x.taken(py)?, labels))
 }
 
 /// The labels of rows, of which there are as many.
@@ -114,7 +113,7 @@ impl Data<'_> {
         let y = self.y.as_ref().map(|y| y.get());
         let train = if shared {
             let labels = labels_of(py, self.x.get(), y)?;
-            Labelled { rows: OwnedRows::Texts(Vec::new()), labels }
+            xc_data::Data::new(Vec::new(), labels)
         } else {
             labelled(py, self.x.get(), y)?
         };
@@ -123,7 +122,11 @@ impl Data<'_> {
         let label_features = self.label_features.as_ref().map(|rows| rows.get().taken(py)).transpose()?;
         let names = self.label_names.clone().or_else(|| y.and_then(|y| y.names.clone()));
         let (instance_weights, label_costs) = (self.instance_weights.clone(), self.label_costs.clone());
-        Ok(Arrays { train, validation, names, label_features, instance_weights, label_costs })
+        let train = match names {
+            Some(names) => train.with_names(names),
+            None => train,
+        };
+        Ok(Arrays { train, validation, label_features, instance_weights, label_costs })
     }
 }
 

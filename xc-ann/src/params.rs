@@ -88,13 +88,14 @@ pub(crate) const SCANS_FROM: f32 = 16.0;
 pub(crate) const SCANNED: usize = 2000;
 
 /// How much a search visits.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scope {
     /// Search width: a vertex is expanded if it is further off than the last answer by at most this share
     /// of the answer's distance (of its score, for inner products). Above -1: -0.2 is fast and coarse, 0.1
     /// finds nearly all, 16 compares all codes, and infinity all rows exactly. A search that has compared
     /// an eighth of all codes continues by comparing all.
     /// [`Graph::fit`](crate::Graph::fit) finds the least width that reaches a recall.
+    #[serde(deserialize_with = "null_is_infinite")]
     pub width: f32,
     /// If not 0, all rows of this many cells, the nearest ones, are compared instead of following edges.
     /// Ignored with a filter, and in searches for all rows above a score.
@@ -118,7 +119,7 @@ impl Scope {
 }
 
 /// How to search.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchParams {
     /// Answers of a query.
     pub top_k: usize,

@@ -43,7 +43,7 @@ impl Reach {
 }
 
 /// The work of a search.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Effort {
     /// Vertices whose code was compared with the query's.
     pub distances: u64,

@@ -1,7 +1,7 @@
 //! What a query is told: search options, and the labels to choose from.
 
 use crate::context::Context;
-use crate::data::{InputSettings, label_format, report_graded, strings_for};
+use crate::data::{label_format, report_graded, strings_for};
 use crate::error::CliError;
 use crate::named::named;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use xc_ann::Scope;
 use xc_buffer::Part;
 use xc_data::{
-    Format, Join, LabelNames, ReadErrorKind, ReadOptions, RowId, RowIds, UnknownLabels, Unmatched, first_fields,
-    read_labels_and_ids,
+    FileForm, Format, Join, LabelNames, ReadErrorKind, ReadOptions, RowId, RowIds, UnknownLabels, Unmatched,
+    first_fields, read_labels_and_ids,
 };
 use xc_mach::Decoder;
 use xc_sparse::LabelRows;
@@ -137,12 +137,12 @@ impl LabelLists {
         unknown: UnknownLabels,
         n_labels: usize,
         names: Option<&Arc<LabelNames>>,
-        input: &InputSettings,
+        input: &FileForm,
         context: &Context,
     ) -> Result<Self, CliError> {
-        let options = input.of_any_format().options();
+        let options = ReadOptions::from(input.of_any_format());
         let (format, header) = label_format(path, &options)?;
-        let options = ReadOptions { format: Some(format), header, ..options };
+        let options = ReadOptions { header, ..options.with_format(format) };
         let lists = read_labels_and_ids(path, &of_labels(options, unknown, n_labels, names))?;
         Self::of(path, what, n_labels, lists, context)
     }
@@ -153,10 +153,10 @@ impl LabelLists {
         field: &str,
         n_labels: usize,
         names: Option<&Arc<LabelNames>>,
-        input: &InputSettings,
+        input: &FileForm,
         context: &Context,
     ) -> Result<Self, CliError> {
-        let mut options = input.options();
+        let mut options = ReadOptions::from(input.clone());
         let format = Format::detect(path, &options)?;
         if !matches!(format, Format::Jsonl | Format::Csv | Format::Tsv) {
             return Err(CliError::usage(format_args!(
@@ -164,8 +164,8 @@ impl LabelLists {
                 path.display()
             )));
         }
-        options.format = Some(format);
-        options.fields.labels = field.to_owned();
+        options.form.format = Some(format);
+        options.form.label_field = Some(field.to_owned());
         let read = read_labels_and_ids(path, &of_labels(options.clone(), UnknownLabels::Drop, n_labels, names));
         let (lists, _) = read.map_err(|e| match e.kind() {
             ReadErrorKind::MissingColumn { .. } => CliError::usage(format_args!("--exclude-field {field}: {e}")),

@@ -2,7 +2,8 @@
 #![allow(clippy::print_stdout)] // an example has nobody else to print for
 
 use std::time::Instant;
-use xc_data::{Instances, ReadOptions, read_instances};
+use xc_data::{ReadOptions, read_data};
+use xc_sparse::rows::Rows;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
@@ -12,12 +13,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     for _ in 0..5 {
         let start = Instant::now();
-        let data = pool.install(|| read_instances(&path, &ReadOptions::default()))?;
+        let data = pool.install(|| read_data(&path, &ReadOptions::default()))?;
         let seconds = start.elapsed().as_secs_f64();
-        let (rows, nnz) = match &data {
-            Instances::Features(data) => (data.features.rows(), data.features.nnz()),
-            Instances::Text(data) => (data.texts.len(), 0),
-        };
+        let (rows, nnz) = (data.rows().len(), if let Rows::Sparse(rows) = data.rows() { rows.nnz() } else { 0 });
         println!("{rows} rows, {nnz} values, {seconds:.3} s, {:.0} MB/s", megabytes / seconds);
     }
     Ok(())

@@ -61,7 +61,7 @@ impl FileCut {
         let refuse = |kind| Err(ReadError::path(path, kind));
         let fail = |e| ReadError::path(path, ReadErrorKind::Io(e));
         let name = path.display().to_string();
-        let Some(format) = options.format else { return refuse(ReadErrorKind::UnknownFormat) };
+        let Some(format) = options.form.format else { return refuse(ReadErrorKind::UnknownFormat) };
         let mut file = File::open(path).map_err(fail)?;
         let meta = file.metadata().map_err(fail)?;
         if !meta.is_file() {
@@ -83,7 +83,7 @@ impl FileCut {
         let mut cutter = Cutter::new(file, body, Rule::of(format, options)).map_err(fail)?;
 
         // What all rows depend on.
-        let delimiter = format.delimiter(options.table.delimiter);
+        let delimiter = format.delimiter(options.form.delimiter);
         let looks = matches!(format, Format::Xc | Format::Jsonl) || delimiter.is_some();
         let first = if looks { cutter.first_row(options.max_line_bytes, &name)? } else { Vec::new() };
         if looks && first.is_empty() {
@@ -92,7 +92,7 @@ impl FileCut {
         let line = first.strip_suffix(b"\n").unwrap_or(&first);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let mut begun = Begun::at(line, &name, format, IdKind::Feature, options)?;
-        let has_header = begun.header.is_some() || (delimiter.is_some() && options.table.header);
+        let has_header = begun.header.is_some() || (delimiter.is_some() && !options.form.no_header);
         let start = if has_header { body + first.len() as u64 } else { body };
         cutter.restart(start).map_err(fail)?;
 
@@ -151,9 +151,9 @@ enum Rule {
 
 impl Rule {
     fn of(format: Format, options: &ReadOptions) -> Self {
-        match (format, format.delimiter(options.table.delimiter)) {
+        match (format, format.delimiter(options.form.delimiter)) {
             (_, Some(delimiter)) => {
-                Self::Table { quotes: options.table.quotes.then(|| Quotes::new(delimiter)), filled: false }
+                Self::Table { quotes: (!options.form.no_quotes).then(|| Quotes::new(delimiter)), filled: false }
             }
             (Format::Svmlight, _) => Self::Svmlight { first: None, len: 0 },
             _ => Self::Lines,

@@ -2,6 +2,7 @@
 
 use super::blocks::{BlockReader, Blocks, LineParser};
 use super::csv::CsvBlocks;
+use super::data::Data;
 use super::entries::IdKind;
 use super::error::{ReadError, ReadErrorKind};
 use super::fasttext::{FastTextParser, TextRows};
@@ -37,15 +38,6 @@ pub struct TextDataset {
     pub label_names: Option<Vec<String>>,
 }
 
-/// The instances of a file.
-#[derive(Clone, Debug)]
-pub enum Instances {
-    /// Sparse features.
-    Features(Dataset),
-    /// Text.
-    Text(TextDataset),
-}
-
 /// Label lists of a file.
 #[derive(Clone, Debug)]
 pub struct LabelLists {
@@ -76,7 +68,8 @@ pub fn read_dataset(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Dat
         _ => Lines::open(path, format, IdKind::Feature, options)?.dataset(options)?,
     };
     if let Some(labels) = &options.labels {
-        let of_labels = ReadOptions { format: None, labels: None, ..options.clone() };
+        let mut of_labels = ReadOptions { labels: None, ..options.clone() };
+        of_labels.form.format = None;
         let (lists, _) = read_labels_of(labels, &of_labels, path, options, data.features.rows())?;
         data.labels = lists.labels;
         data.label_names = lists.label_names;
@@ -106,7 +99,8 @@ pub fn read_text(path: impl AsRef<Path>, options: &ReadOptions) -> Result<TextDa
     let found = labels.finish();
     let (mut labels, mut label_names) = (found.labels, found.names);
     if let Some(path_labels) = &options.labels {
-        let of_labels = ReadOptions { format: None, labels: None, ..options.clone() };
+        let mut of_labels = ReadOptions { labels: None, ..options.clone() };
+        of_labels.form.format = None;
         let (lists, _) = read_labels_of(path_labels, &of_labels, path, options, texts.len())?;
         labels = lists.labels;
         label_names = lists.label_names;
@@ -114,19 +108,19 @@ pub fn read_text(path: impl AsRef<Path>, options: &ReadOptions) -> Result<TextDa
     Ok(TextDataset { texts, labels, label_names })
 }
 
-/// Reads a file of either kind. JSONL has features if its first object has the features field and none
+/// Reads a file of sparse features or texts. JSONL has features if its first object has the features field and none
 /// of the text fields.
 ///
 /// # Errors
 /// As [`read_dataset`].
-pub fn read_instances(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Instances, ReadError> {
+pub fn read_data(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Data<'static>, ReadError> {
     let path = path.as_ref();
     let format = format_of(path, options)?;
-    let options = ReadOptions { format: Some(format), ..options.clone() };
+    let options = options.clone().with_format(format);
     if holds_text(path, format, &options)? {
-        read_text(path, &options).map(Instances::Text)
+        read_text(path, &options).map(Data::from)
     } else {
-        read_dataset(path, &options).map(Instances::Features)
+        read_dataset(path, &options).map(Data::from)
     }
 }
 
@@ -178,7 +172,7 @@ pub fn read_ids(path: impl AsRef<Path>, options: &ReadOptions) -> Result<RowIds,
     if !matches!(format, Format::Jsonl | Format::Csv | Format::Tsv) {
         return Ok(found);
     }
-    let options = ReadOptions { format: Some(format), parts: Parts::Queries, labels: None, ..options.clone() };
+    let options = ReadOptions { parts: Parts::Queries, labels: None, ..options.clone().with_format(format) };
     let mut reader = InstanceReader::over(Source::open(path, options.max_expanded_bytes)?, &options)?;
     let mut instance = InstanceBuffer::default();
     while let Some(line) = reader.next_into(&mut instance)? {
@@ -233,7 +227,7 @@ fn read_lists(path: &Path, parts: Parts, options: &ReadOptions) -> Result<(Label
     let of = |labels| LabelLists { labels, label_names: None, n_dropped: 0, n_graded: 0 };
     let from_data = |data: Dataset| LabelLists { label_names: data.label_names, ..of(data.labels) };
     // Bounds on features are for the file with the features.
-    let options = &ReadOptions { format: Some(format), labels: None, n_features: None, parts, ..options.clone() };
+    let options = &ReadOptions { labels: None, n_features: None, parts, ..options.clone().with_format(format) };
     let lists = match format {
         Format::Xc | Format::Svmlight => {
             from_data(Lines::open(path, format, IdKind::Label, options)?.dataset(options)?)
@@ -312,7 +306,7 @@ impl Iterator for TextBlocks {
 pub fn open_text(path: impl AsRef<Path>, options: &ReadOptions) -> Result<TextBlocks, ReadError> {
     let path = path.as_ref();
     let format = format_of(path, options)?;
-    if let Some(delimiter) = format.delimiter(options.table.delimiter) {
+    if let Some(delimiter) = format.delimiter(options.form.delimiter) {
         let source = Source::open(path, options.max_expanded_bytes)?;
         let blocks = CsvBlocks::new(source, delimiter, options)?;
         return Ok(TextBlocks(TextBlocksOf::Table(Box::new(blocks))));

@@ -23,7 +23,7 @@ impl Format {
     /// A file that cannot be read, is empty, is of a format that is not read, or has no recognisable one.
     pub fn detect(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, ReadError> {
         let path = path.as_ref();
-        if let Some(format) = options.format.or_else(|| Self::of_name(path)) {
+        if let Some(format) = options.form.format.or_else(|| Self::of_name(path)) {
             // No other format has that name.
             if is_named_parquet(path) {
                 return Err(ReadError::path(path, ReadErrorKind::Foreign(ForeignFile::Parquet)));
@@ -60,13 +60,13 @@ impl Format {
 
     /// The format of a file with this (decompressed) beginning: npz and npy by their magic bytes, JSONL
     /// by an opening brace, fastText by a label in its first line, XC text by a header or a colon, CSV
-    /// and TSV by a header that names one of [`ReadOptions::fields`]. svmlight looks like headerless XC
+    /// and TSV by a header that names one of [`ReadOptions::form`]. svmlight looks like headerless XC
     /// text and is never detected, except by its `qid:` or `#`, or if it is
-    /// [`ReadOptions::usual_format`], which takes precedence unless the content is JSONL, npz or npy, or
+    /// [`FileForm::usual_format`](super::FileForm::usual_format), which takes precedence unless the content is JSONL, npz or npy, or
     /// has the header of XC text.
     pub fn of_content(head: &[u8], options: &ReadOptions) -> Option<Self> {
         let shown = Self::shown_by(head, options);
-        let usual = options.usual_format.filter(|format| !format.is_certain());
+        let usual = options.form.usual_format.filter(|format| !format.is_certain());
         match shown {
             Some(shown) if shown.is_certain() => Some(shown),
             // No row of svmlight looks like the header of XC text.
@@ -114,11 +114,11 @@ fn is_xc_header(line: &[u8]) -> bool {
 
 /// Whether a line is the header of a table with a text or label column.
 fn names_fields(line: &[u8], format: Format, options: &ReadOptions) -> bool {
-    let fields = &options.fields;
-    let given = options.table.delimiter;
+    let fields = &options.form;
+    let given = options.form.delimiter;
     let Some(delimiter) = format.delimiter(given).filter(|delimiter| line.contains(delimiter)) else { return false };
     let unquoted = |name: &[u8]| name.strip_prefix(b"\"").and_then(|n| n.strip_suffix(b"\"")).unwrap_or(name).to_vec();
     let mut columns = line.split(|b| *b == delimiter).map(unquoted);
-    let names = || fields.text.iter().chain([&fields.labels]).chain(&fields.indicators);
+    let names = || fields.texts().iter().chain(fields.indicators()).map(String::as_str).chain([fields.labels()]);
     columns.any(|column| names().any(|name| name.as_bytes() == column))
 }

@@ -1,65 +1,22 @@
-//! The fields of JSONL, or columns of CSV and TSV, that are read, and how a string names labels.
+//! Which parts of instances are read, and how a string names labels.
 
 use super::error::{ReadErrorKind, Snippet};
 use super::label::{LabelRef, LabelStrings};
 use super::row::MAX_IDS;
-use std::convert::Infallible;
-use std::str::FromStr;
-
-/// Names of the fields (JSONL) or columns (CSV, TSV) that are read; the others are skipped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fields {
-    /// Fields joined into the text, in this order, separated by single blanks. A field that is missing
-    /// or null counts as empty, but an object must have one of them, and a header all of them.
-    pub text: Vec<String>,
-    /// The field of the labels. If it is missing or null in an object, there are no labels. A header
-    /// must have it, unless this name is empty: then there are no labels.
-    pub labels: String,
-    /// Fields or columns that are 1 where a label is true and 0 where it is not, in place of `labels`:
-    /// the label has the field's name. Every object and the header must have all of them.
-    pub indicators: Vec<String>,
-    /// How a string with labels is split.
-    pub separator: LabelSeparator,
-    /// Sparse features (JSONL): a map from id to value, or a list of `[id, value]` pairs.
-    pub features: String,
-    /// The field of an instance's id: a string or a number. Read with [`Parts::Queries`].
-    pub id: String,
-    /// Whether every object and header must have the field `id`.
-    pub needs_id: bool,
-}
-
-impl Default for Fields {
-    fn default() -> Self {
-        Self {
-            text: vec!["text".into()],
-            labels: "labels".into(),
-            indicators: Vec::new(),
-            separator: LabelSeparator::default(),
-            features: "features".into(),
-            id: "id".into(),
-            needs_id: false,
-        }
-    }
-}
 
 /// How a string with labels is split.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LabelSeparator {
-    /// Not stated. A string is one label; one that could be several is an error.
-    #[default]
-    Unstated,
     /// Not at all: every string is one label.
     Whole,
     /// At each occurrence of this text; blanks around labels are removed.
     Text(String),
 }
 
-impl FromStr for LabelSeparator {
-    type Err = Infallible;
-
+impl LabelSeparator {
     /// The empty text means [`LabelSeparator::Whole`].
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(if text.is_empty() { Self::Whole } else { Self::Text(text.to_owned()) })
+    pub fn of(text: &str) -> Self {
+        if text.is_empty() { Self::Whole } else { Self::Text(text.to_owned()) }
     }
 }
 
@@ -98,7 +55,7 @@ impl Parts {
 /// line break; a label that is no number under [`LabelStrings::Ids`].
 pub(crate) fn split_labels(
     text: &str,
-    separator: &LabelSeparator,
+    separator: Option<&LabelSeparator>,
     strings: LabelStrings,
     into: &mut Vec<LabelRef>,
 ) -> Result<(), ReadErrorKind> {
@@ -108,13 +65,13 @@ pub(crate) fn split_labels(
     }
     let is_list = text.starts_with('[') && text.ends_with(']');
     match separator {
-        LabelSeparator::Whole => into.push(label_of(text, strings)?),
+        Some(LabelSeparator::Whole) => into.push(label_of(text, strings)?),
         _ if is_list => return Err(ReadErrorKind::LabelList { got: Snippet::new(text.as_bytes()) }),
-        LabelSeparator::Unstated if text.contains([';', '|', ',', '\n', '\t']) => {
+        None if text.contains([';', '|', ',', '\n', '\t']) => {
             return Err(ReadErrorKind::Undivided { got: Snippet::new(text.as_bytes()) });
         }
-        LabelSeparator::Unstated => into.push(label_of(text, strings)?),
-        LabelSeparator::Text(separator) => {
+        None => into.push(label_of(text, strings)?),
+        Some(LabelSeparator::Text(separator)) => {
             for part in text.split(separator.as_str()).map(str::trim_ascii).filter(|part| !part.is_empty()) {
                 into.push(label_of(part, strings)?);
             }
@@ -166,9 +123,9 @@ pub(crate) fn quoted<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Box<s
 mod tests {
     use super::*;
 
-    fn names(text: &str, separator: LabelSeparator) -> Result<Vec<String>, String> {
+    fn names(text: &str, separator: Option<LabelSeparator>) -> Result<Vec<String>, String> {
         let mut labels = Vec::new();
-        split_labels(text, &separator, LabelStrings::Names, &mut labels).map_err(|e| e.to_string())?;
+        split_labels(text, separator.as_ref(), LabelStrings::Names, &mut labels).map_err(|e| e.to_string())?;
         let name = |label: LabelRef| match label {
             LabelRef::Name(name) => name,
             LabelRef::Id(id) => id.to_string(),
@@ -178,15 +135,15 @@ mod tests {
 
     #[test]
     fn a_string_that_may_be_several_labels_is_divided_only_as_stated() {
-        assert_eq!(names(" red fox ", LabelSeparator::Unstated).unwrap(), ["red fox"]);
-        assert!(names("", LabelSeparator::Unstated).unwrap().is_empty());
+        assert_eq!(names(" red fox ", None).unwrap(), ["red fox"]);
+        assert!(names("", None).unwrap().is_empty());
         for text in ["a;b", "a|b", "a, b", "a\nb", "['a', 'b']", "[]"] {
-            assert!(names(text, LabelSeparator::Unstated).is_err(), "{text}");
+            assert!(names(text, None).is_err(), "{text}");
         }
-        assert_eq!(names("a; b;;c ", ";".parse().unwrap()).unwrap(), ["a", "b", "c"]);
-        assert_eq!(names("Washington, DC", "".parse().unwrap()).unwrap(), ["Washington, DC"]);
-        assert_eq!(names("a || b", "||".parse().unwrap()).unwrap(), ["a", "b"]);
-        assert!(names("['a', 'b']", ",".parse().unwrap()).is_err());
-        assert!(names("a\tb", "".parse().unwrap()).is_err());
+        assert_eq!(names("a; b;;c ", Some(LabelSeparator::of(";"))).unwrap(), ["a", "b", "c"]);
+        assert_eq!(names("Washington, DC", Some(LabelSeparator::of(""))).unwrap(), ["Washington, DC"]);
+        assert_eq!(names("a || b", Some(LabelSeparator::of("||"))).unwrap(), ["a", "b"]);
+        assert!(names("['a', 'b']", Some(LabelSeparator::of(","))).is_err());
+        assert!(names("a\tb", Some(LabelSeparator::of(""))).is_err());
     }
 }

@@ -48,18 +48,18 @@ impl Begun {
         options: &ReadOptions,
     ) -> Result<Self, ReadError> {
         let limits = options.limits();
-        let (mut begun, fields) = (Self { form: Form::Xc, header: None, limits }, &options.fields);
+        let (mut begun, fields) = (Self { form: Form::Xc, header: None, limits }, &options.form);
         begun.form = match format {
             Format::FastText => Form::FastText,
-            Format::Svmlight => match options.svmlight_base {
+            Format::Svmlight => match options.form.svmlight_base {
                 Some(features) => Form::Svmlight(SvmlightForm {
-                    bases: SvmlightBases { features, labels: options.svmlight_label_base },
+                    bases: SvmlightBases { features, labels: options.form.svmlight_label_base.unwrap_or_default() },
                     labels_first: options.parts != Parts::Queries,
                 }),
                 None => return Err(ReadError::file(file, ReadErrorKind::BaseNotStated)),
             },
-            Format::Csv => Form::Table { delimiter: options.table.delimiter.unwrap_or(b',') },
-            Format::Tsv => Form::Table { delimiter: options.table.delimiter.unwrap_or(b'\t') },
+            Format::Csv => Form::Table { delimiter: options.form.delimiter.unwrap_or(b',') },
+            Format::Tsv => Form::Table { delimiter: options.form.delimiter.unwrap_or(b'\t') },
             Format::Jsonl if object_holds_text(line, fields) => Form::JsonlText,
             Format::Jsonl => Form::JsonlFeatures,
             Format::Xc => {

@@ -14,16 +14,19 @@
 mod blocks;
 mod compression;
 mod cut;
+mod data;
 mod dataset;
 mod detect;
 mod digits;
 mod entries;
 mod error;
 mod fields;
+mod file_form;
 mod foreign;
 mod form;
 mod format;
 mod formats;
+mod hold_out;
 mod ids;
 mod instance;
 mod join;
@@ -45,17 +48,20 @@ use formats::{csv, fasttext, jsonl, npy, npz, svmlight, vecs, xc_text};
 pub use compression::Compression;
 pub use csv::{push_field as push_csv_field, write_csv};
 pub use cut::PartRows;
+pub use data::{Data, DataRows};
 pub use dataset::{
-    Instances, LabelLists, TextBlocks, TextDataset, first_fields, holds_text, open_text, read_dataset, read_ids,
-    read_instances, read_labels, read_labels_and_ids, read_labels_of, read_text,
+    LabelLists, TextBlocks, TextDataset, first_fields, holds_text, open_text, read_data, read_dataset, read_ids,
+    read_labels, read_labels_and_ids, read_labels_of, read_text,
 };
 pub use digits::push_f32;
 pub use entries::IndexBase;
 pub use error::{ArrayProblem, Bound, BoundFrom, FieldOf, LineError, ReadError, ReadErrorKind, Snippet};
 pub use fasttext::{FASTTEXT_PREFIX, TextRows, push_fasttext_row, write_fasttext};
-pub use fields::{Fields, LabelSeparator, Parts, join_text};
+pub use fields::{LabelSeparator, Parts, join_text};
+pub use file_form::{FEATURES_FIELD, FileForm};
 pub use foreign::ForeignFile;
 pub use format::{Format, FormatNameError};
+pub use hold_out::{HoldOut, Split, hash_row, hash_text};
 pub use ids::{RowId, RowIds};
 pub use instance::TextInstance;
 pub use join::{Join, JoinError, Joined, Unmatched};
@@ -68,7 +74,7 @@ pub use lines::{Line, LineBlock, LineBlocks};
 pub use names::{NameColumn, read_label_names, read_label_names_field, write_label_names};
 pub use npy::{NpyRows, read_npy, write_npy};
 pub use npz::{Layout, NpzMatrix, read_npz, read_npz_matrix, write_npz, write_npz_arrays};
-pub use options::{ReadOptions, TableForm, UnseenCount};
+pub use options::{ReadOptions, UnseenCount};
 pub use parser::{InstanceBuffer, InstanceParser};
 pub use predictions::{
     AnswerNotes, PREDICTION_CSV_HEADER, PredictionFormat, Predictions, push_prediction_csv, push_prediction_error,

@@ -1,8 +1,8 @@
 //! Options of the readers.
 
 use super::blocks::{BLOCK_BYTES, MAX_LINE_BYTES};
-use super::entries::IndexBase;
-use super::fields::{Fields, Parts};
+use super::fields::Parts;
+use super::file_form::FileForm;
 use super::format::Format;
 use super::label::{LabelCollector, LabelNames, LabelStrings, UnknownLabels};
 use super::row::{Limits, Unseen};
@@ -14,19 +14,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Options of the readers. The default reads every format but svmlight, whose base must be stated.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// The format; `None` detects it from name and content.
-    pub format: Option<Format>,
-    /// The format of files whose name does not tell it and whose content fits several formats.
-    pub usual_format: Option<Format>,
+    /// What the file looks like.
+    pub form: FileForm,
     /// File with the labels, for npz, npy and the two-file form of XC text. Its format is detected from
     /// its own name and content.
     pub labels: Option<PathBuf>,
     /// Whether XC text begins with a header.
     pub header: HeaderRule,
-    /// Base of svmlight's feature ids; there is no default.
-    pub svmlight_base: Option<IndexBase>,
-    /// Base of svmlight's label ids.
-    pub svmlight_label_base: IndexBase,
     /// Number of features: larger ids are errors, and so is a file that states another number (a header,
     /// the columns of a matrix). `None`: that of the file, otherwise the largest id + 1.
     pub n_features: Option<usize>,
@@ -36,10 +30,6 @@ pub struct ReadOptions {
     /// Number of labels: larger ids are errors. `None`: that of the header, otherwise the largest id +
     /// 1.
     pub n_labels: Option<usize>,
-    /// Fields of JSONL, columns of CSV and TSV.
-    pub fields: Fields,
-    /// How the rows of CSV and TSV are written.
-    pub table: TableForm,
     /// Which parts of the instances are read.
     pub parts: Parts,
     /// How labels that are written as text are interpreted.
@@ -75,37 +65,15 @@ impl UnseenCount {
     }
 }
 
-/// How the rows of a table (CSV, TSV) are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableForm {
-    /// What stands between fields; `None`: a comma in CSV, a tab in TSV.
-    pub delimiter: Option<u8>,
-    /// Whether fields may be in quotes. Otherwise a quote is text, and every line end ends a row.
-    pub quotes: bool,
-    /// Whether the first row names the columns. Otherwise their names are their numbers, from 1.
-    pub header: bool,
-}
-
-impl Default for TableForm {
-    fn default() -> Self {
-        Self { delimiter: None, quotes: true, header: true }
-    }
-}
-
 impl Default for ReadOptions {
     fn default() -> Self {
         Self {
-            format: None,
-            usual_format: None,
+            form: FileForm::default(),
             labels: None,
             header: HeaderRule::Detect,
-            svmlight_base: None,
-            svmlight_label_base: IndexBase::Zero,
             n_features: None,
             unseen: None,
             n_labels: None,
-            fields: Fields::default(),
-            table: TableForm::default(),
             parts: Parts::Instances,
             label_strings: LabelStrings::Names,
             label_names: None,
@@ -117,7 +85,37 @@ impl Default for ReadOptions {
     }
 }
 
+impl From<FileForm> for ReadOptions {
+    fn from(form: FileForm) -> Self {
+        Self { form, ..Self::default() }
+    }
+}
+
+impl From<Format> for ReadOptions {
+    fn from(format: Format) -> Self {
+        FileForm::from(format).into()
+    }
+}
+
 impl ReadOptions {
+    /// The same of a file of this format.
+    pub fn with_format(mut self, format: Format) -> Self {
+        self.form.format = Some(format);
+        self
+    }
+
+    /// The same for a further file, whose format is its own affair.
+    pub fn of_any_format(mut self) -> Self {
+        (self.form.format, self.form.usual_format) = (None, None);
+        self
+    }
+
+    /// Makes them those of rows for a model of so many features.
+    pub fn expect(&mut self, n_features: usize) {
+        self.n_features = Some(n_features);
+        self.unseen = (!self.form.refuse_unseen).then(Arc::default);
+    }
+
     pub(crate) fn limits(&self) -> Limits {
         match (&self.unseen, self.n_features) {
             (Some(_), Some(n)) => Limits { known: Some(n as u64), ..Limits::given(None, self.n_labels) },
@@ -137,10 +135,10 @@ impl ReadOptions {
 impl LabelCollector {
     /// A collector of the labels of a file that is read with these options.
     pub fn of(options: &ReadOptions) -> Self {
-        let indicators = &options.fields.indicators;
+        let indicators = options.form.indicators();
         let names = options.label_names.clone().or_else(|| {
             // Every column is a label, whether or not an instance has it.
-            let columns = LabelNames::try_new(indicators.clone()).ok();
+            let columns = LabelNames::try_new(indicators.to_vec()).ok();
             columns.filter(|columns| !columns.is_empty()).map(Arc::new)
         });
         match names {

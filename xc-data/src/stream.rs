@@ -4,7 +4,7 @@
 //! use xc_data::{Format, InstanceBuffer, InstanceReader, ReadOptions};
 //!
 //! let input = "0,2 1:0.5 7:1\n 3:2.5\n";
-//! let options = ReadOptions { format: Some(Format::Xc), ..ReadOptions::default() };
+//! let options = ReadOptions::from(Format::Xc);
 //! let mut reader = InstanceReader::new("stdin", input.as_bytes(), &options)?;
 //! let mut instance = InstanceBuffer::default();
 //! assert_eq!(reader.next_into(&mut instance)?, Some(1));
@@ -73,7 +73,7 @@ impl InstanceReader {
     /// # Errors
     /// As [`InstanceReader::new`].
     pub fn over(source: Source, options: &ReadOptions) -> Result<Self, ReadError> {
-        match options.format {
+        match options.form.format {
             Some(Format::Jsonl) => Self::of(source.one_object_a_line(), options),
             _ => Self::of(source, options),
         }
@@ -81,11 +81,11 @@ impl InstanceReader {
 
     fn of(source: Source, options: &ReadOptions) -> Result<Self, ReadError> {
         let mut table = None;
-        let begun = match options.format {
+        let begun = match options.form.format {
             None | Some(Format::Jsonl | Format::Xc) => None,
             Some(format) => {
                 let table_of = |delimiter| Box::new(CsvReader::new(delimiter, Vec::new(), options));
-                table = format.delimiter(options.table.delimiter).map(table_of);
+                table = format.delimiter(options.form.delimiter).map(table_of);
                 Some(Begun::at(&[], source.name(), format, IdKind::Feature, options)?)
             }
         };
@@ -162,7 +162,7 @@ impl InstanceReader {
             return Ok(self.begun);
         }
         let name = self.source.name();
-        let format = self.options.format.or_else(|| Format::of_content(&self.line, &self.options));
+        let format = self.options.form.format.or_else(|| Format::of_content(&self.line, &self.options));
         let format = format.ok_or_else(|| ReadError::line(name, 1, ReadErrorKind::UnknownFormat))?;
         let begun = Begun::at(&self.line, name, format, IdKind::Feature, &self.options)?;
         if let Form::Table { delimiter } = begun.form {

@@ -1,5 +1,8 @@
 //! Dense vectors of equal width, row after row.
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use xc_buffer::Buffer;
 
 /// Borrowed dense rows.
@@ -83,5 +86,31 @@ impl DenseMatrix {
     /// As [`DenseRows::new`].
     pub fn view(&self) -> DenseRows<'_> {
         DenseRows::new(&self.values, self.columns)
+    }
+}
+
+/// As it is written and read.
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "DenseMatrix", deny_unknown_fields)]
+struct Form<'a> {
+    rows: usize,
+    columns: usize,
+    values: Cow<'a, [f32]>,
+}
+
+impl Serialize for DenseMatrix {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Form { rows: self.rows, columns: self.columns, values: (&*self.values).into() }.serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for DenseMatrix {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let Form { rows, columns, values } = Form::deserialize(from)?;
+        if rows.checked_mul(columns) != Some(values.len()) {
+            let values = values.len();
+            return Err(D::Error::custom(format_args!("{values} values in {rows} rows of {columns}")));
+        }
+        Ok(Self::new(rows, columns, values.into_owned()))
     }
 }

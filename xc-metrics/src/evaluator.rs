@@ -14,8 +14,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use thiserror::Error;
 use xc_hash::stream::mix64;
 use xc_sparse::{
-    LabelRows,
     rank::{RankedBatch, Scored},
+    rows::LabelRowsView,
 };
 
 /// Whether the evaluator keeps what each instance added.
@@ -211,8 +211,8 @@ pub enum EvaluateError {
 }
 
 /// All metrics in one go: [`Evaluator::new`], [`Evaluator::add_batch`], [`Evaluator::finish`].
-pub fn evaluate(
-    truth: &LabelRows,
+pub fn evaluate<'a>(
+    truth: impl Into<LabelRowsView<'a>>,
     predictions: &RankedBatch,
     params: EvaluatorParams,
 ) -> Result<MetricReport, EvaluateError> {
@@ -323,7 +323,12 @@ impl Evaluator {
 
     /// Adds many instances, scored in parallel and summed in order: bit-equal to [`Self::add`] on
     /// each.
-    pub fn add_batch(&mut self, truth: &LabelRows, predictions: &RankedBatch) -> Result<(), EvaluateError> {
+    pub fn add_batch<'a>(
+        &mut self,
+        truth: impl Into<LabelRowsView<'a>>,
+        predictions: &RankedBatch,
+    ) -> Result<(), EvaluateError> {
+        let truth = truth.into();
         if truth.len() != predictions.len() {
             return Err(EvaluateError::Instances { truth: truth.len(), predictions: predictions.len() });
         }

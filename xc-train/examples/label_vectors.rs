@@ -8,10 +8,10 @@ use std::error::Error;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
-use xc_data::{Instances, read_instances, write_npy};
+use xc_data::{DataRows, read_data, write_npy};
 use xc_dense::DenseMatrix;
 use xc_train::classifier::Classifier;
-use xc_train::model::{Model, OwnedRows, Rows};
+use xc_train::model::{Model, OwnedRows};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -20,13 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let model = Model::open(model)?;
     let classifier = model.as_kind::<Classifier>().ok_or("expected a network")?;
-    let rows = match read_instances(Path::new(instances), &Default::default())? {
-        Instances::Text(set) => {
-            let texts: Vec<&str> = set.texts.iter().map(String::as_str).collect();
-            model.features(Rows::texts(&texts))?
-        }
-        Instances::Features(set) if model.pipeline().is_none() => OwnedRows::Sparse(set.features),
-        Instances::Features(set) => model.features(Rows::Sparse(set.features.view()))?,
+    let rows = match read_data(Path::new(instances), &Default::default())?.rows {
+        DataRows::Owned(rows @ OwnedRows::Sparse(_)) if model.pipeline().is_none() => rows,
+        rows => model.features(rows.view())?,
     };
     let queries = classifier.query_vectors(rows.view(), 1.0);
     for (name, vectors) in [("base.npy", classifier.label_vectors(1.0)?), ("query.npy", queries)] {

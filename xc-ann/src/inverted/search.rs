@@ -33,7 +33,7 @@ pub struct InvertedScratch {
 }
 
 /// What a search read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SparseEffort {
     /// Weights of lists that were added.
     pub added: u64,

@@ -4,7 +4,7 @@
 mod change;
 
 use crate::context::Context;
-use crate::data::{Dataset, InputArgs, InputSettings, Making, NamesArgs, TextArgs, read_labelled};
+use crate::data::{Dataset, InputArgs, Making, NamesArgs, TextArgs, read_labelled};
 use crate::error::{CliError, causes, chain};
 use crate::model::{self, OpenArgs};
 use crate::named::weight_type;
@@ -13,8 +13,8 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use xc_buffer::dtype::DType;
 use xc_data::{
-    Format, IndexBase, LabelNames, LabelSeparator, SvmlightBases, UnknownLabels, holds_text, read_text, write_csv,
-    write_fasttext, write_jsonl_features, write_jsonl_text, write_npz, write_svmlight, write_xc,
+    FileForm, Format, IndexBase, LabelNames, LabelSeparator, ReadOptions, SvmlightBases, UnknownLabels, holds_text,
+    read_text, write_csv, write_fasttext, write_jsonl_features, write_jsonl_text, write_npz, write_svmlight, write_xc,
 };
 use xc_hash::text::{Featurizer, Weighting};
 use xc_sparse::{CsrMatrix, LabelRows};
@@ -221,7 +221,7 @@ impl Args {
             // A separator and a base are of the output too.
             return match to {
                 Format::Csv | Format::Tsv | Format::Svmlight => Ok(()),
-                _ => Ok(input.refuse_idle([&*self.source, &**labels])?),
+                _ => Ok(self.input.refuse_idle(&input, [&*self.source, &**labels])?),
             };
         }
         if !matches!(from, Format::Jsonl | Format::Csv | Format::Tsv) {
@@ -297,7 +297,7 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     }
     let out = Output::create(&args.destination)?;
     args.output_labels.as_deref().map_or(Ok(()), output::check)?;
-    let is_text = holds_text(&args.source, from, &input.options())?;
+    let is_text = holds_text(&args.source, from, &ReadOptions::from(input.clone()))?;
     if is_text && to.may_hold_text() && fixed.is_none() {
         if args.save_pipeline.is_some() {
             return Err(CliError::usage("convert: text stays text here; there is no pipeline to save"));
@@ -365,12 +365,12 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
 /// From text to text.
 fn convert_text(
     args: &Args,
-    input: &InputSettings,
+    input: &FileForm,
     names: Option<LabelNames>,
     to: Format,
     mut out: Output,
 ) -> Result<(), CliError> {
-    let mut options = input.options();
+    let mut options = ReadOptions::from(input.clone());
     options.labels = args.input_labels.clone();
     options.label_names = names.map(std::sync::Arc::new);
     let data = read_text(&args.source, &options)?;
@@ -379,7 +379,7 @@ fn convert_text(
         Format::FastText => write_fasttext(&mut out, &data.texts, &data.labels, names),
         Format::Csv | Format::Tsv => {
             let separator = match &input.label_separator {
-                None | Some(LabelSeparator::Unstated) => &LabelSeparator::Text(";".to_owned()),
+                None => &LabelSeparator::Text(";".to_owned()),
                 Some(separator) => separator,
             };
             write_csv(&mut out, &data.texts, &data.labels, names, separator, to)

@@ -70,8 +70,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let input = args.format.settings();
     context.options.refuse(&OF_LABELS, "labels of the input are ignored")?;
     context.options.refuse(&["id-field"], "ids of texts are not read")?;
-    input.refuse_idle_of_instances([&*args.input])?;
-    input.refuse_idle([&*args.input])?;
+    args.format.refuse_idle_of_instances(&input, [&*args.input])?;
+    args.format.refuse_idle(&input, [&*args.input])?;
     let embed = Embed {
         from: args.from.clone(),
         max_tokens: args.max_tokens,

@@ -129,8 +129,8 @@ impl Args {
         let input = self.format.or(model.input());
         let why = "labels of the input are ignored";
         context.options.refuse(&OF_LABELS, why)?;
-        input.refuse_idle_of_instances(self.input.as_deref())?;
-        Ok(input.refuse_idle(self.input.as_deref())?)
+        self.format.refuse_idle_of_instances(&input, self.input.as_deref())?;
+        Ok(self.format.refuse_idle(&input, self.input.as_deref())?)
     }
 }
 

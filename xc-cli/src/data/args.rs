@@ -4,10 +4,10 @@ use crate::error::CliError;
 use crate::settings::{Chosen, OfTable};
 use clap::Arg;
 use std::path::{Path, PathBuf};
-use xc_data::{LabelNames, ReadOptions};
+use xc_data::{FileForm, LabelNames, ReadOptions};
 use xc_train::fit::data::NamesFile;
-use xc_train::model::InputForm;
-use xc_train::settings::input::{self, InputSettings};
+use xc_train::fit::data::{refuse_idle_form, refuse_idle_of_instances, refuse_idle_of_labels};
+use xc_train::settings::input;
 use xc_train::settings::text::{self, TextSettings, TokenSettings};
 use xc_train::settings::{Setting, Table, data, serialised};
 
@@ -33,18 +33,45 @@ pub(crate) type InputArgs = Chosen<OfInput>;
 
 impl InputArgs {
     /// What they say.
-    pub(crate) fn settings(&self) -> InputSettings {
-        InputSettings::new(&self.choices)
+    pub(crate) fn settings(&self) -> FileForm {
+        input::file_form(&self.choices)
     }
 
     /// The same, and where they say nothing what a model was trained with.
-    pub(crate) fn or(&self, kept: &InputForm) -> InputSettings {
+    pub(crate) fn or(&self, kept: &FileForm) -> FileForm {
         self.settings().or(kept)
     }
 
     /// The readers' options that these say.
     pub(crate) fn options(&self) -> ReadOptions {
-        self.settings().options()
+        self.settings().into()
+    }
+
+    /// Refuses options about forms that none of the files has.
+    pub(crate) fn refuse_idle<'a>(
+        &self,
+        form: &FileForm,
+        files: impl IntoIterator<Item = &'a Path>,
+    ) -> Result<(), CliError> {
+        Ok(refuse_idle_form(&self.choices, form, files)?)
+    }
+
+    /// The same of the options about labels, in the files that labels are read from.
+    pub(crate) fn refuse_idle_of_labels<'a>(
+        &self,
+        form: &FileForm,
+        files: impl IntoIterator<Item = &'a Path>,
+    ) -> Result<(), CliError> {
+        Ok(refuse_idle_of_labels(&self.choices, form, files)?)
+    }
+
+    /// The same of the options about texts and ids, in the files that instances are read from.
+    pub(crate) fn refuse_idle_of_instances<'a>(
+        &self,
+        form: &FileForm,
+        files: impl IntoIterator<Item = &'a Path>,
+    ) -> Result<(), CliError> {
+        Ok(refuse_idle_of_instances(&self.choices, form, files)?)
     }
 
     /// What the options are called.
@@ -73,7 +100,7 @@ impl RowArgs {
 
     /// The readers' options that these say.
     pub(crate) fn options(&self) -> ReadOptions {
-        InputSettings::new(&self.choices).options()
+        input::file_form(&self.choices).into()
     }
 }
 

@@ -3,8 +3,8 @@
 use super::InputArgs;
 use crate::error::CliError;
 use std::path::{Path, PathBuf};
+use xc_data::FileForm;
 use xc_train::fit::{Files, HeldOut};
-use xc_train::model::InputForm;
 
 /// Rows that models are fitted to once they are trained.
 #[derive(clap::Args, Debug)]
@@ -44,8 +44,8 @@ impl HeldOutArgs {
     ///
     /// # Errors
     /// An option about the form of files that these do not have.
-    pub(crate) fn rows(&self, kept: &InputForm) -> Result<HeldOut, CliError> {
-        self.format.or(kept).refuse_idle(self.files())?;
+    pub(crate) fn rows(&self, kept: &FileForm) -> Result<HeldOut, CliError> {
+        self.format.refuse_idle(&self.format.or(kept), self.files())?;
         let (train, train_labels) = (self.validation.clone(), self.validation_labels.clone());
         Ok(HeldOut {
             input: self.format.settings(),

@@ -9,4 +9,3 @@ pub(crate) use xc_train::fit::data::{
     Dataset, Making, Queries, label_format, label_of, read_label_set, read_labelled, read_rows, read_side_file,
     report_graded, report_joined, report_unseen, require_labels, strings_for, without_mark,
 };
-pub(crate) use xc_train::settings::input::InputSettings;

@@ -12,7 +12,7 @@ const MAY_USE: &[(&str, &[&[&str]])] = &[
     ("xc-dense", &[&["xc-buffer"]]),
     ("xc-store", &[&["xc-buffer"]]),
     ("xc-sparse", &[&["xc-buffer", "xc-dense", "xc-store"]]),
-    ("xc-data", &[ROWS]),
+    ("xc-data", &[ROWS, &["xc-hash"]]),
     ("xc-kernels", &[&["xc-buffer", "xc-dense", "xc-sparse"]]), // in its tests alone
     ("xc-tree", &[ROWS, &["xc-data", "xc-hash", "xc-kernels"]]),
     ("xc-mach", &[ROWS, &["xc-hash", "xc-kernels"]]),

@@ -12,7 +12,7 @@ mod quotes;
 
 use super::fasttext::TextRows;
 use crate::error::{FieldOf, LineError, ReadError, ReadErrorKind, Snippet};
-use crate::fields::{Fields, LabelSeparator, Parts, join_text, quoted, split_labels};
+use crate::fields::{LabelSeparator, Parts, join_text, quoted, split_labels};
 use crate::format::Format;
 use crate::ids::RowId;
 use crate::instance::TextInstance;
@@ -51,7 +51,7 @@ impl Records {
     /// `begun` stands before what the source still gives.
     fn new(delimiter: u8, begun: Vec<u8>, options: &ReadOptions) -> Self {
         Self {
-            core: ReaderBuilder::new().delimiter(delimiter).quoting(options.table.quotes).build(),
+            core: ReaderBuilder::new().delimiter(delimiter).quoting(!options.form.no_quotes).build(),
             input: begun,
             at: 0,
             is_ended: false,
@@ -60,7 +60,7 @@ impl Records {
             ends: vec![0; 16],
             n_fields: 0,
             max_bytes: options.max_line_bytes,
-            quotes: options.table.quotes.then(|| Quotes::new(delimiter)),
+            quotes: (!options.form.no_quotes).then(|| Quotes::new(delimiter)),
             ends_at_return: None,
         }
     }
@@ -221,7 +221,7 @@ struct Columns {
     names: Vec<String>,
     text: Vec<usize>,
     labels: Option<usize>,
-    /// One 0 or 1 for each label, in the order of [`Fields::indicators`].
+    /// One 0 or 1 for each label, in the order of [`FileForm::label_fields`].
     indicators: Vec<usize>,
     id: Option<usize>,
 }
@@ -232,8 +232,9 @@ impl Columns {
         if let Some(i) = (0..names.len()).find(|&i| repeated(i)) {
             return Err(ReadErrorKind::RepeatedColumn { got: Snippet::new(names[i].as_bytes()) });
         }
-        let Fields { text, labels, indicators, id, needs_id, .. } = &options.fields;
-        let find = |name: &String, what| match names.iter().position(|column| column == name) {
+        let form = &options.form;
+        let (text, labels, indicators, id) = (form.texts(), form.labels(), form.indicators(), form.id());
+        let find = |name: &str, what| match names.iter().position(|column| column == name) {
             Some(at) => Ok(at),
             None => {
                 let (expected, delimiter) = (quoted([name]), other_delimiter(&names));
@@ -252,7 +253,7 @@ impl Columns {
             false => None,
         };
         let id = match (options.parts.have_ids(), find(id, FieldOf::Id)) {
-            (true, Err(e)) if *needs_id && options.parts == Parts::Queries => return Err(e),
+            (true, Err(e)) if form.needs_id && options.parts == Parts::Queries => return Err(e),
             (true, found) => found.ok(),
             (false, _) => None,
         };
@@ -327,7 +328,7 @@ impl CsvReader {
         self.records.skip_mark(source)?;
         let Some(line) = self.records.next(source)? else { return Ok(false) };
         let fail = |kind| ReadError::line(source.name(), line, kind);
-        let has_header = self.options.table.header;
+        let has_header = !self.options.form.no_header;
         let name = |field| match has_header {
             true => self.records.text(field).map(str::to_owned),
             false => Ok((field + 1).to_string()),
@@ -379,10 +380,10 @@ impl CsvReader {
         let parts = columns.text.iter().map(|&at| text(at)).collect::<Result<Vec<_>, _>>()?;
         join_text(parts, &mut into.text);
         if let Some(at) = columns.labels {
-            let (separator, strings) = (&options.fields.separator, options.label_strings);
+            let (separator, strings) = (options.form.label_separator.as_ref(), options.label_strings);
             split_labels(text(at)?, separator, strings, &mut into.labels).map_err(in_column(at))?;
         }
-        for (&at, name) in columns.indicators.iter().zip(&options.fields.indicators) {
+        for (&at, name) in columns.indicators.iter().zip(options.form.indicators()) {
             if indicated(text(at)?).ok_or_else(|| in_column(at)(not_an_indicator(records.field(at))))? {
                 into.labels.push(LabelRef::Name(name.clone()));
             }
@@ -509,7 +510,7 @@ pub fn write_csv<S: AsRef<str>>(
             kept.push(LabelRef::Name(name));
         }
         read.clear();
-        let outcome = split_labels(&cell, separator, LabelStrings::Names, &mut read);
+        let outcome = split_labels(&cell, Some(separator), LabelStrings::Names, &mut read);
         if outcome.is_err() || read != kept {
             return Err(unwritable(format!(
                 "the labels {cell:?} of row {i} do not read back from {format}; another label separator is expected"

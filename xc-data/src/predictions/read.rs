@@ -54,7 +54,7 @@ pub fn read_predictions(path: impl AsRef<Path>, options: &ReadOptions) -> Result
 /// As [`read_predictions`].
 pub fn read_predictions_of(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Predictions, ReadError> {
     let path = path.as_ref();
-    let format = options.format.or_else(|| Format::of_name(path));
+    let format = options.form.format.or_else(|| Format::of_name(path));
     match format {
         Some(Format::Npz) => read_npz(path, options),
         None if begins_as_archive(path) => read_npz(path, options),
@@ -71,7 +71,7 @@ pub fn read_prediction_stream(
     input: impl Read + Send + 'static,
     options: &ReadOptions,
 ) -> Result<Predictions, ReadError> {
-    read_source(Source::from_reader(name, input, options.max_expanded_bytes)?, options.format, options)
+    read_source(Source::from_reader(name, input, options.max_expanded_bytes)?, options.form.format, options)
 }
 
 const EXPECTED: &str = "one line of label:score entries per instance";

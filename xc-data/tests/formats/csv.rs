@@ -20,12 +20,11 @@ impl Folder {
 }
 
 fn csv() -> ReadOptions {
-    ReadOptions { format: Some(Format::Csv), ..ReadOptions::default() }
+    ReadOptions::from(Format::Csv)
 }
 
 fn divided(separator: &str) -> ReadOptions {
-    let fields = Fields { separator: LabelSeparator::Text(separator.into()), ..Fields::default() };
-    ReadOptions { fields, ..csv() }
+    FileForm { label_separator: Some(LabelSeparator::Text(separator.into())), ..Format::Csv.into() }.into()
 }
 
 fn read(text: impl AsRef<[u8]>, options: &ReadOptions) -> TextDataset {
@@ -69,14 +68,13 @@ impl Read for Trickle {
 fn columns_are_picked_by_name_and_fields_may_have_several_lines() {
     let text =
         "\u{feff}id,title,body,tags\r\n7,A dog,\"It barks,\r\n\"\"loudly\"\".\",animal; noise\r\n\r\n8,,word,\r\n";
-    let fields = Fields {
-        text: vec!["body".into(), "title".into()],
-        labels: "tags".into(),
-        separator: LabelSeparator::Text(";".into()),
-        ..Fields::default()
+    let form = FileForm {
+        text_fields: Some(vec!["body".into(), "title".into()]),
+        label_field: Some("tags".into()),
+        label_separator: Some(LabelSeparator::Text(";".into())),
+        ..FileForm::default()
     };
-    let options = ReadOptions { fields, ..csv() };
-    let data = read(text, &options);
+    let data = read(text, &ReadOptions::from(form.clone()).with_format(Format::Csv));
     assert_eq!(data.texts, ["It barks,\r\n\"loudly\". A dog", "word"]);
     assert_eq!(data.label_names.unwrap(), ["animal", "noise"]);
     assert_eq!(data.labels.iter().collect::<Vec<_>>(), [&[0, 1][..], &[]]);
@@ -93,28 +91,19 @@ fn columns_are_picked_by_name_and_fields_may_have_several_lines() {
     let as_tabs = as_tabs.replace("8,,word,", "8\t\tword\t");
     let folder = Folder::new();
     let path = folder.put("a.tsv.gz", gzip(&as_tabs));
-    let options = ReadOptions {
-        fields: Fields {
-            text: vec!["body".into(), "title".into()],
-            labels: "tags".into(),
-            separator: LabelSeparator::Text(";".into()),
-            ..Fields::default()
-        },
-        ..ReadOptions::default()
-    };
-    assert_eq!(read_text(&path, &options).unwrap().texts, data.texts);
+    assert_eq!(read_text(&path, &form.into()).unwrap().texts, data.texts);
 }
 
 #[test]
 fn each_use_asks_for_its_own_columns_alone() {
     let folder = Folder::new();
     let path = folder.put("a.csv", "uid,text,labels\n007,a b,x\n,c,y\n");
-    let fields = Fields { text: vec!["body".into()], ..Fields::default() };
-    let labels = read_labels(&path, &ReadOptions { fields, ..csv() }).unwrap();
+    let form = FileForm { text_fields: Some(vec!["body".into()]), ..Format::Csv.into() };
+    let labels = read_labels(&path, &form.into()).unwrap();
     assert_eq!(labels.label_names.unwrap(), ["x", "y"]);
 
-    let fields = Fields { labels: "tags".into(), id: "uid".into(), ..Fields::default() };
-    let options = ReadOptions { fields, parts: Parts::Queries, ..csv() };
+    let form = FileForm { label_field: Some("tags".into()), id_field: Some("uid".into()), ..Format::Csv.into() };
+    let options = ReadOptions { parts: Parts::Queries, ..form.into() };
     let mut reader = InstanceReader::over(Source::open(&path, None).unwrap(), &options).unwrap();
     let mut instance = InstanceBuffer::default();
     let mut found = Vec::new();
@@ -139,9 +128,8 @@ fn ids_of_objects_are_kept_as_they_were_written() {
     assert_eq!(ids, [Some("\"a\\u00e9\"".into()), Some("123456789012345678901234567890".into()), None]);
 
     let ids = |line: &str, needs_id| {
-        let fields = Fields { needs_id, ..Fields::default() };
-        let options =
-            ReadOptions { format: Some(Format::Jsonl), fields, parts: Parts::Queries, ..ReadOptions::default() };
+        let form = FileForm { needs_id, ..Format::Jsonl.into() };
+        let options = ReadOptions { parts: Parts::Queries, ..form.into() };
         let mut reader = InstanceReader::new("a", Cursor::new(line.to_owned()), &options).unwrap();
         reader.next_into(&mut InstanceBuffer::default()).unwrap_err().to_string()
     };
@@ -154,7 +142,7 @@ fn ids_of_objects_are_kept_as_they_were_written() {
 #[test]
 fn strings_of_labels_in_objects_are_divided_as_those_of_tables() {
     let text = "{\"text\": \"a\", \"labels\": \"x; y\"}\n{\"text\": \"b\", \"labels\": [\"z;z\"]}\n{\"text\": \"c\", \"labels\": \"\"}\n";
-    let options = ReadOptions { format: Some(Format::Jsonl), ..divided(";") };
+    let options = divided(";").with_format(Format::Jsonl);
     let data = read(text, &options);
     assert_eq!(data.label_names.unwrap(), ["x", "y", "z;z"]);
     assert_eq!(data.labels.iter().collect::<Vec<_>>(), [&[0, 1][..], &[2], &[]]);
@@ -283,14 +271,7 @@ proptest! {
         let mut out = Vec::new();
         write_csv(&mut out, &texts, &labels, named.then_some(&names[..]), &separator, format).unwrap();
         let known = LabelNames::try_new(names.clone()).unwrap();
-        let options = ReadOptions {
-            format: Some(format),
-            block_bytes,
-            label_strings: if named { LabelStrings::Names } else { LabelStrings::Ids },
-            label_names: named.then(|| known.into()),
-            n_labels: (!named).then_some(6),
-            ..divided(";")
-        };
+        let options = ReadOptions { block_bytes, label_strings: if named { LabelStrings::Names } else { LabelStrings::Ids }, label_names: named.then(|| known.into()), n_labels: (!named).then_some(6), ..divided(";").with_format(format) };
         let folder = Folder::new();
         let again = read_text(&folder.put("a.csv", &out), &options).map_err(|e| TestCaseError::fail(e.to_string()))?;
         prop_assert_eq!(&again.texts, &texts);
@@ -377,11 +358,11 @@ proptest! {
     #[test]
     fn a_table_is_read_by_the_rules_or_refused(rows in "[ab\",\n\\\\]{0,24}") {
         let text = format!("text,labels\n{rows}");
-        let fields = Fields { separator: LabelSeparator::Whole, ..Fields::default() };
+        let form = FileForm { label_separator: Some(LabelSeparator::Whole), ..Format::Csv.into() };
         let folder = Folder::new();
         let path = folder.put("a.csv", &text);
         for block_bytes in [1, 1 << 20] {
-            let options = ReadOptions { fields: fields.clone(), block_bytes, ..csv() };
+            let options = ReadOptions { block_bytes, ..form.clone().into() };
             let got = read_text(&path, &options);
             match by_the_rules(&text) {
                 Some(rows) => {
@@ -399,19 +380,16 @@ proptest! {
     #[test]
     fn without_quotes_each_line_is_a_row(rows in prop::collection::vec(("[ab\"; ]{1,8}", "[xy\"]{1,3}"), 0..6)) {
         let lines: String = rows.iter().map(|(text, label)| format!("{text}\t{label}\n")).collect();
-        let table = TableForm { quotes: false, ..TableForm::default() };
-        let fields = Fields { separator: LabelSeparator::Whole, ..Fields::default() };
-        let options = ReadOptions { table, fields, format: Some(Format::Tsv), ..ReadOptions::default() };
-        let data = read(format!("text\tlabels\n{lines}"), &options);
+        let form = FileForm { no_quotes: true, label_separator: Some(LabelSeparator::Whole), ..Format::Tsv.into() };
+        let data = read(format!("text\tlabels\n{lines}"), &form.clone().into());
         prop_assert_eq!(&data.texts, &rows.iter().map(|(text, _)| text.clone()).collect::<Vec<_>>());
         let names = data.label_names.unwrap_or_default();
         let labels: Vec<_> = data.labels.iter().map(|row| names[row[0] as usize].clone()).collect();
         prop_assert_eq!(labels, rows.iter().map(|(_, label)| label.clone()).collect::<Vec<_>>());
         // The same without a header, by number.
-        let fields = Fields { text: vec!["1".into()], labels: "2".into(), ..options.fields.clone() };
-        let table = TableForm { header: false, ..table };
+        let form = FileForm { no_header: true, text_fields: Some(vec!["1".into()]), label_field: Some("2".into()), ..form };
         if !rows.is_empty() {
-            prop_assert_eq!(read(lines, &ReadOptions { fields, table, ..options }).texts, data.texts);
+            prop_assert_eq!(read(lines, &form.into()).texts, data.texts);
         }
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use xc_buffer::Part;
 use xc_data::{
-    Format, IndexBase, InstanceBuffer, InstanceReader, ReadError, ReadOptions, Source, TableForm, UnknownLabels,
+    FileForm, Format, IndexBase, InstanceBuffer, InstanceReader, ReadError, ReadOptions, Source, UnknownLabels,
 };
 
 /// What a row holds.
@@ -27,7 +27,7 @@ fn rows_of(mut reader: InstanceReader, format: Format) -> Result<Vec<Row>, ReadE
 
 fn whole(path: &Path, options: &ReadOptions) -> Result<Vec<Row>, ReadError> {
     let reader = InstanceReader::over(Source::open(path, None)?, options)?;
-    rows_of(reader, options.format.unwrap())
+    rows_of(reader, options.form.format.unwrap())
 }
 
 /// The rows of each of `of` parts.
@@ -38,10 +38,10 @@ fn parts(path: &Path, of: u32, options: &ReadOptions) -> Result<Vec<Vec<Row>>, R
         let (reader, rows) = InstanceReader::part(path, part, true, options)?;
         let n: usize = out.iter().map(Vec::len).sum();
         assert_eq!(rows.before, Some(n as u64), "rows before part {part}");
-        let counted = rows_of(reader, options.format.unwrap())?;
+        let counted = rows_of(reader, options.form.format.unwrap())?;
         // Whether rows are counted changes nothing else.
         let (reader, _) = InstanceReader::part(path, part, false, options)?;
-        assert_eq!(rows_of(reader, options.format.unwrap())?, counted);
+        assert_eq!(rows_of(reader, options.form.format.unwrap())?, counted);
         out.push(counted);
     }
     Ok(out)
@@ -49,8 +49,7 @@ fn parts(path: &Path, of: u32, options: &ReadOptions) -> Result<Vec<Vec<Row>>, R
 
 fn options(format: Format) -> ReadOptions {
     ReadOptions {
-        format: Some(format),
-        svmlight_base: Some(IndexBase::Zero),
+        form: FileForm { format: Some(format), svmlight_base: Some(IndexBase::Zero), ..FileForm::default() },
         unknown_labels: UnknownLabels::Refuse,
         ..ReadOptions::default()
     }
@@ -173,11 +172,11 @@ proptest! {
             }
         }
         let mut options = options(if tabs { Format::Tsv } else { Format::Csv });
-        options.table = TableForm { header, quotes, ..TableForm::default() };
+        (options.form.no_header, options.form.no_quotes) = (!header, !quotes);
         options.parts = xc_data::Parts::Queries;
         if !header {
-            options.fields.text = vec!["1".to_owned()];
-            options.fields.id = "2".to_owned();
+            options.form.text_fields = Some(vec!["1".to_owned()]);
+            options.form.id_field = Some("2".to_owned());
         }
         check(&file(&lines, if crlf { "\r\n" } else { "\n" }, closed, mark), &options)?;
     }
@@ -195,7 +194,8 @@ fn lines_of_messages_count_from_the_byte_that_the_name_says() {
 }
 
 fn parts_error(path: &Path, part: Part, options: &ReadOptions) -> String {
-    let rows = InstanceReader::part(path, part, false, options).and_then(|(r, _)| rows_of(r, options.format.unwrap()));
+    let rows =
+        InstanceReader::part(path, part, false, options).and_then(|(r, _)| rows_of(r, options.form.format.unwrap()));
     rows.err().map_or(String::new(), |e| e.to_string())
 }
 

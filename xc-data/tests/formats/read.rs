@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use xc_data::*;
 use xc_sparse::Dataset;
+use xc_sparse::rows::InputKind;
 use xc_store::atomic::write_file;
 
 fn file(name: &str, content: &[u8]) -> (tempfile::TempDir, PathBuf) {
@@ -52,8 +53,8 @@ fn jsonl_with_text_and_names() {
         "a.jsonl",
         b"{\"title\": \"A\", \"text\": \"b\\u00e9\", \"labels\": [\"y\", \"x\"], \"other\": {\"a\": [1, null]}}\n{\"text\": \"c\", \"title\": null}\n",
     );
-    let fields = Fields { text: vec!["title".into(), "text".into()], ..Fields::default() };
-    let data = read_text(&path, &ReadOptions { fields, ..ReadOptions::default() }).unwrap();
+    let form = FileForm { text_fields: Some(vec!["title".into(), "text".into()]), ..FileForm::default() };
+    let data = read_text(&path, &form.into()).unwrap();
     assert_eq!(data.texts, ["A b\u{e9}", "c"]);
     assert_eq!(data.label_names.unwrap(), ["x", "y"]);
     assert_eq!(data.labels.iter().collect::<Vec<_>>(), [&[0, 1][..], &[]]);
@@ -66,7 +67,7 @@ fn jsonl_with_features() {
     assert_eq!((row(&data, 0), row(&data, 1)), (vec![(1, 0.5), (7, 1.0)], vec![(4, -2.0)]));
     assert_eq!(labels(&data), [&[3][..], &[]]);
     let (_dir, path) = file("b.jsonl", text.as_bytes());
-    assert!(matches!(read_instances(&path, &ReadOptions::default()), Ok(Instances::Features(_))));
+    assert_eq!(read_data(&path, &ReadOptions::default()).unwrap().rows().kind(), InputKind::Sparse);
 }
 
 #[test]
@@ -78,7 +79,7 @@ fn whole_and_line_by_line_agree_on_the_end_of_the_input() {
         ("1 10\n1:1\n \t\n\n", HeaderRule::Detect),
     ];
     for (text, header) in cases {
-        let options = ReadOptions { format: Some(Format::Xc), header, ..ReadOptions::default() };
+        let options = ReadOptions { header, ..ReadOptions::from(Format::Xc) };
         let data = read("a.txt", text, &options);
         let mut reader = InstanceReader::new("stdin", std::io::Cursor::new(text), &options).unwrap();
         let mut instance = InstanceBuffer::default();
@@ -93,7 +94,7 @@ fn whole_and_line_by_line_agree_on_the_end_of_the_input() {
 
 #[test]
 fn one_carriage_return_belongs_to_a_line_end_and_a_second_does_not() {
-    let options = ReadOptions { format: Some(Format::Xc), header: HeaderRule::Absent, ..ReadOptions::default() };
+    let options = ReadOptions { header: HeaderRule::Absent, ..ReadOptions::from(Format::Xc) };
     for text in ["\r\r", "\r\r\n", "1:1\n\r\r\n"] {
         let (_dir, path) = file("a.txt", text.as_bytes());
         assert!(read_dataset(&path, &options).is_err(), "{text:?}");
@@ -106,7 +107,7 @@ fn one_carriage_return_belongs_to_a_line_end_and_a_second_does_not() {
 #[test]
 fn ids_reach_the_largest_that_32_bits_count() {
     let text = "4294967294 4294967294:2 0:1\n";
-    let data = read("a.txt", text, &ReadOptions { format: Some(Format::Xc), ..ReadOptions::default() });
+    let data = read("a.txt", text, &ReadOptions::from(Format::Xc));
     assert_eq!((data.features.cols(), data.labels.n_labels()), ((1 << 32) - 1, (1 << 32) - 1));
     assert_eq!(row(&data, 0), [(0, 1.0), (u32::MAX - 1, 2.0)]);
     let (_dir, path) = file("a.npz", b"");

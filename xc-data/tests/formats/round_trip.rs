@@ -69,11 +69,10 @@ fn with<T>(fill: impl FnOnce(&mut Vec<u8>) -> std::io::Result<T>) -> Vec<u8> {
 
 fn bounded(format: Format, block_bytes: usize) -> ReadOptions {
     ReadOptions {
-        format: Some(format),
         block_bytes,
         n_features: Some(N_FEATURES as usize),
         n_labels: Some(N_LABELS as usize),
-        ..ReadOptions::default()
+        ..ReadOptions::from(format)
     }
 }
 
@@ -120,7 +119,7 @@ proptest! {
         let bases = SvmlightBases { features: base, labels: IndexBase::Zero };
         let folder = Folder::new();
         let path = folder.put("a.svm", &with(|out| write_svmlight(out, features.view(), &labels, bases)));
-        let options = ReadOptions { svmlight_base: Some(base), ..bounded(Format::Svmlight, block_bytes) };
+        let options = ReadOptions { form: FileForm { svmlight_base: Some(base), ..bounded(Format::Svmlight, block_bytes).form.clone() }, ..bounded(Format::Svmlight, block_bytes) };
         assert_same(&path, &options, &features, &labels)?;
     }
 
@@ -228,7 +227,7 @@ proptest! {
             (Some(Format::Jsonl), with(|out| write_jsonl_features(out, features.view(), &labels, None))),
         ];
         for (which, (format, bytes)) in written.into_iter().enumerate() {
-            let options = ReadOptions { format, svmlight_base: Some(IndexBase::One), ..ReadOptions::default() };
+            let options = ReadOptions::from(FileForm { format, svmlight_base: Some(IndexBase::One), ..FileForm::default() });
             let mut reader = InstanceReader::new("stdin", Cursor::new(bytes), &options).unwrap();
             let mut instance = InstanceBuffer::default();
             let mut n = 0;
@@ -295,7 +294,7 @@ fn predictions_whose_first_name_is_a_number_are_read_as_names() {
     let path = folder.path().join("predictions.txt");
     std::fs::write(&path, "1:0.5\ta:0.25\n").unwrap();
     let names = LabelNames::try_new(vec!["a".into(), "1".into()]).unwrap();
-    let options = ReadOptions { format: Some(Format::Xc), label_names: Some(names.into()), ..Default::default() };
+    let options = ReadOptions { label_names: Some(names.into()), ..ReadOptions::from(Format::Xc) };
     let read = read_predictions(&path, &options).unwrap();
     let expected = [Scored { label: 1, score: 0.5 }, Scored { label: 0, score: 0.25 }];
     assert_eq!(read.row(0), expected);
@@ -311,7 +310,7 @@ fn a_line_of_blanks_is_an_empty_list_among_ids_and_among_names() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("predictions.txt");
     let names = LabelNames::try_new(vec!["a".into(), "b".into()]).unwrap();
-    let options = ReadOptions { format: Some(Format::Xc), label_names: Some(names.into()), ..Default::default() };
+    let options = ReadOptions { label_names: Some(names.into()), ..ReadOptions::from(Format::Xc) };
     for list in ["1:0.5", "b:0.5"] {
         for blanks in ["", " ", "\t", " \t "] {
             std::fs::write(&path, format!("{list}\n{blanks}\n{list}\n")).unwrap();
@@ -412,14 +411,7 @@ proptest! {
             let path = folder.path().join("a");
             std::fs::write(&path, &bytes).unwrap();
             let count = std::sync::Arc::new(UnseenCount::default());
-            let options = ReadOptions {
-                format: Some(format),
-                n_features: Some(known),
-                unseen: Some(count.clone()),
-                svmlight_base: Some(IndexBase::Zero),
-                block_bytes,
-                ..ReadOptions::default()
-            };
+            let options = ReadOptions { form: FileForm { format: Some(format), svmlight_base: Some(IndexBase::Zero), ..FileForm::default() }, n_features: Some(known), unseen: Some(count.clone()), block_bytes, ..ReadOptions::default() };
             let data = read_dataset(&path, &options).unwrap();
             prop_assert_eq!(&data.features, &expected, "{}", format);
             prop_assert_eq!((count.entries(), count.rows()), (entries, with_unseen), "{}", format);

@@ -68,7 +68,8 @@ impl std::fmt::Display for Decoder {
 }
 
 /// How far a walk goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Effort {
     /// Until the answer is certain. If a walk would cost more than scoring all labels, all labels are
     /// scored.
@@ -79,12 +80,13 @@ pub enum Effort {
 }
 
 /// What is proven about an answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
     /// True if the answer is the full scan's.
     pub exact: bool,
     /// No label outside the answer scores above the larger of this and the answer's last score.
     /// Minus infinity when every label was visited.
+    #[serde(deserialize_with = "null_is_minus_infinity")]
     pub bound: f32,
     /// Labels found in walked buckets, or all labels after a scan. A label in two of them counts
     /// twice.
@@ -93,6 +95,11 @@ pub struct Certificate {
     pub buckets_walked: u64,
     /// True if every label was scored.
     pub scanned: bool,
+}
+
+/// JSON has no infinite numbers, and `null` for them.
+fn null_is_minus_infinity<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f32, D::Error> {
+    Ok(Option::<f32>::deserialize(from)?.unwrap_or(f32::NEG_INFINITY))
 }
 
 /// Memory of one thread's decodes, reused from query to query.

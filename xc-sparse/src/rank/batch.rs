@@ -6,9 +6,28 @@ use thiserror::Error;
 
 /// One ranked list a query: best first. Lists may be shorter than the k that was asked for.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(try_from = "Unchecked"))]
 pub struct RankedBatch {
     indptr: Vec<usize>,
     items: Vec<Scored>,
+}
+
+/// A batch as it is read.
+#[cfg(feature = "serde")]
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unchecked {
+    indptr: Vec<usize>,
+    items: Vec<Scored>,
+}
+
+#[cfg(feature = "serde")]
+impl TryFrom<Unchecked> for RankedBatch {
+    type Error = RankedBatchError;
+
+    fn try_from(Unchecked { indptr, items }: Unchecked) -> Result<Self, RankedBatchError> {
+        Self::try_new(indptr, items)
+    }
 }
 
 /// Why arrays are not ranked lists.

@@ -9,6 +9,7 @@ pub type LabelId = u32;
 ///
 /// Laid out as in C: the label, then the score, 8 bytes in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct Scored {
     /// The label.

@@ -38,7 +38,7 @@ pub struct CsrView<'a> {
 
 /// Weights by columns: one compressed column per label, with `u32` row ids ascending and unique.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CscMatrix(CsrMatrix);
+pub struct CscMatrix(pub(super) CsrMatrix);
 
 /// A borrowed [`CscMatrix`] or some successive columns of one.
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +163,29 @@ impl CsrMatrix {
         Self { indptr: vec![0; rows + 1], indices: Vec::new(), data: Vec::new(), cols }
     }
 
+    /// The rows with these numbers, which ascend, in the memory of all: nothing is copied elsewhere.
+    ///
+    /// # Panics
+    /// If a number is not above the one before it, or there is no such row.
+    pub fn keep(mut self, rows: &[u32]) -> Self {
+        assert!(rows.is_sorted_by(|a, b| a < b), "numbers of rows that do not ascend");
+        let mut end = 0;
+        for (to, from) in rows.iter().map(|&row| row as usize).enumerate() {
+            // Row `to` ends nowhere behind row `from`, so that its pointer may be written.
+            let entries = self.indptr[from]..self.indptr[from + 1];
+            let length = entries.len();
+            self.indices.copy_within(entries.clone(), end);
+            self.data.copy_within(entries, end);
+            self.indptr[to] = end;
+            end += length;
+        }
+        self.indptr.truncate(rows.len() + 1);
+        self.indptr[rows.len()] = end;
+        self.indices.truncate(end);
+        self.data.truncate(end);
+        self
+    }
+
     /// The matrix, borrowed.
     #[inline]
     pub fn view(&self) -> CsrView<'_> {
@@ -255,6 +278,20 @@ impl<'a> CsrView<'a> {
     ) -> Result<Self, MatrixError> {
         check((rows, cols), indptr, indices, data, SparseRow::check)?;
         Ok(Self { indptr, indices, data, cols })
+    }
+
+    /// As [`CsrView::try_new`], for a slice of a larger matrix, whose pointers count from its beginning.
+    #[cfg(feature = "sprs")]
+    pub(super) fn of_slice(
+        shape: (usize, usize),
+        indptr: &'a [usize],
+        indices: &'a [u32],
+        data: &'a [f32],
+    ) -> Result<Self, MatrixError> {
+        let base = indptr.first().copied().unwrap_or(0);
+        let own: Vec<usize> = indptr.iter().map(|at| at.wrapping_sub(base)).collect();
+        check(shape, &own, indices, data, SparseRow::check)?;
+        Ok(Self { indptr, indices, data, cols: shape.1 })
     }
 
     /// As [`CsrView::try_new`], for arrays that are known to be a matrix, without a pass over them in
@@ -454,6 +491,7 @@ impl<'a> CscView<'a> {
 
 /// Instances with features and labels, and the labels' names if the source has them.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Dataset {
     /// Features, one row per instance.
     pub features: CsrMatrix,
@@ -467,6 +505,20 @@ pub struct Dataset {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn rows_that_are_kept_are_those_that_are_selected(
+            lists in prop::collection::vec(prop::collection::btree_set(0u32..9, 0..5), 0..12), kept in prop::collection::vec(any::<bool>(), 12),
+        ) {
+            let (mut indptr, indices) = (vec![0], lists.iter().flatten().copied().collect::<Vec<_>>());
+            lists.iter().for_each(|list| indptr.push(indptr[indptr.len() - 1] + list.len()));
+            let data = (0..indices.len()).map(|i| i as f32).collect();
+            let all = CsrMatrix::try_new((lists.len(), 9), indptr, indices, data).unwrap();
+            let rows: Vec<u32> = (0..lists.len() as u32).filter(|&row| kept[row as usize]).collect();
+            prop_assert_eq!(all.clone().keep(&rows), all.view().select(&rows));
+        }
+    }
 
     /// Whether arrays are a matrix, by the definition.
     fn is_matrix((rows, cols): (usize, usize), indptr: &[usize], indices: &[u32], data: &[f32]) -> bool {

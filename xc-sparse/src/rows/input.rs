@@ -7,6 +7,7 @@ use xc_dense::{DenseMatrix, DenseRows};
 
 /// What an instance is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum InputKind {
     /// Text.
     Text,
@@ -291,6 +292,7 @@ impl<'a> Rows<'a> {
 
 /// Many instances of one kind, owned.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum OwnedRows {
     /// Weighted features.
     Sparse(CsrMatrix),
@@ -326,6 +328,18 @@ impl OwnedRows {
     /// True when there is no instance.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The instances with these numbers, which ascend. Features are moved within their memory ([`CsrMatrix::keep`]), others
+    /// copied.
+    ///
+    /// # Panics
+    /// If a number is not above the one before it, or there is no such instance.
+    pub fn keep(self, rows: &[u32]) -> Self {
+        match self {
+            Self::Sparse(matrix) => Self::Sparse(matrix.keep(rows)),
+            other => other.view().select(rows),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Lists of labels, one per instance.
 
 use super::{group_by, not_pointers};
+use std::borrow::Cow;
 use thiserror::Error;
 use xc_buffer::Buffer;
 
@@ -48,6 +49,29 @@ pub enum LabelRowsError {
     },
 }
 
+/// Whether a list is one of labels.
+pub(super) fn check_list(row: usize, list: &[u32], n_labels: usize) -> Result<(), LabelRowsError> {
+    if let Some(&label) = list.iter().find(|&&l| l as usize >= n_labels) {
+        return Err(LabelRowsError::LabelOutOfRange { row, label, n_labels });
+    }
+    match list.windows(2).find(|w| w[0] >= w[1]) {
+        Some(w) => Err(LabelRowsError::Order { row, label: w[1] }),
+        None => Ok(()),
+    }
+}
+
+impl From<LabelRows> for Cow<'_, LabelRows> {
+    fn from(labels: LabelRows) -> Self {
+        Self::Owned(labels)
+    }
+}
+
+impl<'a> From<&'a LabelRows> for Cow<'a, LabelRows> {
+    fn from(labels: &'a LabelRows) -> Self {
+        Self::Borrowed(labels)
+    }
+}
+
 impl LabelRows {
     /// Checks the arrays and takes them, without a copy: vectors, or [`Buffer`]s over the memory of somebody
     /// else. *Cost*: O(rows + labels).
@@ -64,15 +88,14 @@ impl LabelRows {
             return Err(LabelRowsError::Indptr { at, n_entries: labels.len() });
         }
         for row in 0..indptr.len() - 1 {
-            let list = &labels[indptr[row]..indptr[row + 1]];
-            if let Some(&label) = list.iter().find(|&&l| l as usize >= n_labels) {
-                return Err(LabelRowsError::LabelOutOfRange { row, label, n_labels });
-            }
-            if let Some(w) = list.windows(2).find(|w| w[0] >= w[1]) {
-                return Err(LabelRowsError::Order { row, label: w[1] });
-            }
+            check_list(row, &labels[indptr[row]..indptr[row + 1]], n_labels)?;
         }
         Ok(Self { indptr, labels, n_labels })
+    }
+
+    /// Of arrays that were checked.
+    pub(super) fn from_checked(indptr: Vec<usize>, labels: Vec<u32>, n_labels: usize) -> Self {
+        Self { indptr: indptr.into(), labels: labels.into(), n_labels }
     }
 
     /// Sorts each list and drops repeated labels, then wraps.

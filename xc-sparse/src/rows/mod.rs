@@ -30,14 +30,22 @@ mod group;
 mod input;
 #[cfg(feature = "store")]
 mod key;
+mod label_view;
 mod labels;
 mod normalise;
 mod row;
+#[cfg(feature = "serde")]
+mod serde;
+#[cfg(feature = "sprs")]
+mod sprs;
 mod tokens;
 
+#[cfg(feature = "sprs")]
+pub use self::sprs::FromSprsError;
 pub use csr::{CscMatrix, CscView, CsrMatrix, CsrView, Dataset, MatrixError};
 pub use group::{Groups, group_by};
 pub use input::{InputKind, OneHot, OwnedRows, Row, Rows, Texts, WrongInput};
+pub use label_view::{LabelRowsView, Pointers};
 pub use labels::{LabelRows, LabelRowsError, sort_unique};
 pub use normalise::{normalise, normalise_rows, normalised, typical_length, unit_scale};
 pub use row::{RepeatedId, SparseRow, SparseRowError, sort_row};

@@ -28,10 +28,10 @@ use thiserror::Error;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenRows {
-    ids: Vec<u32>,
-    ends: Vec<u64>,
-    vocabulary: usize,
-    words: Option<CsrMatrix>,
+    pub(super) ids: Vec<u32>,
+    pub(super) ends: Vec<u64>,
+    pub(super) vocabulary: usize,
+    pub(super) words: Option<CsrMatrix>,
 }
 
 /// One instance of tokens.

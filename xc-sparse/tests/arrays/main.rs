@@ -2,5 +2,9 @@
 
 mod chunked;
 mod screen;
+#[cfg(feature = "sprs")]
+mod sprs;
 #[cfg(feature = "store")]
 mod uniform;
+#[cfg(feature = "serde")]
+mod values;

@@ -7,10 +7,10 @@ use crate::blend::fit::{FitError as BlendError, FitParams, Fitted as Rule, fit a
 use crate::blend::{DEPTH, KIND};
 use crate::calibrate::fit::{CalibrateParams, FitError as CurveError, Fitted as Curve, fit as fit_curve};
 use crate::message::chain;
-use crate::model::{InputForm, QueryOptions, ScoreOptions, TrainingRows, write_blend};
+use crate::model::{QueryOptions, ScoreOptions, TrainingRows, write_blend};
 use serde_json::json;
 use std::path::Path;
-use xc_data::Format;
+use xc_data::{FileForm, Format};
 use xc_nn::trainer::TrainError;
 use xc_store::ContainerWriter;
 
@@ -78,8 +78,8 @@ pub fn blend(
             "true_candidates": fitted.n_true,
             "rules": fitted.judged,
         });
-        let form = rows.input.or(first.input()).form(Format::Jsonl);
-        let form = InputForm { format: first.input().format.clone(), ..form };
+        let form = rows.input.or(first.input()).kept(Format::Jsonl);
+        let form = FileForm { format: first.input().format.clone(), ..form };
         let (names, training) = (names.as_deref(), Some(training));
         let extras = Extras { names, input: Some(&form), training, ..Extras::default() };
         let (inside, fitted_with) = match refits {

@@ -5,12 +5,10 @@ use super::source::Arrays;
 use super::{Context, FitError, Source};
 use crate::Model;
 use crate::message::chain;
-use crate::model::training_rows::{hash_dense, hash_sparse, hash_text, hash_tokens};
 use crate::model::{BatchError, QueryError, QueryOptions, TrainingRows};
-use crate::model::{InputKind, OwnedRows, Row};
-use crate::settings::input::InputSettings;
+use crate::model::{InputKind, Rows};
 use std::borrow::Cow;
-use xc_data::{LabelNames, UnknownLabels};
+use xc_data::{FileForm, LabelNames, UnknownLabels, hash_row};
 use xc_hash::text::Featurizer;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
@@ -28,7 +26,7 @@ pub struct HeldOut {
     /// The rows and their labels: what would be training instances.
     pub source: Source,
     /// What the files hold.
-    pub input: InputSettings,
+    pub input: FileForm,
     /// Leave out rows that a model was trained on, however many they are; else more than 1% of them are refused.
     pub leave_out_seen: bool,
     /// Take models that do not say what they were trained on.
@@ -47,18 +45,16 @@ pub(super) struct Validation {
 impl HeldOut {
     /// All rows of a source that no model was trained on.
     pub fn new(source: impl Into<Source>) -> Self {
-        Self { source: source.into(), input: InputSettings::default(), leave_out_seen: false, allow_unverified: false }
+        Self { source: source.into(), input: FileForm::default(), leave_out_seen: false, allow_unverified: false }
     }
 
     /// The same with rows in memory in the form that a model takes: for one of features, vectors are rows of features.
     pub(super) fn for_model(&self, model: &Model) -> Cow<'_, Self> {
         match &self.source {
-            Source::Memory(arrays) if model.describe().takes == InputKind::Sparse => match &arrays.train.rows {
-                OwnedRows::Dense(vectors) => {
-                    let labels = arrays.train.labels.clone();
-                    let source =
-                        Arrays::new(OwnedRows::Sparse(xc_sparse::CsrMatrix::from_vectors(vectors.view())), labels)
-                            .into();
+            Source::Memory(arrays) if model.describe().takes == InputKind::Sparse => match arrays.train.rows() {
+                Rows::Dense(vectors) => {
+                    let labels = arrays.train.labels.clone().into_owned();
+                    let source = Arrays::new(xc_sparse::CsrMatrix::from_vectors(vectors), labels).into();
                     Cow::Owned(Self { source, ..self.clone() })
                 }
                 _ => Cow::Borrowed(self),
@@ -166,14 +162,8 @@ impl HeldOut {
 
 /// The same of instances in memory.
 fn of_arrays(arrays: &Arrays) -> Result<(LabelRows, Vec<u64>), FitError> {
-    let (rows, labels) = (arrays.train.rows.view(), &arrays.train.labels);
-    let hash = |row: Row<'_>| match row {
-        Row::Sparse(row) => hash_sparse(row),
-        Row::Dense(values) => hash_dense(values),
-        Row::Text(text) => hash_text(text),
-        Row::Tokens(row) => hash_tokens(row.ids),
-    };
-    let hashes: Vec<u64> = (0..rows.len()).map(|i| hash(rows.row(i))).collect();
+    let (rows, labels) = (arrays.train.rows(), &*arrays.train.labels);
+    let hashes: Vec<u64> = (0..rows.len()).map(|i| hash_row(rows.row(i))).collect();
     let (got, expected) = (labels.len(), hashes.len());
     if got != expected || labels.nnz() == 0 {
         return Err(FitError::usage(format_args!(
@@ -216,10 +206,10 @@ impl Validation {
                     let Some(all) = queries.next_batch(BATCH)? else { break };
                     (all.len(), all.view().select(&kept(all.len())))
                 }
-                (None, Source::Memory(arrays)) if done < arrays.train.rows.len() => {
-                    let read = BATCH.min(arrays.train.rows.len() - done);
+                (None, Source::Memory(arrays)) if done < arrays.train.rows().len() => {
+                    let read = BATCH.min(arrays.train.rows().len() - done);
                     let numbers: Vec<u32> = kept(read).into_iter().map(|row| done as u32 + row).collect();
-                    (read, arrays.train.rows.view().select(&numbers))
+                    (read, arrays.train.rows().select(&numbers))
                 }
                 _ => break,
             };

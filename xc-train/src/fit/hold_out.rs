@@ -1,8 +1,8 @@
 //! Which training instances are held out to judge.
 
 use super::FitError;
-use crate::model::HoldOut;
 use crate::settings::Choices;
+use xc_data::HoldOut;
 
 impl Choices {
     /// The share of the training instances that was asked to be held out.

@@ -4,7 +4,7 @@ use super::{Context, Extras, FitError, open_container, save_created, tree};
 use crate::calibrate::Calibration;
 use crate::message::chain;
 use crate::model::{
-    InputForm, MergeError, Merged as Parts, TrainingRows, merge as joined, merge_trees as joined_trees, read_pipeline,
+    MergeError, Merged as Parts, TrainingRows, merge as joined, merge_trees as joined_trees, read_form, read_pipeline,
     trained_alike,
 };
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ pub fn merge(
     let training = first.parameters().get("training").cloned();
     // Where one part does not know its rows, the whole does not either.
     let rows = rows.map(|rows| TrainingRows::union(&rows, n_labels));
-    let input = InputForm::read(first).map_err(|e| FitError::usage(chain(&e)))?;
+    let input = read_form(first).map_err(|e| FitError::usage(chain(&e)))?;
     let (maker, names, rows) = (maker.as_ref(), names.as_deref(), rows.as_ref());
     let extras = Extras { maker, names, input: Some(&input), training, rows };
     let numbers = merged.numbers();
@@ -114,7 +114,7 @@ fn merge_trees(
     let maker = read_pipeline(&first).map_err(|e| unreadable(&e))?;
     let names = first.labels().map_err(|e| unreadable(&e))?;
     let rows = TrainingRows::read(&first).map_err(|e| unreadable(&e))?;
-    let input = InputForm::read(&first).map_err(|e| unreadable(&e))?;
+    let input = read_form(&first).map_err(|e| unreadable(&e))?;
     let training = first.parameters().get("training").cloned();
     let params: TreeParams = first.parameter("training").map_err(|e| unreadable(&e))?;
     let n_labels = first.parameter("n_labels").map_err(|e| unreadable(&e))?;

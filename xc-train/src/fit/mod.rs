@@ -53,13 +53,12 @@ pub use place::{Place, check_file, check_in_folder, make_folder};
 pub use refit::Refit;
 pub use report::{Judging, Report};
 pub use save::{Extras, beside, open_container, save_created, save_with};
-pub use source::{Arrays, Files, Labelled, SharedTexts, Source};
+pub use source::{Arrays, Files, SharedTexts, Source};
 pub use transformer::{Embed, Embedded};
 /// Watches nothing.
 pub use xc_buffer::Silent;
 pub use xc_sparse::rows::OwnedRows;
 
-use crate::model::HoldOut;
 use crate::settings::{self, Choices, SettingError, Table};
 use crate::skipgram::SkipgramModel;
 use network::{Judges, System};
@@ -68,6 +67,7 @@ use reading::Reading;
 use source::Given;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use xc_data::HoldOut;
 use xc_nn::encoder::transformer::IS_BUILT;
 
 /// Kinds of models that can be trained.

@@ -1,19 +1,18 @@
 //! From a source to rows and labels in memory, as settings say.
 
-use super::data::no_labels;
 use super::data::{
-    Dataset, Datasets, KnownLabels, LabelsFrom, Making, Split, TextSource, VectorSource, add_label_rows,
-    in_order_of_labels, is_vectors, of_features, of_vectors, read_labelled, read_numbers, read_texts, read_training,
-    read_vectors, report_alike, vector_source, with_names,
+    Dataset, Datasets, KnownLabels, LabelsFrom, Making, TextSource, VectorSource, add_label_rows, in_order_of_labels,
+    is_vectors, of_features, of_vectors, read_labelled, read_numbers, read_texts, read_training, read_vectors,
+    report_alike, vector_source, with_names,
 };
+use super::data::{no_labels, split};
 use super::plan::{Origin, Resolved};
 use super::source::{Arrays, Files, Given, MEMORY, MEMORY_LABELS, MEMORY_VALIDATION, Source};
 use super::{Context, FitError};
 use crate::classifier::{InputKind, Preset};
 use crate::message::chain;
-use crate::model::HoldOut;
 use crate::model::OwnedRows;
-use crate::settings::input::{self, InputSettings};
+use crate::settings::input;
 use crate::settings::text::{self, TextSettings, TokenSettings};
 use crate::settings::transformer::{self, EncoderName, TransformerSettings};
 use crate::settings::{Choices, Setting, SettingError, data};
@@ -21,9 +20,10 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use xc_buffer::is_control;
-use xc_data::{LabelNames, UnknownLabels, Vectors};
+use xc_data::HoldOut;
+use xc_data::{FileForm, LabelNames, UnknownLabels, Vectors};
 use xc_hash::text::{Featurizer, PipelineParams};
-use xc_sparse::rows::Texts;
+use xc_sparse::rows::{Rows, Texts};
 use xc_sparse::{CsrMatrix, LabelRows};
 
 /// A source with the settings that say how it is read.
@@ -32,7 +32,7 @@ pub(super) struct Reading<'a> {
     /// Training instances that are not copied, in place of those of `source`.
     given: Option<&'a Given>,
     choices: &'a Choices,
-    pub(super) input: InputSettings,
+    pub(super) input: FileForm,
     pub(super) text: PipelineParams,
     /// Whether vectors are taken as rows of features, without those that are 0.
     vectors_as_rows: bool,
@@ -56,7 +56,7 @@ impl<'a> Reading<'a> {
             source,
             given: None,
             choices,
-            input: InputSettings::new(choices),
+            input: input::file_form(choices),
             text: text::params(choices)?,
             vectors_as_rows: false,
             transformer: None,
@@ -102,25 +102,27 @@ impl<'a> Reading<'a> {
                 let labels = [&files.train_labels, &files.validation, &files.validation_labels];
                 let all = std::iter::once(&*files.train);
                 let all = all.chain(labels.into_iter().flatten().map(PathBuf::as_path)).chain(further);
-                self.input.refuse_idle(all)?;
+                super::data::refuse_idle_form(choices, &self.input, all)?;
                 let is_dense = files.features.is_some() || is_vectors(&files.train, self.input.format);
-                self.input.refuse_idle_of_text(&files.train, is_dense, further, choices)?;
+                super::data::refuse_idle_of_text(&self.input, &files.train, is_dense, further, choices)?;
                 if files.features.is_some() {
                     choices.refuse_if(|name| name == "normalise", "vectors are used as they are")?;
                 }
             }
             Source::Memory(arrays) => {
-                let of_files = self.input.choices.iter().map(|(row, _)| row.name).next();
+                let of_files = choices.of(&input::TABLE).iter().map(|(row, _)| row.name).next();
                 if let Some(name) = of_files {
                     return Err(SettingError::idle(name, "a file").into());
                 }
-                let has_text = |rows: &OwnedRows| matches!(rows, OwnedRows::Texts(_));
-                let (of_train, of_labels) =
-                    (has_text(&arrays.train.rows), arrays.label_features.as_ref().is_some_and(has_text));
+                let has_text = |rows: Rows<'_>| rows.kind() == InputKind::Text;
+                let (of_train, of_labels) = (
+                    has_text(arrays.train.rows()),
+                    arrays.label_features.as_ref().is_some_and(|rows| has_text(rows.view())),
+                );
                 if !of_train && !of_labels {
                     choices.refuse_if(|name| name.starts_with("text."), "text is expected with it")?;
                 }
-                if !matches!(arrays.train.rows, OwnedRows::Sparse(_)) {
+                if arrays.train.rows().kind() != InputKind::Sparse {
                     let is_weighting = |name: &str| ["tfidf", "normalise"].contains(&name);
                     choices.refuse_if(is_weighting, "sparse rows are expected with it")?;
                 }
@@ -171,7 +173,7 @@ impl<'a> Reading<'a> {
             return Err(SettingError::of_value("encoder", chosen, "instances are no texts, which are expected").into());
         }
         report_alike(self.source.name(), train.names.as_deref(), context);
-        let split = hold_out.map(|hold_out| Split::new(self.source.name(), &train, hold_out)).transpose()?;
+        let split = hold_out.map(|hold_out| split(self.source.name(), &train, hold_out)).transpose()?;
         Ok(Datasets { train, validation, split, label_texts: None })
     }
 
@@ -181,12 +183,13 @@ impl<'a> Reading<'a> {
         hold_out: Option<HoldOut>,
         context: &Context<'_>,
     ) -> Result<(Dataset, Option<Dataset>), FitError> {
-        let Arrays { train, validation, names, .. } = arrays;
-        let known = names.clone().map(LabelNames::try_new).transpose();
+        let Arrays { train, validation, .. } = arrays;
+        let names = train.names.as_deref();
+        let known = names.map(|names| LabelNames::try_new(names.to_vec())).transpose();
         let known = known.map_err(|e| FitError::usage(format_args!("label names: {}", chain(&e))))?;
         // Before anything is learned: the folder of the model would refuse them.
         let is_wrong = |name: &str| name.is_empty() || name.contains(is_control);
-        if let Some((label, name)) = names.iter().flatten().enumerate().find(|(_, name)| is_wrong(name)) {
+        if let Some((label, name)) = names.into_iter().flatten().enumerate().find(|(_, name)| is_wrong(name)) {
             return Err(FitError::usage(format_args!(
                 "label names: label {label}: {name:?} is empty or has a control character; a printable name is expected"
             )));
@@ -197,10 +200,11 @@ impl<'a> Reading<'a> {
             Some(texts) => {
                 let source = TextSource::Memory { name, texts: Texts::Slices(&texts) };
                 check_lengths(name, &train.labels, texts.len())?;
-                Dataset { labels: train.labels.clone(), ..read_texts(&source, false, making, context)? }
+                Dataset { labels: train.labels.clone().into_owned(), ..read_texts(&source, false, making, context)? }
             }
             None => {
-                let rows = self.given.and_then(Given::take).map_or(Cow::Borrowed(&train.rows), Cow::Owned);
+                let taken = self.given.and_then(Given::take).map(Cow::Owned);
+                let rows = taken.unwrap_or_else(|| train.rows.to_owned_rows());
                 self.dataset(name, rows, &train.labels, making, context)?
             }
         };
@@ -212,7 +216,7 @@ impl<'a> Reading<'a> {
         (data.labels, data.names) = with_names(name, data.labels, None, known.as_ref(), UnknownLabels::Refuse)?;
         let validation = validation.as_ref().map(|set| {
             let making = Making::Apply { maker: data.maker.as_ref(), n_features: data.width() };
-            let rows = Cow::Borrowed(&set.rows);
+            let rows = set.rows.to_owned_rows();
             let set = self.dataset(Path::new(MEMORY_VALIDATION), rows, &set.labels, making, context)?;
             let (got, expected) = (set.width(), data.width());
             if got != expected {
@@ -247,8 +251,7 @@ impl<'a> Reading<'a> {
         making: Making<'_>,
         context: &Context<'_>,
     ) -> Result<Dataset, FitError> {
-        if let OwnedRows::Texts(texts) = &*rows {
-            let texts = Texts::Strings(texts);
+        if let Rows::Texts(texts) = rows.view() {
             return read_texts(&TextSource::Memory { name, texts }, false, making, context);
         }
         // A copy of rows that stay with the source; those that were taken from it are moved.

@@ -5,8 +5,8 @@ use super::place::Place;
 use super::save::open_container;
 use super::{FitError, Training};
 use crate::classifier::WIDE;
-use crate::model::HoldOut;
 use std::path::Path;
+use xc_data::HoldOut;
 
 /// The second of two training runs.
 #[derive(Clone, Debug)]

@@ -2,8 +2,9 @@
 
 use super::FitError;
 use crate::message::chain;
-use crate::model::{self, InputForm, TrainingRows, write_pipeline};
+use crate::model::{self, TrainingRows, write_pipeline};
 use std::path::{Path, PathBuf};
+use xc_data::FileForm;
 use xc_hash::text::Featurizer;
 use xc_store::{Container, ContainerWriter, OpenMode, WriteError};
 use xc_tree::TreeModel;
@@ -36,7 +37,7 @@ pub struct Extras<'a> {
     /// Names of its labels.
     pub names: Option<&'a [String]>,
     /// What the training files look like.
-    pub input: Option<&'a InputForm>,
+    pub input: Option<&'a FileForm>,
     /// How it was trained, for a person and for `inspect`.
     pub training: Option<serde_json::Value>,
     /// The rows that it was trained on, where they are known.
@@ -73,7 +74,7 @@ pub fn save_created<E: From<FitError>>(
         writer.set_parameter("training", training);
     }
     if let Some(input) = extras.input {
-        input.write(&mut writer);
+        model::write_form(input, &mut writer);
     }
     if let Some(maker) = extras.maker {
         write_pipeline(&mut writer, maker.to_parts()).map_err(failed)?;

@@ -2,12 +2,12 @@
 
 use super::data::{NamesFile, is_vectors};
 use crate::classifier::InputKind;
-use crate::settings::input::InputSettings;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use xc_data::{Data, DataRows, FileForm};
 use xc_dense::DenseMatrix;
-use xc_sparse::rows::OwnedRows;
+use xc_sparse::rows::{OwnedRows, Rows};
 use xc_sparse::{CsrMatrix, CsrView, LabelRows};
 use xc_store::CheckpointKey;
 
@@ -62,16 +62,19 @@ fn hash_features(rows: CsrView<'_>, key: &mut CheckpointKey) {
     rows.data().iter().for_each(|value| key.bytes(&value.to_le_bytes()));
 }
 
-fn hash_rows(rows: &OwnedRows, key: &mut CheckpointKey) {
+fn hash_rows(rows: Rows<'_>, key: &mut CheckpointKey) {
     match rows {
-        OwnedRows::Sparse(rows) => hash_features(rows.view(), key),
-        OwnedRows::Dense(rows) => {
-            key.settings(&(rows.rows, rows.columns));
-            rows.values.iter().for_each(|value| key.bytes(&value.to_le_bytes()));
+        Rows::Sparse(rows) => hash_features(rows, key),
+        Rows::OneHot(hot) => {
+            key.settings(&(rows.len(), rows.width()));
+            (0..rows.len()).for_each(|i| key.bytes(bytemuck::cast_slice(hot.row(i).indices())));
         }
-        OwnedRows::Texts(texts) => texts.iter().for_each(|text| key.text(text)),
-        OwnedRows::Tokens(rows) => {
-            let rows = rows.view();
+        Rows::Dense(rows) => {
+            key.settings(&(rows.len(), rows.width()));
+            rows.values().iter().for_each(|value| key.bytes(&value.to_le_bytes()));
+        }
+        Rows::Texts(texts) => texts.iter().for_each(|text| key.text(text)),
+        Rows::Tokens(rows) => {
             key.settings(&(rows.len(), rows.vocabulary()));
             (0..rows.len()).for_each(|i| key.numbers(&[rows.row(i).len() as u64]));
             rows.ids().iter().for_each(|id| key.bytes(&id.to_le_bytes()));
@@ -80,24 +83,13 @@ fn hash_rows(rows: &OwnedRows, key: &mut CheckpointKey) {
     }
 }
 
-/// Instances in memory with their labels.
-#[derive(Clone, Debug)]
-pub struct Labelled {
-    /// The instances.
-    pub rows: OwnedRows,
-    /// Their labels, a row an instance.
-    pub labels: LabelRows,
-}
-
 /// Everything that is learned from, in memory.
 #[derive(Clone, Debug)]
 pub struct Arrays {
-    /// Training instances.
-    pub train: Labelled,
-    /// Other instances, which judge.
-    pub validation: Option<Labelled>,
-    /// Name of each label.
-    pub names: Option<Vec<String>>,
+    /// Training instances, their labels and the names of these.
+    pub train: Data<'static>,
+    /// Other instances, which judge, with labels of the same ids.
+    pub validation: Option<Data<'static>>,
     /// Texts or features of the labels, one row a label.
     pub label_features: Option<OwnedRows>,
     /// Weight of each training instance in the loss (trees).
@@ -106,36 +98,33 @@ pub struct Arrays {
     pub label_costs: Option<Vec<f32>>,
 }
 
-impl Labelled {
-    fn hash(&self, key: &mut CheckpointKey) {
-        hash_rows(&self.rows, key);
-        self.labels.iter().for_each(|list| key.settings(&list));
-    }
+fn hash_data(data: &Data<'_>, key: &mut CheckpointKey) {
+    hash_rows(data.rows(), key);
+    data.labels.iter().for_each(|list| key.settings(&list));
 }
 
 impl Arrays {
     /// Everything that a training run depends on.
     pub(super) fn hash(&self, key: &mut CheckpointKey) {
-        self.train.hash(key);
-        self.validation.iter().for_each(|set| set.hash(key));
-        self.label_features.iter().for_each(|rows| hash_rows(rows, key));
-        key.settings(&(&self.names, &self.instance_weights, &self.label_costs));
+        hash_data(&self.train, key);
+        self.validation.iter().for_each(|set| hash_data(set, key));
+        self.label_features.iter().for_each(|rows| hash_rows(rows.view(), key));
+        key.settings(&(&self.train.names, &self.instance_weights, &self.label_costs));
     }
 
     /// Instances with labels and nothing else.
-    pub fn new(rows: OwnedRows, labels: LabelRows) -> Self {
-        let train = Labelled { rows, labels };
-        Self { train, validation: None, names: None, label_features: None, instance_weights: None, label_costs: None }
+    pub fn new(rows: impl Into<DataRows<'static>>, labels: LabelRows) -> Self {
+        Data::new(rows, labels).into()
     }
 
     /// With a name for each label.
     pub fn with_names(self, names: Vec<String>) -> Self {
-        Self { names: Some(names), ..self }
+        Self { train: self.train.with_names(names), ..self }
     }
 
     /// With other instances, which judge.
-    pub fn with_validation(self, rows: OwnedRows, labels: LabelRows) -> Self {
-        Self { validation: Some(Labelled { rows, labels }), ..self }
+    pub fn with_validation(self, rows: impl Into<DataRows<'static>>, labels: LabelRows) -> Self {
+        Self { validation: Some(Data::new(rows, labels)), ..self }
     }
 }
 
@@ -187,6 +176,19 @@ impl From<Files> for Source {
     }
 }
 
+/// Instances with labels and nothing else.
+impl From<Data<'static>> for Arrays {
+    fn from(train: Data<'static>) -> Self {
+        Self { train, validation: None, label_features: None, instance_weights: None, label_costs: None }
+    }
+}
+
+impl From<Data<'static>> for Source {
+    fn from(train: Data<'static>) -> Self {
+        Arrays::from(train).into()
+    }
+}
+
 impl From<Arrays> for Source {
     fn from(arrays: Arrays) -> Self {
         Self::Memory(Arc::new(arrays))
@@ -203,21 +205,21 @@ impl From<&Path> for Source {
 /// Sparse rows and their labels.
 impl From<(CsrMatrix, LabelRows)> for Source {
     fn from((rows, labels): (CsrMatrix, LabelRows)) -> Self {
-        Arrays::new(OwnedRows::Sparse(rows), labels).into()
+        Arrays::new(rows, labels).into()
     }
 }
 
 /// Vectors and their labels.
 impl From<(DenseMatrix, LabelRows)> for Source {
     fn from((rows, labels): (DenseMatrix, LabelRows)) -> Self {
-        Arrays::new(OwnedRows::Dense(rows), labels).into()
+        Arrays::new(rows, labels).into()
     }
 }
 
 /// Texts and their labels.
 impl From<(Vec<String>, LabelRows)> for Source {
     fn from((texts, labels): (Vec<String>, LabelRows)) -> Self {
-        Arrays::new(OwnedRows::Texts(texts), labels).into()
+        Arrays::new(texts, labels).into()
     }
 }
 
@@ -231,7 +233,7 @@ impl Source {
     /// has them too.
     pub(super) fn take_rows(&mut self) -> Option<Given> {
         let Self::Memory(arrays) = self else { return None };
-        let rows = &mut Arc::get_mut(arrays)?.train.rows;
+        let DataRows::Owned(rows) = &mut Arc::get_mut(arrays)?.train.rows else { return None };
         let none = match &*rows {
             OwnedRows::Sparse(rows) => OwnedRows::Sparse(CsrMatrix::zero((0, rows.cols()))),
             OwnedRows::Dense(rows) => OwnedRows::Dense(DenseMatrix::new(0, rows.columns, Vec::new())),
@@ -253,16 +255,16 @@ impl Source {
     pub(super) fn input(&self) -> InputKind {
         let is_dense = match self {
             Self::Files(files) => files.features.is_some(),
-            Self::Memory(arrays) => matches!(arrays.train.rows, OwnedRows::Dense(_)),
+            Self::Memory(arrays) => arrays.train.rows().kind() == InputKind::Dense,
         };
         if is_dense { InputKind::Dense } else { InputKind::Sparse }
     }
 
     /// Whether rows are vectors, which are not scaled.
-    pub fn is_vectors(&self, input: &InputSettings) -> bool {
+    pub fn is_vectors(&self, input: &FileForm) -> bool {
         match self {
             Self::Files(files) => is_vectors(&files.train, input.format),
-            Self::Memory(arrays) => matches!(arrays.train.rows, OwnedRows::Dense(_)),
+            Self::Memory(arrays) => arrays.train.rows().kind() == InputKind::Dense,
         }
     }
 

@@ -55,7 +55,7 @@ pub use convert::{ConvertError, FOREIGN_FORMATS, ImportOptions, import};
 pub use device::DeviceError;
 pub use explained::largest_parts;
 pub use index::{IndexError, IndexFit, IndexWarning, label_index_params};
-pub use input::InputForm;
+pub use input::{read_form, write_form};
 pub use inspect::inspected;
 #[cfg(feature = "train")]
 pub use merge::{MergeError, Merged, merge, merge_trees, trained_alike};
@@ -67,7 +67,7 @@ pub use query::{
 };
 pub use scratch::Scratch;
 pub use system::{Cell, Description, Table};
-pub use training_rows::{HoldOut, TrainingRows, TrainingRowsError};
+pub use training_rows::{TrainingRows, TrainingRowsError};
 pub use xc_sparse::rows::{InputKind, OwnedRows, Row, Rows, Texts};
 pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, write_pipeline};
 
@@ -83,6 +83,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use system::{Ask, Kind, Shape, System};
 use xc_buffer::parallel::in_pool;
+use xc_data::FileForm;
 use xc_hash::text::{Featurizer, TextsTaken};
 use xc_sparse::LabelRows;
 use xc_sparse::chunked::Touched;
@@ -101,7 +102,7 @@ pub struct Model {
     system: Box<dyn System>,
     shape: Shape,
     maker: Option<Featurizer>,
-    input: InputForm,
+    input: FileForm,
     container: Container,
     calibration: Option<Calibration>,
     warnings: Vec<Box<dyn Error + Send + Sync>>,
@@ -197,7 +198,7 @@ impl Model {
     }
 
     /// The form of the files that it was trained on.
-    pub fn input(&self) -> &InputForm {
+    pub fn input(&self) -> &FileForm {
         &self.input
     }
 

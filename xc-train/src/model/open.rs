@@ -1,7 +1,7 @@
 //! Opening a model folder, whatever its kind.
 
 use super::system::{Check, Kind, Opened, Table};
-use super::{InputForm, InputKind, Model, StoredPipelineError, kinds, read_pipeline};
+use super::{InputKind, Model, StoredPipelineError, kinds, read_pipeline};
 use crate::calibrate::{Calibration, OpenCalibrationError};
 use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
 use std::error::Error;
@@ -218,7 +218,7 @@ impl Model {
         let open = || -> Result<_, OpenModelError> {
             let opened = (kind.open)(container, options, check)?;
             let maker = read_pipeline(&opened.container)?;
-            let input = InputForm::read(&opened.container)?;
+            let input = super::read_form(&opened.container)?;
             Ok((opened, maker, input))
         };
         let (Opened { system, shape, container, mut warnings }, maker, input) = on_threads(open)??;

@@ -1,6 +1,6 @@
 //! Which rows a model was trained on, kept in its folder.
 //!
-//! A row is known by a hash of what a query consists of: its text, or its features before any
+//! A row is known by a hash of what a query consists of ([`xc_data::hash_row`]): its text, or its features before any
 //! weighting. Labels do not count. Models that weight or tokenise differently therefore agree on
 //! which rows they share, and rows that are equal are one row: they are held out together.
 //!
@@ -16,70 +16,14 @@
 
 use std::path::PathBuf;
 use thiserror::Error;
-use xc_hash::stream::{Purpose, name};
-use xc_sparse::{LabelRows, SparseRow};
+use xc_sparse::LabelRows;
 use xc_store::{Container, ContainerWriter, OpenError, WriteError};
-use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+use xxhash_rust::xxh3::Xxh3Default;
 
 const ROWS: &str = "training.rows";
 const LABEL_COUNTS: &str = "training.label_counts";
 const INSTANCES: &str = "training.instances";
 const HELD_OUT: &str = "training.held_out";
-
-/// The hash of a text.
-pub fn hash_text(text: &str) -> u64 {
-    xxh3_64(text.as_bytes())
-}
-
-/// The hash of a row of sparse features, ascending, before any weighting. Values that are 0 do not
-/// count.
-pub fn hash_sparse(row: SparseRow<'_>) -> u64 {
-    let mut hash = Xxh3Default::new();
-    for (feature, value) in row.iter().filter(|&(_, value)| value != 0.0) {
-        hash.update(&feature.to_le_bytes());
-        hash.update(&value.to_le_bytes());
-    }
-    hash.digest()
-}
-
-/// The hash of a vector.
-pub fn hash_dense(values: &[f32]) -> u64 {
-    xxh3_64(bytemuck::cast_slice(values))
-}
-
-/// The hash of the tokens of a text.
-pub fn hash_tokens(ids: &[u32]) -> u64 {
-    xxh3_64(bytemuck::cast_slice(ids))
-}
-
-/// Which rows of a file are held out: a share of them, drawn by their hashes and a seed.
-///
-/// Whether a row is held out depends on nothing else, so every kind of model holds out the same
-/// rows of the same file, rows that are equal stay on one side, and more rows move none.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HoldOut {
-    /// Share of the rows, from 0 to 1; that of a file differs from it by chance.
-    pub share: f64,
-    /// Names the draw.
-    pub seed: u64,
-    /// Which rows: those of the parts 0, 1, ... of one share and seed are all different. Usually 0.
-    pub part: u32,
-}
-
-impl HoldOut {
-    /// Whether a row of this hash is held out.
-    pub fn takes(&self, hash: u64) -> bool {
-        // 53 bits are exact in f64.
-        let draw = (name(self.seed, Purpose::Split, &[hash]) >> 11) as f64 / (1u64 << 53) as f64;
-        let end_of = |parts: u32| self.share * f64::from(parts);
-        end_of(self.part) <= draw && draw < end_of(self.part + 1)
-    }
-
-    /// Numbers of the rows to learn from, and of those held out; each ascending.
-    pub fn split(&self, hashes: &[u64]) -> (Vec<u32>, Vec<u32>) {
-        (0..hashes.len() as u32).partition(|&row| !self.takes(hashes[row as usize]))
-    }
-}
 
 /// The rows that a model was trained on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -236,51 +180,7 @@ fn not_rising<T: PartialOrd>(values: &[T]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use xc_store::OpenMode;
-
-    #[test]
-    fn stored_zeros_and_the_kind_of_container_do_not_change_a_rows_hash() {
-        let (indices, values) = ([2, 5, 9], [1.0, 0.0, -2.5]);
-        let row = SparseRow::from_checked(&indices, &values);
-        let plain = SparseRow::from_checked(&[2, 9], &[1.0, -2.5]);
-        assert_eq!(hash_sparse(row), hash_sparse(plain));
-        assert_ne!(hash_sparse(row), hash_sparse(SparseRow::from_checked(&[2, 8], &[1.0, -2.5])));
-        // Frozen: models are compared with files of later versions.
-        assert_eq!(hash_text(""), 0x2d06_8005_38d3_94c2);
-        assert_eq!(hash_dense(&[]), hash_text(""));
-    }
-
-    proptest! {
-        #[test]
-        fn a_row_is_held_out_by_its_hash_alone(hashes in prop::collection::vec(0u64..40, 0..80), share in 0.0f64..1.0, seed in 0u64..4) {
-            let hold_out = HoldOut { share, seed, part: 0 };
-            let (kept, held) = hold_out.split(&hashes);
-            prop_assert_eq!(kept.len() + held.len(), hashes.len());
-            for &a in &kept {
-                prop_assert!(held.iter().all(|&b| hashes[a as usize] != hashes[b as usize]));
-            }
-            prop_assert_eq!(HoldOut { share: 0.0, seed, part: 0 }.split(&hashes).1, Vec::<u32>::new());
-        }
-    }
-
-    #[test]
-    fn the_share_of_many_rows_is_what_was_asked_for() {
-        let hashes: Vec<u64> = (0..20_000).map(|i| hash_text(&i.to_string())).collect();
-        let (_, held) = HoldOut { share: 0.1, seed: 3, part: 0 }.split(&hashes);
-        assert!((1_850..2_150).contains(&held.len()), "{}", held.len());
-        assert_ne!(HoldOut { share: 0.1, seed: 4, part: 0 }.split(&hashes).1, held);
-    }
-
-    #[test]
-    fn parts_of_a_share_hold_out_each_row_once() {
-        let hashes: Vec<u64> = (0..1_000).map(|i| hash_text(&i.to_string())).collect();
-        let parts = [0, 1, 2, 3, 4].map(|part| HoldOut { share: 0.2, seed: 3, part }.split(&hashes).1);
-        assert!(parts.iter().all(|held| (150..250).contains(&held.len())));
-        let mut all = parts.concat();
-        all.sort_unstable();
-        assert_eq!(all, (0..1_000).collect::<Vec<u32>>());
-    }
 
     #[test]
     fn rows_are_read_as_they_were_written_and_parts_become_one() {

@@ -30,7 +30,7 @@ static MODELS: LazyLock<Models> = LazyLock::new(|| {
 /// A responder of texts in the fields `title` and `body`, or of rows.
 fn responder(model: &Arc<Model>, strict: bool) -> Responder<Arc<Model>> {
     let mut options = RequestOptions { strict, ..RequestOptions::of(model) };
-    options.read.fields.text = vec!["title".into(), "body".into()];
+    options.read.form.text_fields = Some(vec!["title".into(), "body".into()]);
     options.read.unseen = None;
     Responder::new(Arc::clone(model), options).unwrap()
 }
@@ -215,9 +215,9 @@ fn strict_and_lenient_answer_the_seeds_of_the_fuzz_target_as_expected() {
         let (first, seed) = seed.split_first().unwrap();
         let model = if first & 1 == 0 { &MODELS.texts } else { &MODELS.rows };
         let mut options = RequestOptions::of(model);
-        options.read.fields.text = vec!["title".into(), "body".into()];
-        options.read.svmlight_base = Some(IndexBase::One);
-        options.read.format = (name == "svmlight").then_some(Format::Svmlight);
+        options.read.form.text_fields = Some(vec!["title".into(), "body".into()]);
+        options.read.form.svmlight_base = Some(IndexBase::One);
+        options.read.form.format = (name == "svmlight").then_some(Format::Svmlight);
         let strict = RequestOptions { strict: true, ..options.clone() };
         let strict = Responder::new(Arc::clone(model), strict).unwrap();
         let lenient = Responder::new(Arc::clone(model), options).unwrap();

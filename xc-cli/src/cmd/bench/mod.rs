@@ -151,7 +151,7 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
         Mode::Batch => args.device.put(&mut model, &args.search, None, context)?,
     }
     let load_ms = start.elapsed().as_secs_f64() * 1e3;
-    args.format.or(model.input()).refuse_idle([&*args.input])?;
+    args.format.refuse_idle(&args.format.or(model.input()), [&*args.input])?;
     let of_answers = ["label-field", "label-separator", "id-field", "svmlight-label-base"];
     context.options.refuse(&of_answers, "queries alone are read, without labels and ids")?;
     if !args.model.join(PART_FOLDER).exists() {

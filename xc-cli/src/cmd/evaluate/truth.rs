@@ -2,12 +2,12 @@
 
 use super::{Args, Threshold};
 use crate::context::Context;
-use crate::data::{InputSettings, report_graded, report_joined, require_labels, strings_for};
+use crate::data::{report_graded, report_joined, require_labels, strings_for};
 use crate::error::{CliError, chain};
 use std::path::Path;
 use std::sync::Arc;
 use xc_data::{
-    Format, HeaderRule, Join, JoinError, LabelNames, LabelStrings, ReadOptions, RowId, RowIds, UnknownLabels,
+    FileForm, Format, HeaderRule, Join, JoinError, LabelNames, LabelStrings, ReadOptions, RowId, RowIds, UnknownLabels,
     Unmatched, read_labels, read_labels_and_ids,
 };
 use xc_metrics::Propensity;
@@ -23,7 +23,7 @@ pub(super) struct Setting<'a> {
     /// Of the labels that may be predicted.
     pub(super) names: Option<Arc<LabelNames>>,
     /// The form of the input, and where nothing is said that of the model.
-    pub(super) format: InputSettings,
+    pub(super) format: FileForm,
     pub(super) truth: &'a Path,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Setting<'a> {
             label_names: self.names.clone(),
             unknown_labels: UnknownLabels::Append,
             label_strings,
-            ..format.options()
+            ..format.into()
         }
     }
 
@@ -103,11 +103,11 @@ impl<'a> Setting<'a> {
     pub(super) fn read_truth(&self, context: &Context) -> Result<Truth, CliError> {
         let (path, known) = (self.truth, self.n_labels());
         let mut options = self.options();
-        if options.format.is_none() {
-            options.format = Some(Format::detect(path, &options)?);
+        if options.form.format.is_none() {
+            options.form.format = Some(Format::detect(path, &options)?);
         }
         // A file without header is told by its first line, so the second reading costs little.
-        if options.format == Some(Format::Xc) {
+        if options.form.format == Some(Format::Xc) {
             let strict = ReadOptions { header: HeaderRule::Required, ..options.clone() };
             match read_labels(path, &strict) {
                 Ok(lists) => {
@@ -128,8 +128,8 @@ impl<'a> Setting<'a> {
                 path.display()
             )));
         }
-        require_labels(path, &lists.labels, options.format, &options, None)?;
-        let n_columns = (options.format == Some(Format::Npz)).then(|| lists.labels.n_labels());
+        require_labels(path, &lists.labels, options.form.format, &options, None)?;
+        let n_columns = (options.form.format == Some(Format::Npz)).then(|| lists.labels.n_labels());
         let names = lists.label_names.or_else(|| self.names.as_ref().map(|names| names.names().to_vec()));
         let truth = Truth { labels: lists.labels, n_labels: known.or(n_columns), names, ids: ids.ids, n_columns };
         self.check_columns(path, n_columns, &truth)?;

@@ -117,7 +117,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         && sparse::holds_rows(path, &args.instances.format.options())?
     {
         args.refuse_settings_of_a_graph(context)?;
-        args.instances.format.settings().refuse_idle([&**path])?;
+        args.instances.format.refuse_idle(&args.instances.format.settings(), [&**path])?;
         let of_labels = ["text-fields", "label-field", "label-separator", "id-field", "svmlight-label-base"];
         context.options.refuse(&of_labels, "rows alone are indexed, without their labels")?;
         return sparse::build(path, output, params.metric, &args.instances.format, context);

@@ -191,7 +191,7 @@ impl Instances {
     fn refuse_idle(&self, is_of_model: bool, context: &Context) -> Result<(), CliError> {
         if let (true, Some(path)) = (is_of_model, &self.fit_queries) {
             context.options.refuse(&["id-field"], "ids of queries are not read")?;
-            return Ok(self.format.settings().refuse_idle([&**path])?);
+            return Ok(self.format.refuse_idle(&self.format.settings(), [&**path])?);
         }
         let why = match is_of_model {
             true => "--fit-queries is expected with it",
@@ -204,7 +204,7 @@ impl Instances {
     fn labels(&self, model: &Model, n: usize, context: &Context) -> Result<Option<LabelRows>, CliError> {
         let Some(path) = &self.fit_queries else { return Ok(None) };
         let names = model.dictionary()?;
-        let mut options = self.format.or(model.input()).options();
+        let mut options = ReadOptions::from(self.format.or(model.input()));
         options.label_strings = strings_for(names.as_ref());
         options.label_names = names.map(Arc::new);
         options.unknown_labels = UnknownLabels::Drop;

@@ -5,7 +5,7 @@ mod stream;
 use crate::answer::{EXCLUDED, LabelLists, Only, SearchArgs, query_error};
 use crate::answer_file::{Form, Style, Writer};
 use crate::context::Context;
-use crate::data::{InputArgs, InputSettings, NamesArgs, Queries, label_format, read_label_set};
+use crate::data::{InputArgs, NamesArgs, Queries, label_format, read_label_set};
 use crate::device::DeviceArgs;
 use crate::error::CliError;
 use crate::model::{OpenArgs, refuse_inside};
@@ -16,7 +16,7 @@ use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xc_buffer::Part;
-use xc_data::{AnswerNotes, Fields, Format, LabelNames, UnknownLabels};
+use xc_data::{AnswerNotes, FileForm, Format, LabelNames, ReadOptions, UnknownLabels};
 use xc_sparse::rank::Scored;
 use xc_store::PART_FOLDER;
 use xc_train::Model;
@@ -401,7 +401,7 @@ impl Args {
         if files().next().is_some() {
             // Of another field of the input only the separator is asked for beside.
             let with_field = self.exclude_field.as_ref().and(self.input.as_deref());
-            input.of_any_format().refuse_idle_of_labels(files().chain(with_field))?;
+            self.format.refuse_idle_of_labels(&input.of_any_format(), files().chain(with_field))?;
         } else {
             let why = "--candidates or --exclude is expected with it: labels of the input are ignored";
             context.options.refuse(&["label-field", "svmlight-label-base"], why)?;
@@ -410,8 +410,8 @@ impl Args {
             }
         }
         if !from_stdin {
-            input.refuse_idle_of_instances(self.input.as_deref())?;
-            input.refuse_idle(self.input.as_deref().into_iter().chain(files()))?;
+            self.format.refuse_idle_of_instances(&input, self.input.as_deref())?;
+            self.format.refuse_idle(&input, self.input.as_deref().into_iter().chain(files()))?;
         } else if model.describe().takes != InputKind::Text {
             context.options.refuse(&["text-fields"], "a model of text is expected with it")?;
         }
@@ -429,9 +429,8 @@ impl Args {
 }
 
 /// Refuses to leave out the labels of the instances themselves, unless that is said to be wanted.
-fn refuse_true_labels(args: &Args, model: &Model, input: &InputSettings) -> Result<(), CliError> {
-    let usual = Fields::default().labels;
-    let own = model.input().label_field.as_ref().unwrap_or(&usual);
+fn refuse_true_labels(args: &Args, model: &Model, input: &FileForm) -> Result<(), CliError> {
+    let own = model.input().labels();
     if args.exclude_field.is_some() && args.is_from_stdin() {
         return Err(CliError::usage(
             "--exclude-field: the lines of stdin have a field \"exclude\" of their own; --input FILE is expected",
@@ -440,9 +439,9 @@ fn refuse_true_labels(args: &Args, model: &Model, input: &InputSettings) -> Resu
     let (option, advice) = match (&args.exclude, &args.exclude_field) {
         _ if args.exclude_own_labels => return Ok(()),
         (Some(path), _) if args.input.as_ref().is_some_and(|input| is_same(path, input)) => {
-            let (format, _) = label_format(path, &input.options())?;
+            let (format, _) = label_format(path, &ReadOptions::from(input.clone()))?;
             let has_fields = matches!(format, Format::Jsonl | Format::Csv | Format::Tsv);
-            if has_fields && input.label_field.as_ref().unwrap_or(&usual) != own {
+            if has_fields && input.labels() != own {
                 return Ok(());
             }
             let advice = if has_fields { "--exclude-field NAME reads another field, " } else { "" };

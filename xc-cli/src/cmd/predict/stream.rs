@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use xc_data::{AnswerNotes, Line, RowId};
+use xc_data::{AnswerNotes, Line, ReadOptions, RowId};
 use xc_train::model::BatchError;
 use xc_train::model::requests::{RequestCode, RequestError, RequestOptions, Responder, Response};
 
@@ -26,8 +26,8 @@ const WRITTEN: usize = 64;
 /// Answers the lines of stdin.
 pub(super) fn answer(run: &mut Run<'_>, mut writer: Writer<'_>, context: &Context) -> Result<(), CliError> {
     let about = run.model.describe();
-    let mut read = run.args.format.or(run.model.input()).options();
-    run.args.format.settings().expect(&mut read, about.n_features);
+    let mut read = ReadOptions::from(run.args.format.or(run.model.input()));
+    read.expect(about.n_features);
     let unseen = read.unseen.clone();
     let (name, label_names) = (NAME.to_owned(), run.names.map(Arc::clone));
     let mut responder = Responder::new(run.model, RequestOptions { name, strict: false, label_names, read })?;

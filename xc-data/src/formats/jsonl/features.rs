@@ -5,6 +5,7 @@ use crate::blocks::LineParser;
 use crate::entries;
 use crate::entries::IdKind;
 use crate::error::{FieldOf, LineError, ReadErrorKind};
+use crate::file_form::FEATURES_FIELD;
 use crate::instance::TextInstance;
 use crate::label::LabelRef;
 use crate::options::ReadOptions;
@@ -39,7 +40,7 @@ fn append_features(
     let mut sink = FeatureSink { store, seen: RowSeen::default(), next_id: 0, limits, found: false };
     read_object(line, options, into, Content::Features(&mut sink))?;
     if !sink.found {
-        return Err(missing_field(line, FieldOf::Features, std::slice::from_ref(&options.fields.features)));
+        return Err(missing_field(line, FieldOf::Features, &[FEATURES_FIELD]));
     }
     let seen = sink.seen;
     store.finish_row(mark, seen)

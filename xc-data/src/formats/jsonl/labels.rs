@@ -29,7 +29,7 @@ impl<'de> Visitor<'de> for LabelsSeed<'_> {
     }
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
         let Self { options, labels, refused } = self;
-        split_labels(text, &options.fields.separator, options.label_strings, labels).map_err(|kind| {
+        split_labels(text, options.form.label_separator.as_ref(), options.label_strings, labels).map_err(|kind| {
             *refused = Some(kind);
             E::custom("labels that do not read")
         })

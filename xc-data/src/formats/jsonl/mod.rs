@@ -19,7 +19,8 @@ pub use write::{push_jsonl_features, push_jsonl_text, write_jsonl_features, writ
 use super::fasttext::{TextRows, utf8_error};
 use crate::blocks::LineParser;
 use crate::error::{FieldOf, LineError, ReadErrorKind, Snippet};
-use crate::fields::{Fields, Parts, join_text, quoted};
+use crate::fields::{Parts, join_text, quoted};
+use crate::file_form::{FEATURES_FIELD, FileForm};
 use crate::ids::RowId;
 use crate::instance::TextInstance;
 use crate::label::LabelRef;
@@ -37,13 +38,13 @@ use std::fmt;
 /// Torn JSON, wrong types, a repeated field, none of the text fields where text is read.
 pub(crate) fn parse_jsonl_text(line: &[u8], options: &ReadOptions, into: &mut TextInstance) -> Result<(), LineError> {
     into.clear();
-    let fields = &options.fields;
+    let fields = &options.form;
     let with_text = options.parts.have_text();
     // A field that is null is there, and its text is empty.
-    let mut texts: Vec<Option<String>> = vec![None; if with_text { fields.text.len() } else { 0 }];
+    let mut texts: Vec<Option<String>> = vec![None; if with_text { fields.texts().len() } else { 0 }];
     read_object(line, options, into, Content::Text(&mut texts))?;
     if texts.iter().all(Option::is_none) && !texts.is_empty() {
-        return Err(missing_field(line, FieldOf::Text, &fields.text));
+        return Err(missing_field(line, FieldOf::Text, fields.texts()));
     }
     join_text(texts.iter().flatten().map(String::as_str), &mut into.text);
     Ok(())
@@ -89,8 +90,8 @@ fn read_object(
         Some(kind) => return Err(LineError::whole(kind)),
         None => outcome.map_err(|e| json_error(&e))?,
     }
-    if options.fields.needs_id && options.parts == Parts::Queries && into.id.is_none() {
-        return Err(missing_field(line, FieldOf::Id, std::slice::from_ref(&options.fields.id)));
+    if options.form.needs_id && options.parts == Parts::Queries && into.id.is_none() {
+        return Err(missing_field(line, FieldOf::Id, &[options.form.id()]));
     }
     Ok(())
 }
@@ -152,34 +153,34 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Self { options, into, content, refused } = self;
-        let fields = &options.fields;
+        let fields = &options.form;
         let (mut labels_seen, mut id_seen) = (false, false);
-        let mut indicated = vec![false; if options.parts.have_labels() { fields.indicators.len() } else { 0 }];
+        let mut indicated = vec![false; if options.parts.have_labels() { fields.indicators().len() } else { 0 }];
         while let Some(field) = map.next_key_seed(KeySeed { options, content })? {
             let repeated = |name: &str| A::Error::custom(format_args!("the field {name:?} is given twice"));
             match (field, &mut *content) {
                 (Field::Text(i), Content::Text(texts)) => {
-                    let text = map.next_value_seed(TextSeed { field: &fields.text[i] })?;
+                    let text = map.next_value_seed(TextSeed { field: &fields.texts()[i] })?;
                     if texts[i].is_some() {
-                        return Err(repeated(&fields.text[i]));
+                        return Err(repeated(&fields.texts()[i]));
                     }
                     texts[i] = Some(text);
                 }
                 (Field::Features, Content::Features(sink)) => {
                     if sink.found {
-                        return Err(repeated(&fields.features));
+                        return Err(repeated(&FEATURES_FIELD));
                     }
                     sink.found = true;
                     map.next_value_seed(FeaturesSeed { sink, refused })?;
                 }
                 (Field::Labels, _) => {
                     if std::mem::replace(&mut labels_seen, true) {
-                        return Err(repeated(&fields.labels));
+                        return Err(repeated(&fields.labels()));
                     }
                     map.next_value_seed(LabelsSeed { options, labels: &mut into.labels, refused })?;
                 }
                 (Field::Indicator(i), _) => {
-                    let name = &fields.indicators[i];
+                    let name = &fields.indicators()[i];
                     if std::mem::replace(&mut indicated[i], true) {
                         return Err(repeated(name));
                     }
@@ -190,12 +191,12 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_, '_> {
                 (Field::Id, _) => {
                     let json = map.next_value::<&RawValue>()?.get();
                     if std::mem::replace(&mut id_seen, true) {
-                        return Err(repeated(&fields.id));
+                        return Err(repeated(&fields.id()));
                     }
                     into.id = RowId::of_json(json);
                     // Beside labels an id only serves to compare.
                     if into.id.is_none() && json != "null" && options.parts == Parts::Queries {
-                        let expected = format_args!("the field {:?} is no string and no number", fields.id);
+                        let expected = format_args!("the field {:?} is no string and no number", fields.id());
                         return Err(A::Error::custom(expected));
                     }
                 }
@@ -203,7 +204,7 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_, '_> {
             }
         }
         if let Some(absent) = indicated.iter().position(|indicated| !indicated) {
-            let name = &fields.indicators[absent];
+            let name = &fields.indicators()[absent];
             return Err(A::Error::custom(format_args!("the object has no field {name:?}, expected 0 or 1 there")));
         }
         Ok(())
@@ -228,17 +229,17 @@ impl Visitor<'_> for KeySeed<'_, '_, '_> {
         f.write_str("a field name")
     }
     fn visit_str<E>(self, key: &str) -> Result<Field, E> {
-        let ReadOptions { fields, parts, .. } = self.options;
-        let indicator = || fields.indicators.iter().position(|field| field == key).map(Field::Indicator);
-        let text = || fields.text.iter().position(|field| field == key).map(Field::Text);
+        let (fields, parts) = (&self.options.form, self.options.parts);
+        let indicator = || fields.indicators().iter().position(|field| field == key).map(Field::Indicator);
+        let text = || fields.texts().iter().position(|field| field == key).map(Field::Text);
         Ok(match self.content {
-            _ if parts.have_labels() && !fields.indicators.is_empty() && indicator().is_some() => {
+            _ if parts.have_labels() && !fields.indicators().is_empty() && indicator().is_some() => {
                 indicator().unwrap_or(Field::Other)
             }
-            _ if parts.have_labels() && key == fields.labels && fields.indicators.is_empty() => Field::Labels,
-            Content::Features(_) if key == fields.features => Field::Features,
+            _ if parts.have_labels() && key == fields.labels() && fields.indicators().is_empty() => Field::Labels,
+            Content::Features(_) if key == FEATURES_FIELD => Field::Features,
             Content::Text(texts) if !texts.is_empty() && text().is_some() => text().unwrap_or(Field::Other),
-            _ if parts.have_ids() && key == fields.id => Field::Id,
+            _ if parts.have_ids() && key == fields.id() => Field::Id,
             _ => Field::Other,
         })
     }
@@ -324,8 +325,8 @@ impl LineParser for JsonlTextParser {
 }
 
 /// Whether the first object of a file holds text.
-pub(crate) fn object_holds_text(line: &[u8], fields: &Fields) -> bool {
+pub(crate) fn object_holds_text(line: &[u8], fields: &FileForm) -> bool {
     // A torn first line is for the reader to report.
     let object: BTreeMap<String, IgnoredAny> = serde_json::from_slice(line).unwrap_or_default();
-    fields.text.iter().any(|f| object.contains_key(f)) || !object.contains_key(&fields.features)
+    fields.texts().iter().any(|f| object.contains_key(f)) || !object.contains_key(FEATURES_FIELD)
 }

@@ -39,7 +39,7 @@ fn check(name: &str, options: &ReadOptions, cases: &[(&[u8], &str)]) {
         // The block size must not change what is reported.
         for block_bytes in [1, 7, 1 << 20] {
             let options = ReadOptions { block_bytes, ..options.clone() };
-            let got = message(name, content, |path| read_instances(path, &options).err());
+            let got = message(name, content, |path| read_data(path, &options).err());
             let expected = format!("{name}: {expected}");
             if got != expected {
                 let content = String::from_utf8_lossy(&content[..content.len().min(100)]);
@@ -51,7 +51,7 @@ fn check(name: &str, options: &ReadOptions, cases: &[(&[u8], &str)]) {
 }
 
 fn format(format: Format) -> ReadOptions {
-    ReadOptions { format: Some(format), svmlight_base: Some(IndexBase::One), ..ReadOptions::default() }
+    ReadOptions::from(FileForm { format: Some(format), svmlight_base: Some(IndexBase::One), ..FileForm::default() })
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {
@@ -70,7 +70,7 @@ fn torn_and_damaged_compression_is_told_from_bad_content() {
     let torn = "is truncated or damaged:";
     for (bytes, name) in [(&gz, "gzip"), (&zst, "zstd"), (&bz2, "bzip2"), (&xz, "xz")] {
         for cut in [bytes.len() / 2, bytes.len() - 1] {
-            let got = message("a.txt", &bytes[..cut], |path| read_instances(path, &format(Format::Xc)).err());
+            let got = message("a.txt", &bytes[..cut], |path| read_data(path, &format(Format::Xc)).err());
             assert!(got.starts_with(&format!("a.txt: the {name} data {torn}")), "{got}");
         }
         let small = ReadOptions { max_expanded_bytes: Some(1000), ..format(Format::Xc) };
@@ -79,7 +79,7 @@ fn torn_and_damaged_compression_is_told_from_bad_content() {
     // gzip has a checksum; a zstd frame need not have one.
     let mut flipped = gz.clone();
     *flipped.last_mut().unwrap() ^= 0x10;
-    let got = message("a.txt", &flipped, |path| read_instances(path, &format(Format::Xc)).err());
+    let got = message("a.txt", &flipped, |path| read_data(path, &format(Format::Xc)).err());
     assert!(got.starts_with(&format!("a.txt: the gzip data {torn}")), "{got}");
     check("a.txt", &format(Format::Xc), &[(&gzip(b""), "the file is empty, expected a header or a row")]);
     let bomb = || std::io::repeat(b'\n').take(1 << 24);
@@ -100,7 +100,7 @@ fn torn_and_damaged_compression_is_told_from_bad_content() {
     crc.update(&xz[header..end]);
     xz[end..end + 4].copy_from_slice(&crc.sum().to_le_bytes());
     let without = ReadOptions { header: HeaderRule::Absent, ..format(Format::Xc) };
-    let got = message("a.txt", &xz, |path| read_instances(path, &without).err());
+    let got = message("a.txt", &xz, |path| read_data(path, &without).err());
     assert!(got.starts_with(&format!("a.txt: the xz data {torn}")), "{got}");
 }
 
@@ -117,9 +117,9 @@ fn files_that_cannot_be_read_or_told_say_so() {
         let got = read_dataset(Path::new("/dev/null"), &format(Format::Xc)).unwrap_err().said();
         assert_eq!(got, "/dev/null: the file is empty, expected a header or a row");
     }
-    let got = message("a.dat", b"hello\n", |path| read_instances(path, &ReadOptions::default()).err());
+    let got = message("a.dat", b"hello\n", |path| read_data(path, &ReadOptions::default()).err());
     assert!(got.starts_with("a.dat: the format is not recognised"), "{got}");
-    let got = message("a.dat", b"", |path| read_instances(path, &ReadOptions::default()).err());
+    let got = message("a.dat", b"", |path| read_data(path, &ReadOptions::default()).err());
     assert_eq!(got, "a.dat: the file is empty, expected rows of instances");
     let got = message("a.ft", b"__label__a b\n", |path| read_dataset(path, &ReadOptions::default()).err());
     assert_eq!(got, "a.ft: fasttext does not hold sparse features");

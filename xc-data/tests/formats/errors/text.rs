@@ -135,9 +135,10 @@ fn malformed_svmlight_is_named_by_line_and_column() {
             (b"-1 2:1\n", "line 1, column 1: got \"-1\", expected a label id that is not negative"),
         ],
     );
-    let unstated = ReadOptions { format: Some(Format::Svmlight), ..ReadOptions::default() };
+    let unstated = ReadOptions::from(Format::Svmlight);
     check("a.svm", &unstated, &[(b"1 1:1\n", "svmlight files count features from 0 or from 1: state which")]);
-    let labels_from_one = ReadOptions { svmlight_label_base: IndexBase::One, ..format(Format::Svmlight) };
+    let mut labels_from_one = format(Format::Svmlight);
+    labels_from_one.form.svmlight_label_base = Some(IndexBase::One);
     check(
         "a.svm",
         &labels_from_one,

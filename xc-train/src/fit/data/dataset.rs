@@ -1,8 +1,9 @@
 //! Instances with labels in memory, whatever they were read from.
 
 use crate::fit::FitError;
-use crate::model::{HoldOut, InputForm, OwnedRows, TrainingRows};
+use crate::model::{OwnedRows, TrainingRows};
 use std::path::Path;
+use xc_data::{FileForm, HoldOut, Split};
 use xc_hash::text::Featurizer;
 use xc_nn::Rows;
 use xc_sparse::rank::RankedBatch;
@@ -24,7 +25,7 @@ pub struct Dataset {
     /// What each instance is known by, whatever is made of it.
     pub hashes: Vec<u64>,
     /// What the file looks like.
-    pub form: InputForm,
+    pub form: FileForm,
 }
 
 /// What is learned from, and what else is watched.
@@ -40,31 +41,21 @@ pub struct Datasets {
     pub split: Option<Split>,
 }
 
-/// Instances of one file in two parts, by number.
-pub struct Split {
-    /// Those that are learned from.
-    pub kept: Vec<u32>,
-    /// The others.
-    pub held_out: Vec<u32>,
-}
-
-impl Split {
-    /// Parts the instances of the training file at `path`.
-    ///
-    /// # Errors
-    /// A part without an instance.
-    pub fn new(path: &Path, train: &Dataset, hold_out: HoldOut) -> Result<Self, FitError> {
-        let (kept, held_out) = hold_out.split(&train.hashes);
-        if kept.is_empty() || held_out.is_empty() {
-            let (share, name, all) = (hold_out.share, path.display(), train.len());
-            let which = if kept.is_empty() { "all" } else { "none" };
-            return Err(FitError::usage(format_args!(
-                "--validation-fraction {share}: {which} of the {all} instances of {name} would be held out; a share \
-                 that parts them is expected"
-            )));
-        }
-        Ok(Self { kept, held_out })
+/// Parts the instances of the training file at `path`.
+///
+/// # Errors
+/// A part without an instance.
+pub(in crate::fit) fn split(path: &Path, train: &Dataset, hold_out: HoldOut) -> Result<Split, FitError> {
+    let split = hold_out.split(&train.hashes);
+    if split.kept.is_empty() || split.held_out.is_empty() {
+        let (share, name, all) = (hold_out.share, path.display(), train.len());
+        let which = if split.kept.is_empty() { "all" } else { "none" };
+        return Err(FitError::usage(format_args!(
+            "--validation-fraction {share}: {which} of the {all} instances of {name} would be held out; a share \
+             that parts them is expected"
+        )));
     }
+    Ok(split)
 }
 
 impl Dataset {
@@ -119,6 +110,16 @@ impl Dataset {
         }
     }
 
+    /// The instances with these numbers, which ascend, in the memory of all.
+    fn keep(self, rows: &[u32]) -> Self {
+        Self {
+            features: self.features.keep(rows),
+            labels: self.labels.select(rows),
+            hashes: rows.iter().map(|&row| self.hashes[row as usize]).collect(),
+            ..self
+        }
+    }
+
     /// Answers of a model to these instances, as it gives them to whoever asks: to texts without a known word none.
     pub fn answered(&self, answers: RankedBatch) -> RankedBatch {
         let Rows::Sparse(rows) = self.features() else { return answers };
@@ -169,7 +170,7 @@ impl Datasets {
     pub fn parted(self) -> Self {
         let Some(Split { kept, held_out }) = &self.split else { return self };
         let validation = self.validation.unwrap_or_else(|| self.train.select(held_out));
-        Self { train: self.train.select(kept), validation: Some(validation), split: None, label_texts: None }
+        Self { train: self.train.keep(kept), validation: Some(validation), split: None, label_texts: None }
     }
 
     /// Bytes of features and labels in memory.

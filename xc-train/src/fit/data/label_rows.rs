@@ -3,10 +3,9 @@
 use super::Dataset;
 use crate::fit::{Context, FitError};
 use crate::model::OwnedRows;
-use crate::settings::input::InputSettings;
 use std::collections::HashSet;
 use std::path::Path;
-use xc_data::{Join, JoinError, RowId, Unmatched, read_ids};
+use xc_data::{FileForm, Join, JoinError, ReadOptions, RowId, Unmatched, read_ids};
 use xc_dense::DenseMatrix;
 use xc_sparse::LabelRows;
 
@@ -18,12 +17,12 @@ use xc_sparse::LabelRows;
 pub fn in_order_of_labels(
     rows: Dataset,
     path: &Path,
-    input: &InputSettings,
+    input: &FileForm,
     names: Option<&[String]>,
     n_labels: usize,
     context: &Context,
 ) -> Result<Dataset, FitError> {
-    let ids = read_ids(path, &input.options())?;
+    let ids = read_ids(path, &ReadOptions::from(input.clone()))?;
     if ids.ids.is_empty() {
         return Ok(rows);
     }

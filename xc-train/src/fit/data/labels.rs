@@ -51,7 +51,7 @@ impl NamesFile {
 /// The format of a file that is read for its labels alone, which may be lists of ids without
 /// anything else.
 pub fn label_format(path: &Path, options: &ReadOptions) -> Result<(Format, HeaderRule), FitError> {
-    let options = ReadOptions { format: None, usual_format: None, ..options.clone() };
+    let options = options.clone().of_any_format();
     match Format::detect(path, &options) {
         Ok(format) => Ok((format, HeaderRule::Detect)),
         // Lists of ids alone are XC text without header and features.

@@ -1,7 +1,7 @@
 //! How instances become features.
 
-use crate::model::HoldOut;
 use std::sync::Arc;
+use xc_data::HoldOut;
 use xc_hash::text::{Featurizer, PipelineParams, Tokenise, Weighting};
 
 /// How features are to be made.

@@ -5,14 +5,13 @@ use crate::Model;
 use crate::fit::Context;
 use crate::fit::FitError;
 use crate::model::{InputKind, OwnedRows};
-use crate::settings::input::InputSettings;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use xc_buffer::Part;
 use xc_data::{
-    Content, ForeignFile, Format, InstanceBuffer, InstanceReader, PartRows, Parts, ReadError, ReadErrorKind, RowId,
-    Source, UnseenCount, Vectors, read_dataset,
+    Content, FileForm, ForeignFile, Format, InstanceBuffer, InstanceReader, PartRows, Parts, ReadError, ReadErrorKind,
+    ReadOptions, RowId, Source, UnseenCount, Vectors, read_dataset,
 };
 use xc_dense::DenseMatrix;
 use xc_sparse::{CsrMatrix, SparseRow};
@@ -44,7 +43,7 @@ impl Queries {
     /// # Errors
     /// A file that is absent, empty, of another format, or holds features where the model wants
     /// text or the other way round.
-    pub fn open(path: &Path, input: &InputSettings, model: &Model) -> Result<Self, FitError> {
+    pub fn open(path: &Path, input: &FileForm, model: &Model) -> Result<Self, FitError> {
         Self::open_part(path, input, model, Part::WHOLE, false)
     }
 
@@ -56,13 +55,7 @@ impl Queries {
     ///
     /// # Errors
     /// As [`Self::open`]; a file of lines that can be read from its beginning only.
-    pub fn open_part(
-        path: &Path,
-        input: &InputSettings,
-        model: &Model,
-        part: Part,
-        counts: bool,
-    ) -> Result<Self, FitError> {
+    pub fn open_part(path: &Path, input: &FileForm, model: &Model, part: Part, counts: bool) -> Result<Self, FitError> {
         let about = model.describe();
         let input = input.or(model.input());
         Self::of(path, &input, (about.takes, about.n_features, TRAINED), part, counts)
@@ -72,7 +65,7 @@ impl Queries {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn texts(path: &Path, input: &InputSettings) -> Result<Self, FitError> {
+    pub fn texts(path: &Path, input: &FileForm) -> Result<Self, FitError> {
         Self::of(path, input, (InputKind::Text, 0, ""), Part::WHOLE, false)
     }
 
@@ -94,20 +87,20 @@ impl Queries {
     /// What is wanted: a kind of rows, of how many features, and why.
     fn of(
         path: &Path,
-        input: &InputSettings,
+        input: &FileForm,
         (takes, n_features, why): (InputKind, usize, &'static str),
         part: Part,
         counts: bool,
     ) -> Result<Self, FitError> {
-        let mut options = input.options();
+        let mut options = ReadOptions::from(input.clone());
         options.parts = Parts::Queries;
-        input.expect(&mut options, n_features);
+        options.expect(n_features);
         let format = match Format::detect(path, &options) {
             // Plain lines are fastText without labels.
             Err(e) if takes == InputKind::Text && is_plain(e.kind()) => Format::FastText,
             format => format?,
         };
-        options.format = Some(format);
+        options.form.format = Some(format);
         let mut name = path.display().to_string();
         let rows_of = |n: usize| {
             let rows = part.range(n as u64);

@@ -8,14 +8,16 @@ use super::{
 };
 use crate::fit::Context;
 use crate::fit::FitError;
-use crate::model::training_rows::hash_sparse;
 use crate::model::{InputKind, OwnedRows};
-use crate::settings::input::InputSettings;
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
-use xc_data::{Format, LabelNames, Parts, ReadOptions, UnknownLabels, holds_text, read_dataset, read_labels_of};
+use xc_data::hash_row;
+use xc_data::{
+    FileForm, Format, LabelNames, Parts, ReadOptions, UnknownLabels, holds_text, read_dataset, read_labels_of,
+};
 use xc_hash::text::{Featurizer, Idf, RowWeights};
+use xc_sparse::rows::Row;
 use xc_sparse::{CsrMatrix, LabelRows};
 
 /// Where the labels of a file's instances are.
@@ -43,7 +45,7 @@ pub fn read_training(
     path: &Path,
     labels: Option<&Path>,
     names: &NamesFile,
-    input: &InputSettings,
+    input: &FileForm,
     making: Making<'_>,
     context: &Context,
 ) -> Result<Dataset, FitError> {
@@ -53,11 +55,11 @@ pub fn read_training(
     if data.len() == 0 {
         return Err(FitError::usage(format_args!("{name}: no instance; at least one is expected")));
     }
-    report_separator(labels.unwrap_or(path), &input.options(), &data, context);
-    let format = data.form.format.as_deref().and_then(|name| name.parse().ok());
+    report_separator(labels.unwrap_or(path), &ReadOptions::from(input.clone()), &data, context);
+    let format = data.form.format;
     match labels {
-        Some(labels) => require_labels(labels, &data.labels, None, &input.options(), None)?,
-        None => require_labels(path, &data.labels, format, &input.options(), Some("train-labels"))?,
+        Some(labels) => require_labels(labels, &data.labels, None, &ReadOptions::from(input.clone()), None)?,
+        None => require_labels(path, &data.labels, format, &ReadOptions::from(input.clone()), Some("train-labels"))?,
     }
     Ok(data)
 }
@@ -69,19 +71,19 @@ pub fn read_labelled(
     labels: LabelsFrom<'_>,
     names: Option<&LabelNames>,
     unknown: UnknownLabels,
-    input: &InputSettings,
+    input: &FileForm,
     making: Making<'_>,
     context: &Context,
 ) -> Result<Dataset, FitError> {
-    let mut options = input.options();
+    let mut options = ReadOptions::from(input.clone());
     options.label_names = names.cloned().map(Arc::new);
     options.unknown_labels = unknown;
     if unknown == UnknownLabels::Append {
         options.label_strings = strings_for(names);
     }
-    options.fields.needs_id = false;
+    options.form.needs_id = false;
     let format = Format::detect(path, &options)?;
-    options.format = Some(format);
+    options.form.format = Some(format);
     let with_labels = matches!(labels, LabelsFrom::Itself);
     let is_text = holds_text(path, format, &options)?;
     context.check_interrupt()?;
@@ -94,12 +96,12 @@ pub fn read_labelled(
             return Err(wrong_content(&path.display().to_string(), InputKind::Text, TRAINED));
         }
         if let Making::Apply { n_features, .. } = making {
-            input.expect(&mut options, n_features);
+            options.expect(n_features);
         }
         read_feature_rows(path, with_labels, options.clone(), making, context)?
     };
     if let LabelsFrom::File(labels_path) = labels {
-        let of_labels = ReadOptions { format: None, usual_format: None, ..options.clone() };
+        let of_labels = options.clone().of_any_format();
         let (lists, joined) = read_labels_of(labels_path, &of_labels, path, &options, data.features().len())?;
         report_joined(labels_path, path, joined, context);
         report_graded(labels_path, lists.n_graded, context);
@@ -108,7 +110,7 @@ pub fn read_labelled(
     }
     let Dataset { features, labels, names: found, maker, of_texts, hashes, .. } = data;
     let (labels, names) = with_names(path, labels, found, names, unknown)?;
-    Ok(Dataset { features, labels, names, maker, of_texts, hashes, form: input.form(format) })
+    Ok(Dataset { features, labels, names, maker, of_texts, hashes, form: input.kept(format) })
 }
 
 /// Labels of a file, and a name for each where names were given or found.
@@ -153,7 +155,7 @@ fn read_feature_rows(
     let data = read_dataset(path, &options)?;
     report_unseen(path.display(), options.unseen.as_deref(), context);
     let labels = if with_labels { data.labels } else { no_labels(data.features.rows()) };
-    let may_count = options.format != Some(Format::Npy);
+    let may_count = options.form.format != Some(Format::Npy);
     Ok(Dataset { names: data.label_names, ..of_features(path, data.features, labels, making, may_count, context)? })
 }
 
@@ -172,7 +174,7 @@ pub fn of_features(
 ) -> Result<Dataset, FitError> {
     let wrong = |e: xc_hash::text::WeightRowsError| FitError::input(name, &e);
     let rows = features.view();
-    let hashes: Vec<u64> = (0..rows.rows()).into_par_iter().map(|row| hash_sparse(rows.row(row))).collect();
+    let hashes: Vec<u64> = (0..rows.rows()).into_par_iter().map(|row| hash_row(Row::Sparse(rows.row(row)))).collect();
     let shown = name.display();
     if let Making::Fit { weighting, .. } = &making
         && weighting.is_none_or(|weighting| weighting.idf == Idf::None)
@@ -184,7 +186,7 @@ pub fn of_features(
     }
     let maker = match making {
         Making::Fit { weighting: Some(weighting), hold_out, .. } => {
-            let kept = hold_out.map(|hold_out| rows.select(&hold_out.split(&hashes).0));
+            let kept = hold_out.map(|hold_out| rows.select(&hold_out.split(&hashes).kept));
             let learned = kept.as_ref().map_or(features.view(), |kept| kept.view());
             let (indptr, indices, counts) = (learned.indptr(), learned.indices(), learned.data());
             let weights = RowWeights::fit(weighting, learned.cols(), indptr, indices, counts).map_err(wrong)?;

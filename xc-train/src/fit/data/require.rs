@@ -32,8 +32,8 @@ pub fn require_labels(
     }
     let hint = match (format, option) {
         (Some(Format::Jsonl | Format::Csv | Format::Tsv), _) => {
-            let field = match &options.fields.indicators[..] {
-                [] => options.fields.labels.clone(),
+            let field = match options.form.indicators() {
+                [] => options.form.labels().to_owned(),
                 indicators => indicators.join(","),
             };
             let found = match format {
@@ -92,7 +92,7 @@ pub fn report_alike(path: &Path, names: Option<&[String]>, context: &Context) {
 /// Says that labels seem to be separated by something else than what was stated: no instance has two, and most names have the
 /// other in them.
 pub fn report_separator(path: &Path, options: &ReadOptions, data: &Dataset, context: &Context) {
-    let LabelSeparator::Text(stated) = &options.fields.separator else { return };
+    let Some(LabelSeparator::Text(stated)) = &options.form.label_separator else { return };
     let names = data.names.as_deref().unwrap_or_default();
     if names.is_empty() || data.labels.iter().any(|labels| labels.len() > 1) {
         return;

@@ -1,9 +1,9 @@
 //! Why texts have few features or none, and which option gives them more.
 
 use super::text_source::TextSource;
-use crate::model::HoldOut;
-use crate::model::training_rows::hash_text;
+use xc_data::HoldOut;
 use xc_data::ReadError;
+use xc_data::hash_text;
 use xc_hash::text::{Block, DfBound, Grams, Pipeline, PipelineParams, Slots, VocabularyParams};
 
 /// Texts that other options are tried on, at most.

@@ -5,12 +5,12 @@ use super::{Dataset, label_format, report_graded, strings_for, with_names};
 use crate::fit::Context;
 use crate::fit::FitError;
 use crate::model::OwnedRows;
-use crate::model::training_rows::hash_dense;
-use crate::settings::input::InputSettings;
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
-use xc_data::{Format, LabelNames, ReadOptions, UnknownLabels, Vectors, read_labels};
+use xc_data::hash_row;
+use xc_data::{FileForm, Format, LabelNames, ReadOptions, UnknownLabels, Vectors, read_labels};
+use xc_sparse::rows::Row;
 
 /// Where vectors are, and the labels that belong to them.
 pub struct VectorSource<'a> {
@@ -68,17 +68,17 @@ pub struct KnownLabels<'a> {
 pub fn read_vectors(
     source: &VectorSource<'_>,
     known: &KnownLabels<'_>,
-    input: &InputSettings,
+    input: &FileForm,
     context: &Context,
 ) -> Result<Dataset, FitError> {
-    let mut options = input.options();
+    let mut options = ReadOptions::from(input.clone());
     // A stated format is that of the file with the labels, unless it says that the other one is
     // npy.
-    match options.format.filter(|&format| format != Format::Npy) {
+    match options.form.format.filter(|&format| format != Format::Npy) {
         Some(_) => {}
         None => {
             let (format, header) = label_format(source.labels, &options)?;
-            (options.format, options.header) = (Some(format), header);
+            (options.form.format, options.header) = (Some(format), header);
         }
     }
     options.label_names = known.names.cloned().map(Arc::new);
@@ -105,7 +105,7 @@ pub fn read_vectors(
     }
     context.check_interrupt()?;
     let (labels, names) = with_names(source.labels, lists.labels, lists.label_names, known.names, known.unknown)?;
-    Ok(Dataset { labels, names, form: input.form(Format::Npy), ..of_vectors(vectors)? })
+    Ok(Dataset { labels, names, form: input.kept(Format::Npy), ..of_vectors(vectors)? })
 }
 
 /// Vectors without labels as they are learned from.
@@ -116,7 +116,7 @@ pub fn of_vectors(vectors: Vectors) -> Result<Dataset, FitError> {
     vectors.check(0..vectors.rows())?;
     let matrix = vectors.into_matrix();
     let rows = matrix.view();
-    let hashes: Vec<u64> = (0..rows.len()).into_par_iter().map(|row| hash_dense(rows.row(row))).collect();
+    let hashes: Vec<u64> = (0..rows.len()).into_par_iter().map(|row| hash_row(Row::Dense(rows.row(row)))).collect();
     Ok(Dataset {
         labels: no_labels(matrix.rows),
         features: OwnedRows::Dense(matrix),

@@ -9,9 +9,9 @@ use crate::astra::{Retrieval, Strategy};
 use crate::classifier::{ClassifierParams, InputKind, Preset, preset};
 use crate::fit::plan::Plan;
 use crate::fit::{Context, FitError, Training};
-use crate::model::HoldOut;
 use crate::settings::Choices;
 use crate::settings::astra::{self, AstraSettings};
+use xc_data::HoldOut;
 use xc_nn::Loss;
 use xc_nn::sampler::Weighting;
 

@@ -1,6 +1,6 @@
 //! A text that words are learned from: gone through twice, once to count its words.
 
-use crate::fit::{Context, FitError, OwnedRows, Source};
+use crate::fit::{Context, FitError, Source};
 use crate::message::chain;
 use crate::settings::text::TokenSettings;
 use crate::settings::words::WordSettings;
@@ -8,6 +8,7 @@ use crate::skipgram::{Corpus, CorpusBuilder, CorpusError, WordCounts, Words, Wor
 use std::path::Path;
 use xc_buffer::is_control;
 use xc_data::{Format, ReadError, ReadErrorKind, ReadOptions, open_text};
+use xc_sparse::rows::Rows;
 
 /// A text in memory, and its words.
 pub(in crate::fit) struct WordText {
@@ -25,8 +26,8 @@ pub(super) fn read_words(
     let path = source.name();
     let each_line = |take: &mut dyn FnMut(&str)| match source {
         Source::Files(files) => each_line(&files.train, context, take),
-        Source::Memory(arrays) => match &arrays.train.rows {
-            OwnedRows::Texts(texts) => {
+        Source::Memory(arrays) => match arrays.train.rows() {
+            Rows::Texts(texts) => {
                 texts.iter().for_each(|text| take(text));
                 Ok(())
             }
@@ -68,7 +69,7 @@ pub(super) fn read_words(
 /// Hands on the lines of a text, or the texts of a JSONL file.
 fn each_line(path: &Path, context: &Context<'_>, take: &mut dyn FnMut(&str)) -> Result<(), FitError> {
     let format = Format::of_name(path).filter(|format| *format == Format::Jsonl).unwrap_or(Format::FastText);
-    let blocks = match open_text(path, &ReadOptions { format: Some(format), ..ReadOptions::default() }) {
+    let blocks = match open_text(path, &ReadOptions::from(format)) {
         // A file without a line has no word either, which says more.
         Err(e) if matches!(e.kind(), ReadErrorKind::Empty { .. }) => return Ok(()),
         blocks => blocks?,

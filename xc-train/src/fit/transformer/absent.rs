@@ -3,9 +3,9 @@
 use super::{Embed, Embedded};
 use crate::classifier::{Classifier, ClassifierParams};
 use crate::fit::{Context, FitError};
-use crate::settings::input::InputSettings;
 use crate::settings::transformer::TransformerSettings;
 use std::path::Path;
+use xc_data::FileForm;
 use xc_dense::MatmulPrecision;
 use xc_hash::text::Featurizer;
 
@@ -38,7 +38,7 @@ impl Embed {
     ///
     /// # Errors
     /// Always.
-    pub fn write(&self, _: &Path, _: &InputSettings, _: &Path, _: &Context<'_>) -> Result<Embedded, FitError> {
+    pub fn write(&self, _: &Path, _: &FileForm, _: &Path, _: &Context<'_>) -> Result<Embedded, FitError> {
         Err(FitError::without_transformers("xc embed"))
     }
 }

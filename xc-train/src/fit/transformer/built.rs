@@ -6,12 +6,11 @@ use crate::fit::data::Queries;
 use crate::fit::{Context, FitError};
 use crate::message::chain;
 use crate::model::OwnedRows;
-use crate::settings::input::InputSettings;
 use crate::settings::transformer::{EncoderName, TransformerSettings};
 use crate::tokens::{TextVectors, Tokenizer, TokenizerError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use xc_data::NpyRows;
+use xc_data::{FileForm, NpyRows};
 use xc_dense::MatmulPrecision;
 use xc_hash::text::{Featurizer, Vectorise as _, VectoriseError};
 use xc_nn::encoder::transformer::{Folder, FolderError, find_folder};
@@ -220,7 +219,7 @@ impl Embed {
     pub fn write(
         &self,
         texts: &Path,
-        input: &InputSettings,
+        input: &FileForm,
         output: &Path,
         context: &Context<'_>,
     ) -> Result<Embedded, FitError> {

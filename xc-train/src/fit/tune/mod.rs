@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use stored::{LAYOUT, Run};
 use xc_buffer::Cancel;
-use xc_data::{Format, holds_text};
+use xc_data::{Format, ReadOptions, holds_text};
 use xc_metrics::{KeepRows, Metric};
 use xc_store::{Checkpoint, CheckpointFolder};
 
@@ -241,13 +241,13 @@ impl Tuning {
 
     fn is_text(&self) -> Result<bool, FitError> {
         let files = match &self.training.source {
-            Source::Memory(arrays) => return Ok(matches!(arrays.train.rows, super::OwnedRows::Texts(_))),
+            Source::Memory(arrays) => return Ok(arrays.train.rows().kind() == crate::classifier::InputKind::Text),
             Source::Files(files) => files,
         };
         std::fs::File::open(&files.train).map_err(|e| FitError::input(&files.train, &e))?;
-        let mut options = self.training.reading()?.input.options();
+        let mut options = ReadOptions::from(self.training.reading()?.input.clone());
         let format = Format::detect(&files.train, &options)?;
-        options.format = Some(format);
+        options.form.format = Some(format);
         Ok(holds_text(&files.train, format, &options)?)
     }
 }

@@ -11,7 +11,7 @@
 //! With `--validation` the file judges both rungs there are: a third of the rows, and all.
 
 use crate::fit::FitError;
-use crate::model::HoldOut;
+use xc_data::HoldOut;
 
 /// Trainings that a trial is judged by together.
 #[derive(Clone, Debug, PartialEq)]

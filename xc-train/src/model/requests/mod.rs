@@ -15,7 +15,7 @@ pub use parser::{Asked, Request, RequestParser};
 
 use super::query::check_lists;
 use super::{
-    Answer, BatchError, Candidates, Excluded, InputForm, InputKind, Model, OwnedRows, QueryError, QueryOptions, Row,
+    Answer, BatchError, Candidates, Excluded, FileForm, InputKind, Model, OwnedRows, QueryError, QueryOptions, Row,
     Scratch,
 };
 use crate::message::chain;
@@ -24,8 +24,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use xc_buffer::parallel::in_pool;
 use xc_data::{
-    AnswerNotes, IndexBase, LabelNames, LabelRef, ReadError, ReadOptions, UnseenCount, push_prediction_error,
-    push_prediction_json,
+    AnswerNotes, LabelNames, LabelRef, ReadError, ReadOptions, UnseenCount, push_prediction_error, push_prediction_json,
 };
 use xc_dense::DenseMatrix;
 use xc_sparse::rank::LabelId;
@@ -54,23 +53,22 @@ impl RequestOptions {
         let read = ReadOptions {
             n_features: Some(model.describe().n_features),
             unseen: Some(Arc::new(UnseenCount::default())),
-            ..model.input().read_options()
+            ..read_options(model.input())
         };
         Self { name: "request".to_owned(), strict: false, label_names: None, read }
     }
 }
 
-impl InputForm {
-    /// How queries in this form are read.
-    pub fn read_options(&self) -> ReadOptions {
-        let mut options = ReadOptions::default();
-        let base = |number| if number == 0 { IndexBase::Zero } else { IndexBase::One };
-        options.usual_format = self.format.as_deref().and_then(|name| name.parse().ok());
-        options.svmlight_base = self.svmlight_base.map(base);
-        options.fields.text = self.text_fields.clone().unwrap_or(options.fields.text);
-        options.fields.id = self.id_field.clone().unwrap_or(options.fields.id);
-        options
-    }
+/// How queries in the form that a model remembers are read.
+fn read_options(kept: &FileForm) -> ReadOptions {
+    let kept = kept.clone();
+    ReadOptions::from(FileForm {
+        usual_format: kept.format,
+        svmlight_base: kept.svmlight_base,
+        text_fields: kept.text_fields,
+        id_field: kept.id_field,
+        ..FileForm::default()
+    })
 }
 
 /// The answer to a request.

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 use xc_data::{
-    FieldOf, Fields, Format, InstanceBuffer, InstanceParser, LabelRef, Parts, ReadError, ReadErrorKind, ReadOptions,
-    RowBuffer, join_text, json_error, labels_of_json, line_text, missing_field,
+    FEATURES_FIELD, FieldOf, FileForm, Format, InstanceBuffer, InstanceParser, LabelRef, Parts, ReadError,
+    ReadErrorKind, ReadOptions, RowBuffer, join_text, json_error, labels_of_json, line_text, missing_field,
 };
 
 /// The content of a query.
@@ -90,12 +90,12 @@ pub struct RequestParser {
     strict: bool,
     /// Of plain lines.
     plain: InstanceParser,
-    fields: Fields,
+    form: FileForm,
 }
 
 impl RequestParser {
     /// A parser of the lines of a stream, whose name is used in messages, for a model that takes this.
-    /// [`ReadOptions::format`] states the format of plain lines; with jsonl there are none. `strict` refuses plain
+    /// [`FileForm::format`] states the format of plain lines; with jsonl there are none. `strict` refuses plain
     /// lines and fields that nothing reads.
     ///
     /// # Errors
@@ -104,16 +104,16 @@ impl RequestParser {
     pub fn new(name: &str, takes: InputKind, options: &ReadOptions, strict: bool) -> Result<Self, ReadError> {
         let is_text = takes == InputKind::Text;
         // What a model was trained on tells rows apart that look alike.
-        let usual = options.usual_format.filter(|_| !is_text);
+        let usual = options.form.usual_format.filter(|_| !is_text);
         let usual = usual.filter(|format| matches!(format, Format::Xc | Format::Svmlight));
-        let stated = if strict { Some(Format::Jsonl) } else { options.format.or(usual) };
+        let stated = if strict { Some(Format::Jsonl) } else { options.form.format.or(usual) };
         let format = stated.unwrap_or(if is_text { Format::FastText } else { Format::Xc });
         let plain = InstanceParser::new(name, format, &ReadOptions { parts: Parts::Queries, ..options.clone() })?;
         if plain.holds_text().is_some_and(|holds_text| holds_text != is_text) {
             let expected = if is_text { "text" } else { "features" };
             return Err(ReadError::file(name, ReadErrorKind::WrongFormat { format: format.name(), expected }));
         }
-        Ok(Self { is_text, strict, plain, fields: options.fields.clone() })
+        Ok(Self { is_text, strict, plain, form: options.form.clone() })
     }
 
     /// Tells whether the first line of the stream is a header of XC text rather than a query.
@@ -155,7 +155,7 @@ impl RequestParser {
         // Whatever is wrong with the others, the answer carries the id.
         let own = self.fields();
         let named = |name: &str| entries.iter().find(|(key, _)| key == name && !own.contains(&&**key));
-        let id = named(&self.fields.id).or_else(|| named("id"));
+        let id = named(self.form.id()).or_else(|| named("id"));
         into.id = id.map(|(_, value)| value.get().to_owned()).filter(|id| id != "null");
         outcome.map_err(|e| json_error(&e))?;
         for (at, (key, value)) in entries.iter().enumerate() {
@@ -169,7 +169,7 @@ impl RequestParser {
             if let Some(meant) = misspelt(key) {
                 return Err(field.unknown(&format!("{meant:?} is meant?")));
             }
-            if self.strict && !is_option(key) && **key != *self.fields.id {
+            if self.strict && !is_option(key) && **key != *self.form.id() {
                 let known: Vec<String> = own.iter().chain(&OPTIONS).map(|name| format!("{name:?}")).collect();
                 return Err(field.unknown(&format!("expected one of {}", known.join(", "))));
             }
@@ -204,25 +204,25 @@ impl RequestParser {
     pub(super) fn field_of(&self, asked: &Asked) -> Option<&str> {
         match asked {
             Asked::Text(_) => None,
-            Asked::Features { .. } => Some(&self.fields.features),
+            Asked::Features { .. } => Some(FEATURES_FIELD),
             Asked::Vector(_) => Some(VECTOR),
         }
     }
 
     /// Fields that hold the query; an option of the same name is none.
     fn fields(&self) -> Vec<&str> {
-        let Fields { text, features, .. } = &self.fields;
+        let text = self.form.texts();
         match self.is_text {
             true if text.iter().any(|field| field == TEXT) => text.iter().map(|f| &**f).collect(),
             true => text.iter().map(|field| &**field).chain([TEXT]).collect(),
-            false => vec![features, VECTOR],
+            false => vec![FEATURES_FIELD, VECTOR],
         }
     }
 
     /// The fields that the model was trained on, or else `text`.
     fn text(&self, line: &str, entries: &[(Cow<'_, str>, &RawValue)]) -> Result<Asked, RequestError> {
         let mut parts = Vec::new();
-        let trained = self.fields.text.iter().filter_map(|name| of_name(line, entries, name));
+        let trained = self.form.texts().iter().filter_map(|name| of_name(line, entries, name));
         let own: Vec<Field<'_>> = trained.filter(|field| !field.is_null()).collect();
         let other = of_name(line, entries, TEXT).filter(|_| own.is_empty());
         for field in own.iter().chain(&other) {
@@ -239,7 +239,7 @@ impl RequestParser {
 
     fn features(&self, line: &str, entries: &[(Cow<'_, str>, &RawValue)]) -> Result<Asked, RequestError> {
         let given = |name| of_name(line, entries, name).filter(|field| !field.is_null());
-        match (given(&self.fields.features), given(VECTOR)) {
+        match (given(FEATURES_FIELD), given(VECTOR)) {
             (Some(features), Some(vector)) => {
                 let problem = format!("both {:?} and {VECTOR:?} are given", features.name);
                 Err(vector.here(RequestCode::InvalidValue, problem))
@@ -399,8 +399,7 @@ mod tests {
     }
 
     fn titles() -> ReadOptions {
-        let fields = Fields { text: vec!["title".into(), "body".into()], ..Fields::default() };
-        ReadOptions { fields, ..ReadOptions::default() }
+        FileForm { text_fields: Some(vec!["title".into(), "body".into()]), ..FileForm::default() }.into()
     }
 
     #[test]
@@ -432,8 +431,8 @@ mod tests {
 
     #[test]
     fn an_id_is_in_the_field_that_is_named_or_in_id() {
-        let options = titles();
-        let options = ReadOptions { fields: Fields { id: "sku".into(), ..options.fields }, ..options };
+        let mut options = titles();
+        options.form.id_field = Some("sku".into());
         let parser = parser(InputKind::Text, &options);
         for (line, id) in [
             (r#"{"id":7,"text":"a"}"#, Some("7")),
@@ -499,11 +498,11 @@ mod tests {
 
     #[test]
     fn a_stated_format_says_what_plain_lines_are() {
-        let options = |format| ReadOptions { format: Some(format), ..ReadOptions::default() };
+        let options = ReadOptions::from;
         assert!(
             read(&parser(InputKind::Text, &options(Format::Jsonl)), "words").unwrap_err().1.contains("a JSON object")
         );
-        let rows = ReadOptions { svmlight_base: Some(IndexBase::One), ..options(Format::Svmlight) };
+        let rows = FileForm { svmlight_base: Some(IndexBase::One), ..Format::Svmlight.into() }.into();
         let rows = parser(InputKind::Sparse, &rows);
         assert_eq!(read(&rows, "0 3:1").unwrap().asked, Asked::Features { indices: vec![2], values: vec![1.0] });
         assert!(read(&rows, "# no row").unwrap_err().1.contains("a blank line"));
