@@ -166,7 +166,7 @@ step_format() { check format cargo fmt --all --check; }
 # With kernels and transformers: what is there without them alone is checked in step `alone`, which takes no warning either.
 step_lints() { check lints lints; }
 lints() {
-  cargo clippy --workspace --all-targets --features "$optional" --locked -- -D warnings &&
+  .ci/names && cargo clippy --workspace --all-targets --features "$optional" --locked -- -D warnings &&
     cargo fmt --manifest-path python/Cargo.toml --check &&
     cargo clippy --quiet --locked --manifest-path python/Cargo.toml --target-dir "$target" -- -D warnings
 }

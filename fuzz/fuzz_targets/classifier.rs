@@ -10,7 +10,7 @@ use xc_nn::Rows;
 use xc_sparse::CsrMatrix;
 use xc_sparse::rank::RankedBatch;
 use xc_store::{Container, ContainerWriter, OpenMode};
-use xc_train::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, preset};
+use xc_train::classifier::{Classifier, ClassifierScratch, InputKind, Only, PredictError, preset};
 
 fuzz_target!(|input: (u8, &[u8])| {
     let Some(path) = model_folder(preset::UNIFORM, input.0, input.1) else { return };
@@ -27,7 +27,7 @@ fuzz_target!(|input: (u8, &[u8])| {
             InputKind::Sparse => Rows::Sparse(matrix.view()),
             _ => Rows::Dense(DenseRows::new(&values, n)),
         };
-        let mut scratch = PredictScratch::default();
+        let mut scratch = ClassifierScratch::default();
         // All labels as candidates are asked in another way and answer the same.
         let all: Vec<u32> = (0..model.n_labels() as u32).collect();
         let mut ask = |only: Only<'_>| model.predict(queries, 3, only, &mut scratch);

@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_lsh::Keys;
-use xc_lsh::tables::{By, KIND, Limits, Query, QueryScratch, Tables};
+use xc_lsh::tables::{By, KIND, Query, QueryLimits, QueryScratch, Tables};
 use xc_store::OpenMode;
 
 fuzz_target!(|input: (u8, &[u8])| {
@@ -17,7 +17,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     };
     let items: Vec<u32> = (0..tables.n_items().min(50) as u32).collect();
     let answers = |tables: &Tables| -> Vec<Vec<u32>> {
-        let (limits, mut scratch) = (Limits { candidates: 9, per_bucket: 4 }, QueryScratch::default());
+        let (limits, mut scratch) = (QueryLimits { candidates: 9, per_bucket: 4 }, QueryScratch::default());
         let answer = |&item: &u32| {
             let mut found = Vec::new();
             let query = Query { by: By::Items(&[item]), turn: u64::from(item), excluded: &[] };

@@ -289,7 +289,7 @@ fn found_of(found: &Found) -> Value {
     let pairs = |options: &[(String, String)]| -> Map<String, Value> {
         options.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
     };
-    let row = |row: &xc_train::fit::tune::Row| {
+    let row = |row: &xc_train::fit::tune::TrialRow| {
         json!({
             "trial": row.trial, "rung": row.rung, "judged_by": row.name, "options": pairs(&row.options),
             "value": row.value.as_ref().ok(), "failed": row.value.as_ref().err(),

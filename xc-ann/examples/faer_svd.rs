@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
-use xc_ann::{BuildParams, Index, Metric, Scratch, Silent};
+use xc_ann::{BuildParams, Index, Metric, SearchScratch, Silent};
 use xc_dense::faer::linalg::matmul::matmul;
 use xc_dense::faer::{self, Accum, Mat, Par};
 use xc_dense::{DenseMatrix, DenseRows};
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let DenseMatrix { values, .. } = short.as_ref().into();
     let queries = values.to_vec();
     let index = Index::build(queries.clone(), kept, &BuildParams::new(Metric::InnerProduct), &Silent)?;
-    let best = index.nearest(&queries[..kept], 3, &mut Scratch::default())?;
+    let best = index.nearest(&queries[..kept], 3, &mut SearchScratch::default())?;
     println!("nearest labels of label 0: {:?}", best.iter().map(|found| found.label).collect::<Vec<_>>());
     Ok(())
 }

@@ -4,7 +4,7 @@
 
 use std::error::Error;
 use std::path::PathBuf;
-use xc_ann::{BuildParams, Index, Metric, Scratch, Silent};
+use xc_ann::{BuildParams, Index, Metric, SearchScratch, Silent};
 use xc_data::read_npy;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rows = read_npy(&path, &Default::default())?;
     let query = rows.view().row(0).to_vec();
     let index = Index::build(rows.values, rows.columns, &BuildParams::new(Metric::L2), &Silent)?;
-    let found = index.nearest(&query, 10, &mut Scratch::default())?;
+    let found = index.nearest(&query, 10, &mut SearchScratch::default())?;
     found.iter().for_each(|row| println!("{} {}", row.label, row.score));
     Ok(())
 }

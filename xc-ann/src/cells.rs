@@ -384,7 +384,7 @@ mod tests {
     use super::*;
     use crate::best::rerank_candidates;
     use crate::precise::{Nearest, Scorer};
-    use crate::{BuildParams, Graph, Scratch, SearchParams, Silent};
+    use crate::{BuildParams, Graph, SearchParams, SearchScratch, Silent};
     use proptest::prelude::*;
     use xc_sparse::rank::Scored;
 
@@ -419,7 +419,7 @@ mod tests {
             let params = BuildParams { cells, passes: 1, keep: 20, degree: 8, ..BuildParams::new(Metric::ALL[metric]) };
             let mut graph = Graph::build(rows, &params, &Silent).unwrap();
             graph.delete(&(0..n as u32).filter(|row| copies == 2 && row % 5 == 2).collect::<Vec<_>>());
-            let (mut scratch, mut found, mut query) = (Scratch::default(), Vec::new(), vec![0.0; columns]);
+            let (mut scratch, mut found, mut query) = (SearchScratch::default(), Vec::new(), vec![0.0; columns]);
             for k in [1, 10, 40, 600] {
                 stream.fill_uniform(1.0, &mut query);
                 let all = SearchParams::top(k).with_cells(graph.n_cells());

@@ -79,7 +79,7 @@ struct Block {
     queries: Vec<f32>,
     copy: Vec<f32>,
     found: Vec<Found>,
-    scratch: xc_dense::Scratch,
+    scratch: xc_dense::MatmulScratch,
 }
 
 /// What a query has found.

@@ -7,7 +7,7 @@ use crate::graph::Graph;
 use crate::metric::Metric;
 use crate::params::{Fitted, SCANNED, SCANS_FROM, Scope, SearchParams};
 use crate::precise::Scorer;
-use crate::search::Effort;
+use crate::search::SearchStats;
 use xc_buffer::Cancel;
 use xc_buffer::Silent;
 use xc_dense::{DenseMatrix, DenseRows};
@@ -29,7 +29,7 @@ const TO_FIT: usize = 1000;
 
 /// Whether cells answer so many queries sooner than a walk does, or a scan where the width is one: by what a
 /// comparison costs where codes lie side by side (4 to 6 ns without AVX-512).
-fn cells_are_faster(n_queries: u64, in_cells: u64, other: Effort, width: f32) -> bool {
+fn cells_are_faster(n_queries: u64, in_cells: u64, other: SearchStats, width: f32) -> bool {
     let other = match width >= SCANS_FROM {
         true => 2 * other.distances,
         false => 5 * other.distances + A_HOP * other.hops,
@@ -204,8 +204,8 @@ impl Graph {
         queries: DenseRows<'_>,
         params: SearchParams,
         aim: &Aim<'_>,
-    ) -> Result<(RankedBatch, Effort), BuildError> {
-        let (width, mut found, mut effort) = (queries.width(), RankedBatch::new(), Effort::default());
+    ) -> Result<(RankedBatch, SearchStats), BuildError> {
+        let (width, mut found, mut effort) = (queries.width(), RankedBatch::new(), SearchStats::default());
         for (block, values) in queries.values().chunks((ASKED * width).max(1)).enumerate() {
             if aim.cancel.cancelled() {
                 return Err(BuildError::Cancelled);
@@ -415,7 +415,7 @@ impl Graph {
         k: usize,
         target: f64,
         cancel: &dyn Cancel,
-    ) -> Result<(Fitted, Effort), BuildError> {
+    ) -> Result<(Fitted, SearchStats), BuildError> {
         let best = &self.exact_unless(rows, queries, k, cancel)?;
         let truth = Truth { graph: self, rows, queries, best, missed: 1.0 };
         let enough = |found: &RankedBatch| truth.least_recall(found, self.params.best_too, 0.0) >= target;
@@ -432,9 +432,9 @@ impl Graph {
         rows: DenseRows<'_>,
         queries: DenseRows<'_>,
         aim: &Aim<'_>,
-    ) -> Result<(Fitted, Effort), BuildError> {
+    ) -> Result<(Fitted, SearchStats), BuildError> {
         let scans = aim.scans && self.codes.len() <= SCANNED;
-        let reached = |width: f32| -> Result<(Reached, Effort), BuildError> {
+        let reached = |width: f32| -> Result<(Reached, SearchStats), BuildError> {
             let (found, effort) = self.asked(rows, queries, SearchParams::top(aim.k).with_width(width), aim)?;
             Ok((aim.of(&found), effort))
         };

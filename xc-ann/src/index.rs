@@ -8,8 +8,8 @@ use crate::metric::Metric;
 use crate::observe::BuildEvent;
 use crate::params::{BuildParams, Fitted, Scope, SearchParams};
 use crate::policy::{Refresh, Refreshed};
-use crate::query::Scratch;
-use crate::search::Effort;
+use crate::query::SearchScratch;
+use crate::search::SearchStats;
 use xc_buffer::Buffer;
 use xc_buffer::Cancel;
 use xc_buffer::Observer;
@@ -92,7 +92,7 @@ impl Index {
     ///
     /// # Errors
     /// See [`QueryError`].
-    pub fn nearest(&self, query: &[f32], k: usize, scratch: &mut Scratch) -> Result<Vec<Scored>, QueryError> {
+    pub fn nearest(&self, query: &[f32], k: usize, scratch: &mut SearchScratch) -> Result<Vec<Scored>, QueryError> {
         let mut out = Vec::new();
         self.search(query, SearchParams::top(k), None, scratch, &mut out)?;
         Ok(out)
@@ -107,9 +107,9 @@ impl Index {
         query: &[f32],
         params: SearchParams,
         filter: Option<&Filter<'_>>,
-        scratch: &mut Scratch,
+        scratch: &mut SearchScratch,
         out: &mut Vec<Scored>,
-    ) -> Result<Effort, QueryError> {
+    ) -> Result<SearchStats, QueryError> {
         self.graph.search(self.rows(), query, params, filter, scratch, out)
     }
 
@@ -122,7 +122,7 @@ impl Index {
         queries: DenseRows<'_>,
         params: SearchParams,
         filter: Option<&Filter<'_>>,
-    ) -> Result<(RankedBatch, Effort), QueryError> {
+    ) -> Result<(RankedBatch, SearchStats), QueryError> {
         self.graph.search_batch(self.rows(), queries, params, filter)
     }
 

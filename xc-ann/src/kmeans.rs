@@ -30,9 +30,9 @@ pub struct Codebook {
 
 /// Buffers of products.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct CodebookScratch {
     products: Vec<f32>,
-    dense: xc_dense::Scratch,
+    dense: xc_dense::MatmulScratch,
 }
 
 impl Codebook {
@@ -76,7 +76,7 @@ impl Codebook {
     }
 
     /// Products of rows with all words, one row each.
-    pub fn products(&self, rows: &[f32], start: Start<'_>, out: &mut Vec<f32>, scratch: &mut xc_dense::Scratch) {
+    pub fn products(&self, rows: &[f32], start: Start<'_>, out: &mut Vec<f32>, scratch: &mut xc_dense::MatmulScratch) {
         let n = rows.len() / self.width;
         out.resize(n * self.len(), 0.0);
         let words = MatRef::new(&self.words, self.len(), self.width).t();
@@ -85,10 +85,10 @@ impl Codebook {
     }
 
     /// The nearest word of each row; of equally near words the first.
-    pub fn nearest(&self, rows: &[f32], scratch: &mut Scratch, mut found: impl FnMut(usize, usize)) {
+    pub fn nearest(&self, rows: &[f32], scratch: &mut CodebookScratch, mut found: impl FnMut(usize, usize)) {
         let half = |word: &[f32]| -0.5 * word.iter().map(|v| v * v).sum::<f32>();
         let bias: Vec<f32> = self.words.chunks_exact(self.width).map(half).collect();
-        let Scratch { products, dense } = scratch;
+        let CodebookScratch { products, dense } = scratch;
         self.products(rows, Start::Bias(&bias), products, dense);
         for (at, products) in products.chunks_exact(self.len()).enumerate() {
             let mut best = 0;
@@ -106,7 +106,7 @@ impl Codebook {
 
     /// The same; nothing where `cancel` asked to stop.
     pub(crate) fn assign_unless(&self, rows: &[f32], cancel: &dyn Cancel) -> Option<Vec<u32>> {
-        let some = |scratch: &mut Scratch, rows: &[f32]| {
+        let some = |scratch: &mut CodebookScratch, rows: &[f32]| {
             if cancel.cancelled() {
                 return None;
             }
@@ -114,7 +114,7 @@ impl Codebook {
             self.nearest(rows, scratch, |at, word| words[at] = word as u32);
             Some(words)
         };
-        let parts = rows.par_chunks(TOGETHER * self.width).map_init(Scratch::default, some);
+        let parts = rows.par_chunks(TOGETHER * self.width).map_init(CodebookScratch::default, some);
         parts.collect::<Option<Vec<_>>>().map(|parts| parts.concat())
     }
 

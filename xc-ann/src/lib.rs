@@ -3,7 +3,7 @@
 //! From a `.npy` file (`examples/neighbours.rs`):
 //!
 //! ```
-//! use xc_ann::{BuildParams, Index, Metric, Silent, Scratch};
+//! use xc_ann::{BuildParams, Index, Metric, Silent, SearchScratch};
 //! use xc_data::read_npy;
 //!
 //! # use xc_data::write_npy;
@@ -14,7 +14,7 @@
 //! let rows = read_npy(&path, &Default::default())?;
 //! let query = rows.view().row(42).to_vec();
 //! let index = Index::build(rows.values, rows.columns, &BuildParams::new(Metric::L2), &Silent)?;
-//! let found = index.nearest(&query, 10, &mut Scratch::default())?;
+//! let found = index.nearest(&query, 10, &mut SearchScratch::default())?;
 //! assert_eq!((found.len(), found[0].label), (10, 42));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -51,7 +51,7 @@
 //! | [`Index`] | rows and a graph over them |
 //! | [`Graph`] | the graph alone; rows stay with the caller |
 //! | [`BuildParams`], [`SearchParams`], [`Scope`] | settings |
-//! | [`Scratch`] | buffers of a searching thread |
+//! | [`SearchScratch`] | buffers of a searching thread |
 //! | [`Lengths`] | which answers of inner products are proven |
 //! | [`kmeans::Codebook`] | k-means words, which define the cells |
 //! | [`Filter`] | which rows may be answers |
@@ -124,8 +124,8 @@ pub use metric::Metric;
 pub use observe::BuildEvent;
 pub use params::{BuildParams, Fitted, Scope, SearchParams};
 pub use policy::{Refresh, Refreshed};
-pub use query::Scratch;
-pub use search::Effort;
+pub use query::SearchScratch;
+pub use search::SearchStats;
 pub use state::{GraphState, GraphStateError};
 /// Who follows a build.
 pub use xc_buffer::{Observer, Silent};

@@ -10,7 +10,7 @@ use crate::params::{SCANS_FROM, Scope, SearchParams};
 use crate::parts::in_parts;
 use crate::precise::{Nearest, Scorer, rounded};
 use crate::product::{self, TOGETHER};
-use crate::search::{Effort, Reach, Searched, Slot, TURNS, interleaved};
+use crate::search::{Reach, SearchStats, Searched, Slot, TURNS, interleaved};
 use xc_buffer::simd::{Isa, prefetch_start};
 use xc_dense::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
@@ -29,7 +29,7 @@ const SCANNED: usize = 16;
 
 /// Buffers of a search; each thread has its own.
 #[derive(Clone, Debug, Default)]
-pub struct Scratch {
+pub struct SearchScratch {
     slots: Vec<Slot>,
     centred: Vec<f32>,
     ranking: Ranking,
@@ -113,9 +113,9 @@ impl Graph {
         query: &[f32],
         params: SearchParams,
         filter: Option<&Filter<'_>>,
-        scratch: &mut Scratch,
+        scratch: &mut SearchScratch,
         out: &mut Vec<Scored>,
-    ) -> Result<Effort, QueryError> {
+    ) -> Result<SearchStats, QueryError> {
         self.one(Some(rows), query, params, filter, scratch, out)
     }
 
@@ -125,9 +125,9 @@ impl Graph {
         query: &[f32],
         params: SearchParams,
         filter: Option<&Filter<'_>>,
-        scratch: &mut Scratch,
+        scratch: &mut SearchScratch,
         out: &mut Vec<Scored>,
-    ) -> Result<Effort, QueryError> {
+    ) -> Result<SearchStats, QueryError> {
         self.check(rows, query.len())?;
         let allowed = self.allowed(filter);
         let queries = DenseRows::new(query, query.len());
@@ -151,7 +151,7 @@ impl Graph {
         queries: DenseRows<'_>,
         params: SearchParams,
         filter: Option<&Filter<'_>>,
-    ) -> Result<(RankedBatch, Effort), QueryError> {
+    ) -> Result<(RankedBatch, SearchStats), QueryError> {
         self.batch(Some(rows), queries, self.how(params), filter)
     }
 
@@ -162,7 +162,7 @@ impl Graph {
         queries: DenseRows<'_>,
         params: SearchParams,
         hidden: Option<&[u32]>,
-    ) -> Result<(RankedBatch, Effort), QueryError> {
+    ) -> Result<(RankedBatch, SearchStats), QueryError> {
         self.batch(Some(rows), queries, How { hidden, ..self.how(params) }, None)
     }
 
@@ -176,9 +176,9 @@ impl Graph {
         query: &[f32],
         params: SearchParams,
         filter: Option<&Filter<'_>>,
-        scratch: &mut Scratch,
+        scratch: &mut SearchScratch,
         out: &mut Vec<Scored>,
-    ) -> Result<Effort, QueryError> {
+    ) -> Result<SearchStats, QueryError> {
         self.one(None, query, params, filter, scratch, out)
     }
 
@@ -191,7 +191,7 @@ impl Graph {
         queries: DenseRows<'_>,
         params: SearchParams,
         filter: Option<&Filter<'_>>,
-    ) -> Result<(RankedBatch, Effort), QueryError> {
+    ) -> Result<(RankedBatch, SearchStats), QueryError> {
         self.batch(None, queries, self.how(params), filter)
     }
 
@@ -210,7 +210,7 @@ impl Graph {
         most: usize,
         width: f32,
         filter: Option<&Filter<'_>>,
-    ) -> Result<(RankedBatch, Effort), QueryError> {
+    ) -> Result<(RankedBatch, SearchStats), QueryError> {
         let wanted = Wanted::Above(score, most);
         self.batch(Some(rows), queries, How { wanted, scope: Scope::width(width), hidden: None }, filter)
     }
@@ -221,25 +221,29 @@ impl Graph {
         queries: DenseRows<'_>,
         how: How<'_>,
         filter: Option<&Filter<'_>>,
-    ) -> Result<(RankedBatch, Effort), QueryError> {
+    ) -> Result<(RankedBatch, SearchStats), QueryError> {
         self.check(rows, queries.width())?;
         let allowed = self.allowed(filter);
-        in_parts(queries.len(), self.together(queries.len(), rows, how, &allowed), |scratch: &mut Scratch, range| {
-            let (width, first) = (queries.width(), range.start);
-            let queries = DenseRows::new(&queries.values()[first * width..range.end * width], width);
-            let (mut answers, mut at) = (RankedBatch::new(), vec![usize::MAX; queries.len()]);
-            let effort = self.answer(rows, queries, first, how, &allowed, scratch, |query, found| {
-                at[query] = answers.len();
-                answers.push_row(found);
-            })?;
-            // Queries may end in an order of their own.
-            if at.is_sorted() {
-                return Ok((answers, effort));
-            }
-            let mut ordered = RankedBatch::new();
-            at.iter().for_each(|&at| ordered.push_row(answers.row(at)));
-            Ok((ordered, effort))
-        })
+        in_parts(
+            queries.len(),
+            self.together(queries.len(), rows, how, &allowed),
+            |scratch: &mut SearchScratch, range| {
+                let (width, first) = (queries.width(), range.start);
+                let queries = DenseRows::new(&queries.values()[first * width..range.end * width], width);
+                let (mut answers, mut at) = (RankedBatch::new(), vec![usize::MAX; queries.len()]);
+                let effort = self.answer(rows, queries, first, how, &allowed, scratch, |query, found| {
+                    at[query] = answers.len();
+                    answers.push_row(found);
+                })?;
+                // Queries may end in an order of their own.
+                if at.is_sorted() {
+                    return Ok((answers, effort));
+                }
+                let mut ordered = RankedBatch::new();
+                at.iter().for_each(|&at| ordered.push_row(answers.row(at)));
+                Ok((ordered, effort))
+            },
+        )
     }
 
     /// How many of `n` queries are a task of one thread.
@@ -279,9 +283,9 @@ impl Graph {
         first: usize,
         how: How<'_>,
         allowed: &Allowed<'_>,
-        scratch: &mut Scratch,
+        scratch: &mut SearchScratch,
         mut each: impl FnMut(usize, &[Scored]),
-    ) -> Result<Effort, QueryError> {
+    ) -> Result<SearchStats, QueryError> {
         let mut n_zeros = 0;
         for (query, vector) in queries.iter().enumerate() {
             let squares = square(vector);
@@ -303,7 +307,7 @@ impl Graph {
         };
         if k == 0 || allowed.n_vertices == 0 {
             (0..queries.len()).for_each(|query| each(query, &[]));
-            return Ok(Effort::default());
+            return Ok(SearchStats::default());
         }
         if how.cells(allowed).is_some() {
             let Some(cells) = &self.cells else { return Err(QueryError::NoCells { asked: how.scope.cells }) };
@@ -327,13 +331,13 @@ impl Graph {
         first: usize,
         how: How<'_>,
         allowed: &Allowed<'_>,
-        scratch: &mut Scratch,
+        scratch: &mut SearchScratch,
         mut each: impl FnMut(usize, &[Scored]),
-    ) -> Result<Effort, QueryError> {
+    ) -> Result<SearchStats, QueryError> {
         let (others, zeros): (Vec<usize>, Vec<usize>) =
             (0..queries.len()).partition(|&query| square(queries.row(query)) > 0.0);
         zeros.iter().for_each(|&query| each(query, &[]));
-        let mut effort = Effort::default();
+        let mut effort = SearchStats::default();
         for query in others {
             let alone = DenseRows::new(queries.row(query), queries.width());
             let mut found = |_, found: &[Scored]| each(query, found);
@@ -350,9 +354,9 @@ impl Graph {
         how: How<'_>,
         allowed: &Allowed<'_>,
         passes: impl Fn(u32) -> bool,
-        scratch: &mut Scratch,
+        scratch: &mut SearchScratch,
         mut each: impl FnMut(usize, &[Scored]),
-    ) -> Result<Effort, QueryError> {
+    ) -> Result<SearchStats, QueryError> {
         let How { wanted, scope: Scope { width, .. }, .. } = how;
         let (keep, within) = match wanted {
             Wanted::Nearest { sought, .. } => (how.keep(sought, rows, width, allowed), f32::NEG_INFINITY),
@@ -368,9 +372,9 @@ impl Graph {
             passes,
             records: false,
         };
-        let Scratch { slots, centred, ranking, scanned, .. } = scratch;
+        let SearchScratch { slots, centred, ranking, scanned, .. } = scratch;
         slots.resize_with(slots.len().max(TURNS), Slot::default);
-        let (mut effort, first) = (Effort::default(), self.items.first());
+        let (mut effort, first) = (SearchStats::default(), self.items.first());
         let begin = |query: usize, slot: &mut Slot| {
             self.codes.query(queries.row(query), centred, &mut slot.query);
             slot.hidden = how.hidden(number + query);
@@ -415,14 +419,14 @@ impl Graph {
         sought: usize,
         how: How<'_>,
         allowed: &Allowed<'_>,
-        scratch: &mut Scratch,
+        scratch: &mut SearchScratch,
         mut each: impl FnMut(usize, &[Scored]),
-    ) -> Effort {
+    ) -> SearchStats {
         let scope = how.scope;
-        let Scratch { slots, centred, ranking, cells: of_cells, visits, .. } = scratch;
+        let SearchScratch { slots, centred, ranking, cells: of_cells, visits, .. } = scratch;
         slots.resize_with(slots.len().max(queries.len()), Slot::default);
         let keep = how.keep(sought, rows, scope.width.min(SCANS_FROM), allowed);
-        let (isa, mut effort, first) = (Isa::current(), Effort::default(), self.items.first());
+        let (isa, mut effort, first) = (Isa::current(), SearchStats::default(), self.items.first());
         visits.clear();
         for (query, slot) in slots[..queries.len()].iter_mut().enumerate() {
             self.codes.query_of_blocks(queries.row(query), centred, &mut slot.query);
@@ -506,12 +510,12 @@ impl Graph {
         (queries, number): (DenseRows<'_>, usize),
         how: How<'_>,
         allowed: &Allowed<'_>,
-        scratch: &mut Scratch,
+        scratch: &mut SearchScratch,
         mut each: impl FnMut(usize, &[Scored]),
-    ) -> Effort {
-        let Scratch { slots, centred, ranking, scanned, .. } = scratch;
+    ) -> SearchStats {
+        let SearchScratch { slots, centred, ranking, scanned, .. } = scratch;
         slots.resize_with(slots.len().max(SCANNED.min(queries.len())), Slot::default);
-        let mut effort = Effort::default();
+        let mut effort = SearchStats::default();
         for first in (0..queries.len()).step_by(SCANNED) {
             let n = SCANNED.min(queries.len() - first);
             for (at, slot) in slots[..n].iter_mut().enumerate() {
@@ -536,7 +540,7 @@ impl Graph {
         how: How<'_>,
         rows: Option<DenseRows<'_>>,
         scanned: &mut Vec<TopK>,
-    ) -> Effort {
+    ) -> SearchStats {
         let keep = match how.wanted {
             Wanted::Nearest { sought, .. } => how.keep(sought, rows, how.scope.width, allowed),
             Wanted::Above(..) => allowed.n_vertices,
@@ -556,7 +560,7 @@ impl Graph {
                 }
             }
         }
-        Effort { distances: (slots.len() * list.len()) as u64, ..Effort::default() }
+        SearchStats { distances: (slots.len() * list.len()) as u64, ..SearchStats::default() }
     }
 
     /// The key up to which rows may have at least this score, the rounding of codes allowed for.

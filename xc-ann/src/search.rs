@@ -44,7 +44,7 @@ impl Reach {
 
 /// The work of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Effort {
+pub struct SearchStats {
     /// Vertices whose code was compared with the query's.
     pub distances: u64,
     /// Vertices that were expanded.
@@ -53,7 +53,7 @@ pub struct Effort {
     pub exact: u64,
 }
 
-impl std::ops::AddAssign for Effort {
+impl std::ops::AddAssign for SearchStats {
     fn add_assign(&mut self, other: Self) {
         self.distances += other.distances;
         self.hops += other.hops;
@@ -79,7 +79,7 @@ pub(crate) struct Slot {
     pub(crate) gave_up: bool,
     /// Vertices that were expanded, with their keys, where they are asked for.
     pub(crate) expanded: Vec<(f32, u32)>,
-    pub(crate) effort: Effort,
+    pub(crate) effort: SearchStats,
     phase: Phase,
 }
 
@@ -223,7 +223,7 @@ impl Slot {
         self.best.reset(keep);
         self.expanded.clear();
         self.within.clear();
-        (self.gave_up, self.effort) = (false, Effort::default());
+        (self.gave_up, self.effort) = (false, SearchStats::default());
     }
 }
 

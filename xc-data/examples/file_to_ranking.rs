@@ -7,7 +7,7 @@
 use xc_buffer::DType;
 use xc_data::{ReadOptions, read_dataset, write_prediction_lines};
 use xc_sparse::chunked::{
-    Choice, ChunkRows, ChunkedLevel, ProductScratch, QueryScratch, SlotMap, count_features, margins,
+    ChunkQuery, ChunkRows, ChunkedLevel, IteratorChoice, ProductScratch, SlotMap, count_features, margins,
 };
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::rows::normalise_rows;
@@ -43,12 +43,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // 4. Answer each instance: margins of all labels, of which the best two are kept. Nothing is
     //    allocated from the second query on but the answers.
-    let (mut query, mut product, mut top) = (QueryScratch::default(), ProductScratch::default(), TopK::default());
+    let (mut query, mut product, mut top) = (ChunkQuery::default(), ProductScratch::default(), TopK::default());
     let (mut scores, mut answers) = (Vec::new(), RankedBatch::new());
     for i in 0..rows.rows() {
         scores.clear();
         let query = query.prepare(rows.row(i), &map);
-        margins(&level.view(), &query, &[0], Choice::Auto, &mut product, &mut scores);
+        margins(&level.view(), &query, &[0], IteratorChoice::Auto, &mut product, &mut scores);
         top.reset(2);
         (0..).zip(&scores).for_each(|(label, &score)| top.push(Scored { label, score }));
         answers.push_row(top.sorted());

@@ -17,7 +17,7 @@ use super::npy::{read_npy_labels, read_npy_sparse};
 use super::npz::{read_npz_labels, read_npz_matrix};
 use super::options::ReadOptions;
 use super::parser::InstanceBuffer;
-use super::row::{Limits, MAX_IDS, RowBlock, Unseen};
+use super::row::{MAX_IDS, RowBlock, RowLimits, Unseen};
 use super::source::Source;
 use super::stream::InstanceReader;
 use super::svmlight::SvmlightParser;
@@ -476,7 +476,7 @@ fn gather<P: LineParser<Block = RowBlock>>(
 
 fn read_jsonl_features(
     reader: BlockReader,
-    limits: Limits,
+    limits: RowLimits,
     file: &str,
     options: &ReadOptions,
 ) -> Result<Dataset, ReadError> {

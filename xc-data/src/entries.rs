@@ -2,7 +2,7 @@
 
 use super::error::{Bound, BoundFrom, LineError, ReadErrorKind, Snippet};
 use super::number::{IdTrouble, is_blank, parse_u64, scan_f32, scan_id, token_end};
-use super::row::{Limits, MAX_IDS, RowSeen, RowStore};
+use super::row::{MAX_IDS, RowLimits, RowSeen, RowStore};
 
 /// What an id stands for, in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,11 +105,11 @@ pub(crate) fn append_features(
     line: &[u8],
     mut at: usize,
     base: IndexBase,
-    limits: &Limits,
+    limits: &RowLimits,
     store: &mut RowStore,
     seen: &mut RowSeen,
 ) -> Result<(), LineError> {
-    let below = Limits::below(limits.features);
+    let below = RowLimits::below(limits.features);
     let base_id = u32::from(base == IndexBase::One);
     let mut next_id = 0u64; // smallest id that keeps the row ascending
     loop {
@@ -153,11 +153,11 @@ pub(crate) fn append_labels(
     start: usize,
     base: IndexBase,
     decimals: bool,
-    limits: &Limits,
+    limits: &RowLimits,
     store: &mut RowStore,
     seen: &mut RowSeen,
 ) -> Result<Option<usize>, LineError> {
-    let below = Limits::below(limits.labels);
+    let below = RowLimits::below(limits.labels);
     let base_id = u32::from(base == IndexBase::One);
     let mut next_id = 0u64;
     let mut at = start;

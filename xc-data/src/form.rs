@@ -6,7 +6,7 @@ use super::fields::Parts;
 use super::format::Format;
 use super::jsonl::object_holds_text;
 use super::options::ReadOptions;
-use super::row::Limits;
+use super::row::RowLimits;
 use super::svmlight::{SvmlightBases, SvmlightForm};
 use super::xc_text::XcHeader;
 
@@ -34,7 +34,7 @@ pub(crate) struct Begun {
     /// The first line, when it is a header and no row.
     pub(crate) header: Option<XcHeader>,
     /// Bounds of ids: those of the options, and of the header.
-    pub(crate) limits: Limits,
+    pub(crate) limits: RowLimits,
 }
 
 impl Begun {
@@ -72,7 +72,7 @@ impl Begun {
                 begun.limits = match (begun.header, form) {
                     (None, _) => limits,
                     (Some(header), Form::XcColumns(IdKind::Label)) => {
-                        let given = Limits { features: limits.labels, labels: None, known: None };
+                        let given = RowLimits { features: limits.labels, labels: None, known: None };
                         header.limits_within(&given).map_err(at_header)?
                     }
                     (Some(header), _) => header.limits(&limits).map_err(at_header)?,

@@ -73,7 +73,7 @@ pub use label::{CollectedLabels, LabelCollector, LabelNames, LabelRef, LabelStri
 pub use lines::{Line, LineBlock, LineBlocks};
 pub use names::{NameColumn, read_label_names, read_label_names_field, write_label_names};
 pub use npy::{NpyRows, read_npy, write_npy};
-pub use npz::{Layout, NpzMatrix, read_npz, read_npz_matrix, write_npz, write_npz_arrays};
+pub use npz::{NpzLayout, NpzMatrix, read_npz, read_npz_matrix, write_npz, write_npz_arrays};
 pub use options::{ReadOptions, UnseenCount};
 pub use parser::{InstanceBuffer, InstanceParser};
 pub use predictions::{

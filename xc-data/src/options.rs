@@ -5,7 +5,7 @@ use super::fields::Parts;
 use super::file_form::FileForm;
 use super::format::Format;
 use super::label::{LabelCollector, LabelNames, LabelStrings, UnknownLabels};
-use super::row::{Limits, Unseen};
+use super::row::{RowLimits, Unseen};
 use super::xc_text::HeaderRule;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -116,10 +116,10 @@ impl ReadOptions {
         self.unseen = (!self.form.refuse_unseen).then(Arc::default);
     }
 
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> RowLimits {
         match (&self.unseen, self.n_features) {
-            (Some(_), Some(n)) => Limits { known: Some(n as u64), ..Limits::given(None, self.n_labels) },
-            _ => Limits::given(self.n_features, self.n_labels),
+            (Some(_), Some(n)) => RowLimits { known: Some(n as u64), ..RowLimits::given(None, self.n_labels) },
+            _ => RowLimits::given(self.n_features, self.n_labels),
         }
     }
 

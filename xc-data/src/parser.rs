@@ -18,7 +18,7 @@ use super::format::Format;
 use super::instance::TextInstance;
 use super::jsonl::{self, parse_jsonl_features, parse_jsonl_text};
 use super::options::ReadOptions;
-use super::row::{Limits, RowBuffer};
+use super::row::{RowBuffer, RowLimits};
 use super::svmlight::parse_svmlight_line;
 use super::xc_text::{HeaderRule, XcHeader, parse_xc_columns_line, parse_xc_line};
 
@@ -35,7 +35,7 @@ pub struct InstanceBuffer {
 pub(super) fn parse_line(
     line: &[u8],
     form: Form,
-    limits: &Limits,
+    limits: &RowLimits,
     options: &ReadOptions,
     into: &mut InstanceBuffer,
 ) -> Result<bool, LineError> {
@@ -60,7 +60,7 @@ pub(super) fn parse_line(
 pub struct InstanceParser {
     /// `None`: lines are objects.
     form: Option<Form>,
-    limits: Limits,
+    limits: RowLimits,
     options: ReadOptions,
 }
 
@@ -97,7 +97,7 @@ impl InstanceParser {
             return Ok(false);
         }
         let Ok(Some(header)) = XcHeader::parse(line, HeaderRule::Detect) else { return Ok(false) };
-        self.limits.features = header.limits(&Limits { labels: None, ..self.limits })?.features;
+        self.limits.features = header.limits(&RowLimits { labels: None, ..self.limits })?.features;
         if header.n_labels.is_none() {
             self.form = Some(Form::XcColumns(IdKind::Feature));
         }

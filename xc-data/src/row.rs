@@ -9,7 +9,7 @@ pub(crate) const MAX_IDS: u64 = u32::MAX as u64;
 
 /// Bounds on the ids of one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct RowLimits {
     /// Bound on feature ids; ids up to 4294967294 if there is none.
     pub features: Option<Bound>,
     /// Bound on label ids; ids up to 4294967294 if there is none.
@@ -18,7 +18,7 @@ pub struct Limits {
     pub known: Option<u64>,
 }
 
-impl Limits {
+impl RowLimits {
     /// Bounds set by the caller.
     pub fn given(n_features: Option<usize>, n_labels: Option<usize>) -> Self {
         let bound = |n: Option<usize>| n.map(|n| Bound { below: n as u64, from: BoundFrom::Caller });

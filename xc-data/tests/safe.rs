@@ -7,8 +7,10 @@ use std::process::Command;
 use xc_buffer::Isa;
 use xc_buffer::dtype::DType;
 use xc_data::{IndexBase, SvmlightBases, write_npz, write_svmlight, write_xc, write_xc_features};
-use xc_dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
-use xc_sparse::uniform::{ByteLines, Connections, ConnectionsError, ConvertError, FanIn, Indices, Kernels, Lines};
+use xc_dense::{MatMut, MatRef, MatmulPrecision, MatmulScratch, Start, product};
+use xc_sparse::uniform::{
+    ByteLines, Connections, ConnectionsError, FanIn, Indices, Lines, UniformConvertError, UniformKernels,
+};
 use xc_sparse::{CscMatrix, CsrMatrix, LabelRows, SparseRow, SparseRowError};
 
 /// The least `n` for which `n * each`, cut to the bits of a size, is at most `most`, though it is more.
@@ -33,7 +35,7 @@ proptest! {
         let wide = |rows, columns| MatRef::new(&[], rows, columns);
         let mut c = values.clone();
         let multiply = std::panic::AssertUnwindSafe(|| {
-            product(MatMut::new(&mut c, n, each), wide(n, 0), wide(0, each), Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
+            product(MatMut::new(&mut c, n, each), wide(n, 0), wide(0, each), Start::Zero, MatmulPrecision::F32, &mut MatmulScratch::default());
         });
         prop_assert!(catch_unwind(multiply).is_err(), "{n} x 0 x {each}");
     }
@@ -160,8 +162,8 @@ fn the_input_of_an_index_that_the_narrow_type_would_hold_is_refused() {
 fn columns_of_different_lengths_are_blamed_by_their_label() {
     let matrix = CscMatrix::try_new((3, 4), vec![0, 1, 2, 4, 5], vec![0, 1, 0, 2, 1], vec![1.0; 5]).unwrap();
     let refused = |from: usize| Connections::from_csc(matrix.view().slice(from..4), DType::F32, true).unwrap_err();
-    assert_eq!(refused(0), ConvertError::NotUniform { label: 2, got: 2, expected: 1 });
-    assert_eq!(refused(1), ConvertError::NotUniform { label: 1, got: 2, expected: 1 });
+    assert_eq!(refused(0), UniformConvertError::NotUniform { label: 2, got: 2, expected: 1 });
+    assert_eq!(refused(1), UniformConvertError::NotUniform { label: 1, got: 2, expected: 1 });
     let varying = Connections::from_csc(matrix.view().slice(1..4), DType::F32, false).unwrap();
     assert!(matches!(varying.fan_in(), FanIn::Varying(starts) if starts[..] == [0, 1, 3, 4]));
 }
@@ -171,7 +173,7 @@ fn one_row_of_many_connections_needs_as_many_inputs() {
     let n = usize::MAX / 8 + 1;
     let forward = || {
         let mut out = [0f32; 8];
-        Kernels::current().forward_one::<u16>(&[1.0], &[], &[], n, &mut out);
+        UniformKernels::current().forward_one::<u16>(&[1.0], &[], &[], n, &mut out);
     };
     assert!(catch_unwind(forward).is_err());
 }
@@ -185,7 +187,7 @@ fn products_of_a_process_with_a_wrong_name() {
     assert_eq!(Isa::current(), best);
     let mut c = [0.0; 1];
     let (a, b) = (MatRef::new(&[1.0, 2.0], 1, 2), MatRef::new(&[3.0, 4.0], 2, 1));
-    product(MatMut::new(&mut c, 1, 1), a, b, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
+    product(MatMut::new(&mut c, 1, 1), a, b, Start::Zero, MatmulPrecision::F32, &mut MatmulScratch::default());
     assert_eq!(c, [11.0]);
 }
 

@@ -12,7 +12,7 @@ pub use ::faer;
 #[cfg(feature = "faer")]
 pub use of_faer::FromFaerError;
 pub use product::{
-    MatMut, MatRef, MatmulPrecision, Packed, Scratch, SplitRows, Start, bf16_of_products, product, product_alone,
+    MatMut, MatRef, MatmulPrecision, MatmulScratch, Packed, SplitRows, Start, bf16_of_products, product, product_alone,
     product_by_rows, product_in_leaves, product_packed,
 };
 pub use rows::{DenseMatrix, DenseRows};

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use xc_buffer::Isa;
 use xc_dense::faer::linalg::matmul::matmul;
 use xc_dense::faer::{self, Accum, Mat, Par};
-use xc_dense::{DenseMatrix, DenseRows, FromFaerError, MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
+use xc_dense::{DenseMatrix, DenseRows, FromFaerError, MatMut, MatRef, MatmulPrecision, MatmulScratch, Start, product};
 
 /// `a * b` by faer.
 fn by_faer(a: MatRef<'_>, b: MatRef<'_>) -> Mat<f32> {
@@ -17,7 +17,7 @@ fn by_faer(a: MatRef<'_>, b: MatRef<'_>) -> Mat<f32> {
 fn here(a: MatRef<'_>, b: MatRef<'_>) -> Vec<f32> {
     let (m, n) = (a.shape().0, b.shape().1);
     let mut c = vec![0.0; m * n];
-    product(MatMut::new(&mut c, m, n), a, b, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
+    product(MatMut::new(&mut c, m, n), a, b, Start::Zero, MatmulPrecision::F32, &mut MatmulScratch::default());
     c
 }
 

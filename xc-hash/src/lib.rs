@@ -11,7 +11,7 @@
 //! | [`text::RowWeights`] | tf-idf and norms ([`text::Weighting`]) for rows of counts |
 //! | [`text::Featurizer`] | what a model stores: a pipeline or row weights, or what makes tokens or vectors of texts |
 //! | [`murmur3_32`] | the hash of bytes |
-//! | [`universal::FamilyParams`] | parameters of a function from keys to buckets, of one of four 2-universal families |
+//! | [`universal::UniversalParams`] | parameters of a function from keys to buckets, of one of four 2-universal families |
 //! | [`universal::BucketHash`] | the trait of such functions |
 //! | [`stream::Stream`], [`stream::Order`] | random numbers and permutations named by a seed, a purpose and a path |
 //!

@@ -8,7 +8,7 @@ use std::time::Instant;
 use xc_buffer::simd::Isa;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
-use xc_lsh::{FamilyParams, Kind, Minima, Projection, Scratch};
+use xc_lsh::{FamilyParams, KeyScratch, Kind, Minima, Projection};
 use xc_sparse::SparseRow;
 
 const ROWS: usize = 2000;
@@ -46,7 +46,7 @@ fn dense(case: &str, params: FamilyParams) -> Result<(), Box<dyn std::error::Err
     Stream::new(1).fill_uniform(1.0, &mut values);
     let rows = DenseRows::new(&values, params.width);
     let family = params.build()?;
-    let (mut keys, mut scratch) = (vec![0; params.n_tables as usize], Scratch::default());
+    let (mut keys, mut scratch) = (vec![0; params.n_tables as usize], KeyScratch::default());
     let mut sum = 0u32;
     let mut failed = None;
     let ns = median(|block| {
@@ -80,7 +80,7 @@ fn sparse(case: &str, params: FamilyParams, nnz: usize) -> Result<(), Box<dyn st
         })
         .collect();
     let family = params.build()?;
-    let (mut keys, mut scratch) = (vec![0; params.n_tables as usize], Scratch::default());
+    let (mut keys, mut scratch) = (vec![0; params.n_tables as usize], KeyScratch::default());
     let mut failed = None;
     let ns = median(|block| {
         for (indices, values) in &rows[block] {

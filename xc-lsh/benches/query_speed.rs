@@ -9,8 +9,8 @@ use std::error::Error;
 use std::time::Instant;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
-use xc_lsh::tables::{By, Limits, Query, QueryCounts, QueryScratch, Tables};
-use xc_lsh::{Kind, Projection, Scratch, Sizing};
+use xc_lsh::tables::{By, Query, QueryCounts, QueryLimits, QueryScratch, Tables};
+use xc_lsh::{KeyScratch, Kind, Projection, TableSizing};
 
 const WIDTH: usize = 128;
 const TABLES: u32 = 50;
@@ -49,11 +49,11 @@ fn median(mut run: impl FnMut(usize)) -> f64 {
 }
 
 fn measure(kinds: &[Kind], n: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let sized = kinds.iter().map(|&kind| Sizing::try_new(n as u64, TABLES, CANDIDATES as f64, kind, WIDTH));
-    let sized: Vec<Sizing> = sized.collect::<Result<_, _>>()?;
-    let sizing = sized.into_iter().max_by_key(Sizing::n_tables).ok_or("no family")?;
+    let sized = kinds.iter().map(|&kind| TableSizing::try_new(n as u64, TABLES, CANDIDATES as f64, kind, WIDTH));
+    let sized: Vec<TableSizing> = sized.collect::<Result<_, _>>()?;
+    let sizing = sized.into_iter().max_by_key(TableSizing::n_tables).ok_or("no family")?;
     let family = sizing.params(1).build()?;
-    let mut scratch = Scratch::default();
+    let mut scratch = KeyScratch::default();
     let mut values = vec![0.0; n * WIDTH];
     Stream::new(1).fill_uniform(1.0, &mut values);
     let begin = Instant::now();
@@ -76,9 +76,9 @@ fn measure(kinds: &[Kind], n: usize) -> Result<(), Box<dyn Error + Send + Sync>>
         failed = family.hash_dense(row, &mut one, &mut scratch).err().or(failed);
     });
     failed.map_or(Ok(()), Err)?;
-    let query_ns = median(|i| counts += ask(Limits { candidates: CANDIDATES, per_bucket: 128 }, i));
+    let query_ns = median(|i| counts += ask(QueryLimits { candidates: CANDIDATES, per_bucket: 128 }, i));
     let mut uncapped = QueryCounts::default();
-    (0..2000).for_each(|i| uncapped += ask(Limits::NONE, i));
+    (0..2000).for_each(|i| uncapped += ask(QueryLimits::NONE, i));
     let mean = |sum: usize| sum as f64 / counts.queries as f64;
     println!(
         r#"{{"kind": {}, "labels": {n}, "wanted": {CANDIDATES}, "codes": {}, "tables": {}, "bucket_bits": {}, "hashes": {}, "buckets": {:.1}, "entries": {:.1}, "candidates": {:.1}, "union": {:.1}, "expected_union": {:.1}, "hash_ns": {hash_ns:.0}, "query_ns": {query_ns:.0}, "build_s": {:.2}, "mb": {:.1}}}"#,

@@ -10,8 +10,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
 use std::time::Instant;
 use xc_hash::murmur3_32;
-use xc_lsh::tables::{By, Found, Limits, Query, Tables};
-use xc_lsh::{Family, FamilyParams, Keys, Kind, MinHash, Minima, Scratch};
+use xc_lsh::tables::{BatchFound, By, Query, QueryLimits, Tables};
+use xc_lsh::{Family, FamilyParams, KeyScratch, Keys, Kind, MinHash, Minima};
 
 /// Pairs of at least this similarity are near-duplicates.
 const THRESHOLD: f64 = 0.7;
@@ -67,14 +67,14 @@ fn run(texts: &[impl AsRef<str>]) -> Result<Report, Box<dyn Error>> {
     let kind = Kind::MinHash { minima: Minima::Classic, code_bits: 8 };
     let params = FamilyParams { kind, width: 1, n_codes: 4, n_tables: 30, key_bits: 20, seed: 1 };
     let (begin, family) = (Instant::now(), MinHash::new(params)?);
-    let (mut keys, mut scratch) = (vec![0; sets.len() * 30], Scratch::default());
+    let (mut keys, mut scratch) = (vec![0; sets.len() * 30], KeyScratch::default());
     for (set, keys) in sets.iter().zip(keys.chunks_exact_mut(30)) {
         family.hash_set(set, keys, &mut scratch);
     }
     let tables = Tables::of_keys(family.key_bits(), Keys::from_rows(30, keys));
-    let mut found = Found::default();
+    let mut found = BatchFound::default();
     let items: Vec<u32> = (0..sets.len() as u32).collect();
-    tables.query_many(items.len(), Limits::NONE, &mut found, |i| Query {
+    tables.query_many(items.len(), QueryLimits::NONE, &mut found, |i| Query {
         by: By::Items(&items[i..=i]),
         turn: 0,
         excluded: &items[i..=i],

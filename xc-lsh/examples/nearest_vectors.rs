@@ -8,8 +8,8 @@
 use std::error::Error;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
-use xc_lsh::tables::{By, Limits, Query, QueryCounts, QueryScratch, Tables};
-use xc_lsh::{Kind, Probes, Projection, Scratch, Sizing};
+use xc_lsh::tables::{By, Query, QueryCounts, QueryLimits, QueryScratch, Tables};
+use xc_lsh::{KeyScratch, Kind, Probes, Projection, TableSizing};
 use xc_sparse::rank::{Scored, TopK};
 
 const VECTORS: usize = 20_000;
@@ -29,9 +29,9 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 fn recall() -> Result<f64, Box<dyn Error>> {
     let (vectors, queries) = made_up();
     let kind = Kind::SimHash { projection: Projection::Gaussian };
-    let sizing = Sizing::try_new(VECTORS as u64, 20, 100.0, kind, WIDTH)?;
+    let sizing = TableSizing::try_new(VECTORS as u64, 20, 100.0, kind, WIDTH)?;
     let family = sizing.params(1).build()?;
-    let mut scratch = Scratch::default();
+    let mut scratch = KeyScratch::default();
     let tables = Tables::of_dense(&*family, DenseRows::new(&vectors, WIDTH), &mut scratch)?;
 
     let (mut probes, mut query_scratch, mut found) = (Probes::default(), QueryScratch::default(), Vec::new());
@@ -41,7 +41,7 @@ fn recall() -> Result<f64, Box<dyn Error>> {
         keys.clear();
         (0..tables.n_tables()).for_each(|table| keys.extend_from_slice(probes.keys(table)));
         let asked = Query { by: By::Keys(&keys), turn: turn as u64, excluded: &[] };
-        counts += tables.query(asked, Limits::NONE, &mut query_scratch, &mut found);
+        counts += tables.query(asked, QueryLimits::NONE, &mut query_scratch, &mut found);
         let nearest = best(&vectors, query, found.iter().copied());
         let exact = best(&vectors, query, 0..VECTORS as u32);
         right += exact.iter().filter(|item| nearest.contains(item)).count();

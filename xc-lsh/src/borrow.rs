@@ -27,8 +27,8 @@ pub(crate) struct Borrow {
 
 impl Borrow {
     pub(crate) fn new(params: &FamilyParams) -> Self {
-        let functions = universal::FamilyParams {
-            family: universal::Family::MultiplyShift,
+        let functions = universal::UniversalParams {
+            family: universal::UniversalFamily::MultiplyShift,
             n_keys: u64::from(u32::MAX),
             n_buckets: params.codes() as u32,
             seed: params.stream(&[BORROWED]),

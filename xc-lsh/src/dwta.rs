@@ -10,12 +10,12 @@
 //! every empty bin looks for a filled one.
 //!
 //! ```
-//! use xc_lsh::{Dwta, Family, FamilyParams, Kind, Scratch};
+//! use xc_lsh::{Dwta, Family, FamilyParams, Kind, KeyScratch};
 //! use xc_sparse::SparseRow;
 //!
 //! let kind = Kind::dwta_for(8, 6, 50, 3);
 //! let dwta = Dwta::new(FamilyParams { kind, width: 1_000_000, n_codes: 6, n_tables: 50, key_bits: 32, seed: 1 })?;
-//! let (mut a, mut b, mut scratch) = ([0; 50], [0; 50], Scratch::default());
+//! let (mut a, mut b, mut scratch) = ([0; 50], [0; 50], KeyScratch::default());
 //! dwta.hash_sparse(SparseRow::try_new(&[7, 99, 123_456], &[0.5, 2.0, 1.0])?, &mut a, &mut scratch)?;
 //! // The same order of features, other values.
 //! dwta.hash_sparse(SparseRow::try_new(&[7, 99, 123_456], &[0.1, 9.0, 0.2])?, &mut b, &mut scratch)?;
@@ -34,7 +34,7 @@ use crate::borrow::Borrow;
 use crate::family::{Alternative, FEATURES, Family, HashError, all_zero, check_dense, check_sparse};
 use crate::keys::Packing;
 use crate::params::{FamilyParams, FamilyParamsError, Kind};
-use crate::scratch::Scratch;
+use crate::scratch::KeyScratch;
 use xc_dense::DenseRows;
 use xc_hash::universal::{self, Tabulation, UniversalHash};
 use xc_sparse::SparseRow;
@@ -77,8 +77,8 @@ impl Dwta {
         let seed = params.stream(&[FEATURES]);
         let draw = |at: u32| {
             // Its 32-bit values are what is used: the number of buckets does not matter.
-            let functions = universal::FamilyParams {
-                family: universal::Family::Tabulation,
+            let functions = universal::UniversalParams {
+                family: universal::UniversalFamily::Tabulation,
                 n_keys: u64::from(u32::MAX),
                 n_buckets: 1,
                 seed,
@@ -152,12 +152,12 @@ impl Family for Dwta {
         permutations + self.borrow.memory_bytes() + self.packing.memory_bytes()
     }
 
-    fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<usize, HashError> {
+    fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut KeyScratch) -> Result<usize, HashError> {
         check_dense(&self.params, rows, keys);
         let mut n_zero = 0;
         for (i, (row, keys)) in rows.iter().zip(keys.chunks_exact_mut(self.params.n_tables as usize)).enumerate() {
             n_zero += usize::from(all_zero(row, i, |at| at)?);
-            let Scratch { features, feature_values, bins, codes, empty, wide, .. } = &mut *scratch;
+            let KeyScratch { features, feature_values, bins, codes, empty, wide, .. } = &mut *scratch;
             features.clear();
             feature_values.clear();
             for (feature, &value) in row.iter().enumerate().filter(|e| *e.1 != 0.0) {
@@ -169,15 +169,21 @@ impl Family for Dwta {
         Ok(n_zero)
     }
 
-    fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<bool, HashError> {
+    fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut KeyScratch) -> Result<bool, HashError> {
         check_sparse(&self.params, row, keys);
         let zero = all_zero(row.values(), 0, |at| row.indices()[at] as usize)?;
-        let Scratch { bins, codes, empty, wide, .. } = scratch;
+        let KeyScratch { bins, codes, empty, wide, .. } = scratch;
         self.keys(row, keys, bins, Rest { codes, empty, wide });
         Ok(zero)
     }
 
-    fn alternatives(&self, _: &[f32], _: &mut [u64], _: &mut [Alternative], _: &mut Scratch) -> Result<(), HashError> {
+    fn alternatives(
+        &self,
+        _: &[f32],
+        _: &mut [u64],
+        _: &mut [Alternative],
+        _: &mut KeyScratch,
+    ) -> Result<(), HashError> {
         Err(HashError::NoAlternatives { family: self.params.kind.name() })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::keys::{Keys, Packing};
 use crate::params::FamilyParams;
-use crate::scratch::Scratch;
+use crate::scratch::KeyScratch;
 use rayon::prelude::*;
 use std::fmt::Debug;
 use thiserror::Error;
@@ -95,14 +95,14 @@ pub trait Family: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`HashError::NotFinite`], of the first such value.
-    fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<usize, HashError>;
+    fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut KeyScratch) -> Result<usize, HashError>;
 
     /// Writes the keys of a sparse row, which equal those of [`Family::hash_dense`] for the same row;
     /// returns true if it has no nonzero value.
     ///
     /// # Errors
     /// [`HashError::NotFinite`], in row 0.
-    fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<bool, HashError>;
+    fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut KeyScratch) -> Result<bool, HashError>;
 
     /// For [probes](crate::probe): the concatenated codes of each table, and K alternatives for each
     /// table.
@@ -117,7 +117,7 @@ pub trait Family: Debug + Send + Sync {
         vector: &[f32],
         codes: &mut [u64],
         alternatives: &mut [Alternative],
-        scratch: &mut Scratch,
+        scratch: &mut KeyScratch,
     ) -> Result<(), HashError>;
 
     /// The key of a table whose concatenated codes are `codes`.
@@ -128,9 +128,9 @@ pub trait Family: Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Family::hash_dense`]; no keys are left then.
-    fn keys_dense(&self, rows: DenseRows<'_>, keys: &mut Keys, scratch: &mut Scratch) -> Result<(), HashError> {
+    fn keys_dense(&self, rows: DenseRows<'_>, keys: &mut Keys, scratch: &mut KeyScratch) -> Result<(), HashError> {
         let width = rows.width();
-        let hash = |first: usize, keys: &mut [u32], scratch: &mut Scratch| {
+        let hash = |first: usize, keys: &mut [u32], scratch: &mut KeyScratch| {
             let n = keys.len() / self.params().n_tables as usize;
             let block = DenseRows::new(&rows.values()[first * width..][..n * width], width);
             self.hash_dense(block, keys, scratch).map_err(|error| error.moved(first))
@@ -142,9 +142,9 @@ pub trait Family: Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Family::hash_sparse`]; no keys are left then.
-    fn keys_sparse(&self, rows: CsrView<'_>, keys: &mut Keys, scratch: &mut Scratch) -> Result<(), HashError> {
+    fn keys_sparse(&self, rows: CsrView<'_>, keys: &mut Keys, scratch: &mut KeyScratch) -> Result<(), HashError> {
         let n_tables = self.params().n_tables as usize;
-        let hash = |first: usize, keys: &mut [u32], scratch: &mut Scratch| {
+        let hash = |first: usize, keys: &mut [u32], scratch: &mut KeyScratch| {
             let mut n_zero = 0;
             for (i, keys) in keys.chunks_exact_mut(n_tables).enumerate() {
                 let hashed = self.hash_sparse(rows.row(first + i), keys, scratch);
@@ -156,7 +156,7 @@ pub trait Family: Debug + Send + Sync {
     }
 }
 
-type HashBlock<'a> = dyn Fn(usize, &mut [u32], &mut Scratch) -> Result<usize, HashError> + Sync + 'a;
+type HashBlock<'a> = dyn Fn(usize, &mut [u32], &mut KeyScratch) -> Result<usize, HashError> + Sync + 'a;
 
 /// Hashes `n` rows block by block: `hash` gets the number of the first row and the room for the
 /// keys.
@@ -164,7 +164,7 @@ fn all_blocks(
     params: &FamilyParams,
     n: usize,
     keys: &mut Keys,
-    scratch: &mut Scratch,
+    scratch: &mut KeyScratch,
     hash: &HashBlock<'_>,
 ) -> Result<(), HashError> {
     let n_tables = params.n_tables as usize;
@@ -175,7 +175,7 @@ fn all_blocks(
         let counts: Vec<Result<usize, HashError>> = room
             .par_chunks_mut(size)
             .enumerate()
-            .map_init(Scratch::default, |scratch, (block, keys)| hash(block * BLOCK, keys, scratch))
+            .map_init(KeyScratch::default, |scratch, (block, keys)| hash(block * BLOCK, keys, scratch))
             .collect();
         // In order: the first bad value of all is reported.
         counts.into_iter().sum::<Result<usize, HashError>>()

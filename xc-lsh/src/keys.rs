@@ -119,8 +119,8 @@ impl Packing {
         }
         // Numbers of buckets are 32-bit numbers, so there are no functions to 32 bits.
         let key_bits = key_bits.min(31);
-        let params = universal::FamilyParams {
-            family: universal::Family::MultiplyShift,
+        let params = universal::UniversalParams {
+            family: universal::UniversalFamily::MultiplyShift,
             n_keys: u64::from(u32::MAX),
             n_buckets: 1 << key_bits,
             seed: name,

@@ -25,7 +25,7 @@
 //! | [`Tables`] | items by key: queries, updates |
 //! | [`NormBands`](norm_bands::NormBands) | largest inner products instead of cosines |
 //! | [`Upkeep`] | which items are rehashed, and when |
-//! | [`Sizing`] | how many codes, and how much memory |
+//! | [`TableSizing`] | how many codes, and how much memory |
 //! | [`theory`] | probabilities of keys and tables |
 //!
 //! # References
@@ -60,9 +60,9 @@ pub use keys::Keys;
 pub use minhash::MinHash;
 pub use params::{FamilyParams, FamilyParamsError, Kind, Minima, Projection};
 pub use probe::Probes;
-pub use scratch::Scratch;
+pub use scratch::KeyScratch;
 pub use simhash::SimHash;
-pub use sizing::{Sizing, SizingError};
+pub use sizing::{TableSizing, TableSizingError};
 pub use tables::Tables;
 pub use upkeep::Upkeep;
 pub use wta::Wta;

@@ -13,12 +13,12 @@
 //!
 //! ```
 //! use xc_hash::murmur3_32;
-//! use xc_lsh::{Family, FamilyParams, Kind, MinHash, Minima, Scratch};
+//! use xc_lsh::{Family, FamilyParams, Kind, MinHash, Minima, KeyScratch};
 //!
 //! let kind = Kind::MinHash { minima: Minima::OnePermutation, code_bits: 4 };
 //! let family = MinHash::new(FamilyParams { kind, width: 1 << 20, n_codes: 2, n_tables: 100, key_bits: 32, seed: 1 })?;
 //! let shingles = |text: &str| text.as_bytes().windows(5).map(|s| u64::from(murmur3_32(s, 0))).collect::<Vec<_>>();
-//! let mut scratch = Scratch::default();
+//! let mut scratch = KeyScratch::default();
 //! let mut keys = |text: &str| {
 //!     let mut keys = vec![0; 100];
 //!     family.hash_set(&shingles(text), &mut keys, &mut scratch);
@@ -40,7 +40,7 @@ use crate::borrow::Borrow;
 use crate::family::{Alternative, ELEMENTS, Family, HashError, all_zero, check_dense, check_sparse};
 use crate::keys::Packing;
 use crate::params::{FamilyParams, FamilyParamsError, Kind, Minima};
-use crate::scratch::Scratch;
+use crate::scratch::KeyScratch;
 use xc_buffer::simd::{Loop, vectorised_loop};
 use xc_dense::DenseRows;
 use xc_hash::stream::mix;
@@ -94,10 +94,10 @@ impl MinHash {
     ///
     /// # Panics
     /// If there is not one key a table.
-    pub fn hash_set(&self, elements: &[u64], keys: &mut [u32], scratch: &mut Scratch) -> bool {
+    pub fn hash_set(&self, elements: &[u64], keys: &mut [u32], scratch: &mut KeyScratch) -> bool {
         let n_tables = self.params.n_tables as usize;
         assert_eq!(keys.len(), n_tables, "keys, and tables");
-        let Scratch { bins, codes, empty, wide, .. } = scratch;
+        let KeyScratch { bins, codes, empty, wide, .. } = scratch;
         let code = |held: u64| held as u8 & (u8::MAX >> (8 - self.code_bits));
         bins.clear();
         bins.resize(self.params.codes(), 0);
@@ -124,7 +124,7 @@ impl MinHash {
     }
 
     /// The keys of features.
-    fn hash_features(&self, features: impl Iterator<Item = u32>, keys: &mut [u32], scratch: &mut Scratch) {
+    fn hash_features(&self, features: impl Iterator<Item = u32>, keys: &mut [u32], scratch: &mut KeyScratch) {
         let mut elements = std::mem::take(&mut scratch.elements);
         elements.clear();
         elements.extend(features.map(u64::from));
@@ -168,7 +168,7 @@ impl Family for MinHash {
         functions + self.packing.memory_bytes()
     }
 
-    fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<usize, HashError> {
+    fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut KeyScratch) -> Result<usize, HashError> {
         check_dense(&self.params, rows, keys);
         let mut n_zero = 0;
         for (i, (row, keys)) in rows.iter().zip(keys.chunks_exact_mut(self.params.n_tables as usize)).enumerate() {
@@ -179,14 +179,20 @@ impl Family for MinHash {
         Ok(n_zero)
     }
 
-    fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<bool, HashError> {
+    fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut KeyScratch) -> Result<bool, HashError> {
         check_sparse(&self.params, row, keys);
         let zero = all_zero(row.values(), 0, |at| row.indices()[at] as usize)?;
         self.hash_features(row.iter().filter(|e| e.1 != 0.0).map(|e| e.0), keys, scratch);
         Ok(zero)
     }
 
-    fn alternatives(&self, _: &[f32], _: &mut [u64], _: &mut [Alternative], _: &mut Scratch) -> Result<(), HashError> {
+    fn alternatives(
+        &self,
+        _: &[f32],
+        _: &mut [u64],
+        _: &mut [Alternative],
+        _: &mut KeyScratch,
+    ) -> Result<(), HashError> {
         Err(HashError::NoAlternatives { family: self.params.kind.name() })
     }
 

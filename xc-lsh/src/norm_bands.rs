@@ -14,8 +14,8 @@
 //!
 //! ```
 //! use xc_lsh::norm_bands::NormBands;
-//! use xc_lsh::tables::{By, Limits, Query, QueryScratch};
-//! use xc_lsh::{FamilyParams, Kind, Projection, Scratch};
+//! use xc_lsh::tables::{By, QueryLimits, Query, QueryScratch};
+//! use xc_lsh::{FamilyParams, Kind, Projection, KeyScratch};
 //! use xc_dense::DenseRows;
 //!
 //! // Two rows of one direction, one of them long, and others.
@@ -23,12 +23,12 @@
 //! let bands = NormBands::of_rows(rows, 2);
 //! let kind = Kind::SimHash { projection: Projection::Gaussian };
 //! let params = FamilyParams { kind, width: 2 + 1, n_codes: 6, n_tables: 20, key_bits: 32, seed: 1 };
-//! let (family, mut scratch) = (params.build()?, Scratch::default());
+//! let (family, mut scratch) = (params.build()?, KeyScratch::default());
 //! let tables = bands.tables(&*family, rows, &mut scratch)?;
 //! let (mut keys, mut found) = (Vec::new(), Vec::new());
 //! bands.keys(&*family, &[3.0, 4.0], 0.5, &mut keys, &mut scratch)?;
 //! let query = Query { by: By::Keys(&keys), turn: 0, excluded: &[] };
-//! tables.query(query, Limits { candidates: 1, per_bucket: 9 }, &mut QueryScratch::default(), &mut found);
+//! tables.query(query, QueryLimits { candidates: 1, per_bucket: 9 }, &mut QueryScratch::default(), &mut found);
 //! assert_eq!(found, [0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -38,7 +38,7 @@
 
 use crate::family::{Family, HashError};
 use crate::keys::Keys;
-use crate::scratch::Scratch;
+use crate::scratch::KeyScratch;
 use crate::tables::{NO_KEY, Tables};
 use xc_dense::DenseRows;
 
@@ -116,7 +116,7 @@ impl NormBands {
         &self,
         family: &dyn Family,
         rows: DenseRows<'_>,
-        scratch: &mut Scratch,
+        scratch: &mut KeyScratch,
     ) -> Result<Keys, HashError> {
         self.check(family, rows.width());
         let n_tables = family.params().n_tables as usize;
@@ -143,7 +143,12 @@ impl NormBands {
     ///
     /// # Panics
     /// As [`NormBands::item_keys`] and [`Tables::of_keys`].
-    pub fn tables(&self, family: &dyn Family, rows: DenseRows<'_>, scratch: &mut Scratch) -> Result<Tables, HashError> {
+    pub fn tables(
+        &self,
+        family: &dyn Family,
+        rows: DenseRows<'_>,
+        scratch: &mut KeyScratch,
+    ) -> Result<Tables, HashError> {
         Ok(Tables::of_keys(family.key_bits() + self.bits(), self.item_keys(family, rows, scratch)?))
     }
 
@@ -166,7 +171,7 @@ impl NormBands {
         query: &[f32],
         least: f64,
         keys: &mut Vec<u32>,
-        scratch: &mut Scratch,
+        scratch: &mut KeyScratch,
     ) -> Result<(), HashError> {
         self.check(family, query.len());
         assert!(least > 0.0 && least <= 1.0, "the least cosine {least}, expected a number in (0, 1]");

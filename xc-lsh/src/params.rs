@@ -96,7 +96,7 @@ impl Kind {
     }
 
     /// Probability that a code of two unrelated rows agrees: p0 of the [sizing
-    /// rule](crate::Sizing).
+    /// rule](crate::TableSizing).
     pub fn chance(self) -> f64 {
         match self {
             Self::SimHash { .. } => 0.5,

@@ -10,12 +10,12 @@
 //! three tables, for the memory of one.
 //!
 //! ```
-//! use xc_lsh::{FamilyParams, Kind, Probes, Scratch};
+//! use xc_lsh::{FamilyParams, Kind, Probes, KeyScratch};
 //!
 //! let kind = Kind::Wta { bin: 4 };
 //! let family = FamilyParams { kind, width: 16, n_codes: 5, n_tables: 3, key_bits: 32, seed: 1 }.build()?;
 //! let vector: [f32; 16] = std::array::from_fn(|i| ((i * 7) % 16) as f32);
-//! let (mut probes, mut scratch) = (Probes::default(), Scratch::default());
+//! let (mut probes, mut scratch) = (Probes::default(), KeyScratch::default());
 //! probes.find(&*family, &vector, 4, &mut scratch)?;
 //! let mut own = [0; 3];
 //! family.hash_dense(xc_dense::DenseRows::new(&vector, 16), &mut own, &mut scratch)?;
@@ -30,7 +30,7 @@
 //! not their squares, and every code has one alternative.
 
 use crate::family::{Alternative, Family, HashError};
-use crate::scratch::Scratch;
+use crate::scratch::KeyScratch;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -69,7 +69,7 @@ impl Probes {
         family: &dyn Family,
         vector: &[f32],
         n_probes: usize,
-        scratch: &mut Scratch,
+        scratch: &mut KeyScratch,
     ) -> Result<(), HashError> {
         let (n_codes, n_tables) = (family.params().n_codes as usize, family.params().n_tables as usize);
         let most = 1u128 << n_codes;

@@ -5,7 +5,7 @@
 ///
 /// It serves all families, one after another.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct KeyScratch {
     /// A vector that was gathered, or projections.
     pub(crate) values: Vec<f32>,
     /// Blocks of a transform.
@@ -26,5 +26,5 @@ pub struct Scratch {
     pub(crate) bins: Vec<u64>,
     /// Bins that are not filled yet.
     pub(crate) empty: Vec<u32>,
-    pub(crate) product: xc_dense::Scratch,
+    pub(crate) product: xc_dense::MatmulScratch,
 }

@@ -22,22 +22,22 @@ const SIMILAR: f64 = 0.5;
 /// grows with the logarithm of N, so that answers have the same length for any number of labels.
 ///
 /// ```
-/// use xc_lsh::{Kind, Sizing};
+/// use xc_lsh::{Kind, TableSizing};
 ///
 /// let kind = Kind::Wta { bin: 8 };
-/// let sizing = Sizing::try_new(670_000, 50, 500.0, kind, 128)?;
+/// let sizing = TableSizing::try_new(670_000, 50, 500.0, kind, 128)?;
 /// assert_eq!((sizing.n_codes(), sizing.n_tables()), (6, 50));
 /// assert!((450.0..550.0).contains(&sizing.expected_candidates()));
 /// // Ten times the labels, one or two codes more.
-/// assert_eq!(Sizing::try_new(6_700_000, 50, 500.0, kind, 128)?.n_codes(), 7);
+/// assert_eq!(TableSizing::try_new(6_700_000, 50, 500.0, kind, 128)?.n_codes(), 7);
 /// // 1 MiB of buckets and 4 bytes a label for each table.
 /// assert_eq!((sizing.bucket_bits(), sizing.table_bytes()), (18, 4 * ((1 << 18) + 1) + 4 * 670_000));
 /// assert!(sizing.check_limit(100 << 20).is_err());
-/// # Ok::<(), xc_lsh::SizingError>(())
+/// # Ok::<(), xc_lsh::TableSizingError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sizing {
+pub struct TableSizing {
     n_labels: u64,
     n_tables: u32,
     n_codes: u32,
@@ -48,7 +48,7 @@ pub struct Sizing {
 /// Why no tables have the wanted sizes.
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 #[non_exhaustive]
-pub enum SizingError {
+pub enum TableSizingError {
     /// Nothing to be found, or nothing to find it in.
     #[error("{got} {setting}, expected at least 1")]
     Nothing {
@@ -103,23 +103,23 @@ pub enum SizingError {
     },
 }
 
-impl Sizing {
+impl TableSizing {
     /// The K and L for `candidates` of `n_labels` labels with at most `max_tables` tables, for rows
     /// of `width` values. If even keys of one code find fewer: one code and all tables.
     ///
     /// *Cost*: some milliseconds.
     ///
     /// # Errors
-    /// See [`SizingError`].
+    /// See [`TableSizingError`].
     pub fn try_new(
         n_labels: u64,
         max_tables: u32,
         candidates: f64,
         kind: Kind,
         width: usize,
-    ) -> Result<Self, SizingError> {
+    ) -> Result<Self, TableSizingError> {
         if !(candidates > 0.0 && candidates.is_finite()) {
-            return Err(SizingError::Candidates { got: candidates });
+            return Err(TableSizingError::Candidates { got: candidates });
         }
         let shortest = Self::with_codes(n_labels, max_tables, 1, kind, width)?;
         let spread = Spread::of_unrelated(kind, width as f64);
@@ -157,14 +157,14 @@ impl Sizing {
     /// The sizes of tables with `n_codes` codes a key.
     ///
     /// # Errors
-    /// See [`SizingError`].
+    /// See [`TableSizingError`].
     pub fn with_codes(
         n_labels: u64,
         n_tables: u32,
         n_codes: u32,
         kind: Kind,
         width: usize,
-    ) -> Result<Self, SizingError> {
+    ) -> Result<Self, TableSizingError> {
         let settings = [
             ("labels", n_labels),
             ("tables", n_tables.into()),
@@ -172,20 +172,20 @@ impl Sizing {
             ("values of a row", width as u64),
         ];
         if let Some(&(setting, got)) = settings.iter().find(|s| s.1 == 0) {
-            return Err(SizingError::Nothing { setting, got });
+            return Err(TableSizingError::Nothing { setting, got });
         }
         if n_labels > u64::from(u32::MAX) {
-            return Err(SizingError::TooManyLabels { got: n_labels });
+            return Err(TableSizingError::TooManyLabels { got: n_labels });
         }
         if let Kind::Wta { bin } = kind
             && bin as usize > width
         {
-            return Err(SizingError::BinAboveWidth { bin, width });
+            return Err(TableSizingError::BinAboveWidth { bin, width });
         }
         let code_bits = kind.code_bits();
         let most = 64 / code_bits.max(1);
         if n_codes > most {
-            return Err(SizingError::LongKey { n_codes, code_bits, most });
+            return Err(TableSizingError::LongKey { n_codes, code_bits, most });
         }
         Ok(Self { n_labels, n_tables, n_codes, kind, width })
     }
@@ -250,14 +250,14 @@ impl Sizing {
     /// Whether tables and keys fit.
     ///
     /// # Errors
-    /// [`SizingError::Memory`], with the number of tables that would fit.
-    pub fn check_limit(&self, limit: u64) -> Result<(), SizingError> {
+    /// [`TableSizingError::Memory`], with the number of tables that would fit.
+    pub fn check_limit(&self, limit: u64) -> Result<(), TableSizingError> {
         let needed = self.memory_bytes();
         if needed <= limit {
             return Ok(());
         }
         let one = needed / u64::from(self.n_tables);
-        Err(SizingError::Memory { n_tables: self.n_tables, needed, limit, fitting: (limit / one) as u32 })
+        Err(TableSizingError::Memory { n_tables: self.n_tables, needed, limit, fitting: (limit / one) as u32 })
     }
 }
 
@@ -276,7 +276,7 @@ mod tests {
         ];
         for kind in kinds {
             for (n_labels, max_tables, wanted) in [(10_000, 50, 500.0), (670_000, 400, 1000.0), (3_000_000, 30, 50.0)] {
-                let sizing = Sizing::try_new(n_labels, max_tables, wanted, kind, 128).unwrap();
+                let sizing = TableSizing::try_new(n_labels, max_tables, wanted, kind, 128).unwrap();
                 let (found, n_tables) = (sizing.expected_candidates(), sizing.n_tables());
                 let off = (found / wanted - 1.0).abs();
                 assert!(
@@ -286,7 +286,7 @@ mod tests {
                 assert!(n_tables <= max_tables);
                 let spread = Spread::of_unrelated(kind, 128.0);
                 for n_codes in 1..=64 / kind.code_bits() {
-                    let other = Sizing::with_codes(n_labels, max_tables, n_codes, kind, 128).unwrap();
+                    let other = TableSizing::with_codes(n_labels, max_tables, n_codes, kind, 128).unwrap();
                     let other = other.with_tables_for(wanted, &spread);
                     let found = other.expected_candidates() / wanted;
                     let is_as_many = (1.0 - SHORTAGE..=1.0 + SHORTAGE).contains(&found);
@@ -300,10 +300,10 @@ mod tests {
 
     #[test]
     fn keys_are_not_hashed_to_bits_that_fill_the_answer_by_chance() {
-        let sizing = Sizing::try_new(20_253, 50, 20.0, Kind::Wta { bin: 8 }, 129).unwrap();
+        let sizing = TableSizing::try_new(20_253, 50, 20.0, Kind::Wta { bin: 8 }, 129).unwrap();
         assert_eq!((sizing.n_codes(), sizing.bucket_bits()), (5, 15));
         // Seven codes a key find as many, but 18.5 of the 20 by chance.
-        let longer = Sizing::with_codes(20_253, 30, 7, Kind::Wta { bin: 8 }, 129).unwrap();
+        let longer = TableSizing::with_codes(20_253, 30, 7, Kind::Wta { bin: 8 }, 129).unwrap();
         assert!((18.0..22.0).contains(&longer.expected_candidates()));
         assert!(sizing.params(0).inclusion(0.5) > 3.0 * longer.params(0).inclusion(0.5));
     }
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn few_labels_get_one_code_and_all_tables() {
         let kind = Kind::SimHash { projection: Projection::Sparse };
-        let sizing = Sizing::try_new(300, 4, 500.0, kind, 64).unwrap();
+        let sizing = TableSizing::try_new(300, 4, 500.0, kind, 64).unwrap();
         assert_eq!((sizing.n_codes(), sizing.n_tables(), sizing.bucket_bits()), (1, 4, 1));
         assert!(sizing.expected_candidates() < 300.0);
     }
@@ -319,21 +319,23 @@ mod tests {
     #[test]
     fn what_cannot_be_says_what_could() {
         let kind = Kind::Wta { bin: 8 };
-        let sized = |n_labels, n_tables, wanted| Sizing::try_new(n_labels, n_tables, wanted, kind, 64);
-        assert_eq!(sized(0, 5, 1.0), Err(SizingError::Nothing { setting: "labels", got: 0 }));
-        assert_eq!(sized(5, 0, 1.0), Err(SizingError::Nothing { setting: "tables", got: 0 }));
-        assert_eq!(sized(1 << 32, 5, 1.0), Err(SizingError::TooManyLabels { got: 1 << 32 }));
-        assert_eq!(sized(5, 5, 0.0), Err(SizingError::Candidates { got: 0.0 }));
+        let sized = |n_labels, n_tables, wanted| TableSizing::try_new(n_labels, n_tables, wanted, kind, 64);
+        assert_eq!(sized(0, 5, 1.0), Err(TableSizingError::Nothing { setting: "labels", got: 0 }));
+        assert_eq!(sized(5, 0, 1.0), Err(TableSizingError::Nothing { setting: "tables", got: 0 }));
+        assert_eq!(sized(1 << 32, 5, 1.0), Err(TableSizingError::TooManyLabels { got: 1 << 32 }));
+        assert_eq!(sized(5, 5, 0.0), Err(TableSizingError::Candidates { got: 0.0 }));
         assert!(sized(5, 5, f64::NAN).is_err());
-        let long = Sizing::with_codes(5, 5, 22, kind, 64);
-        assert_eq!(long, Err(SizingError::LongKey { n_codes: 22, code_bits: 3, most: 21 }));
-        let narrow = Sizing::try_new(9, 9, 9.0, kind, 7);
-        assert_eq!(narrow, Err(SizingError::BinAboveWidth { bin: 8, width: 7 }));
-        let sizing = Sizing::with_codes(100_000, 50, 5, kind, 64).unwrap();
+        let long = TableSizing::with_codes(5, 5, 22, kind, 64);
+        assert_eq!(long, Err(TableSizingError::LongKey { n_codes: 22, code_bits: 3, most: 21 }));
+        let narrow = TableSizing::try_new(9, 9, 9.0, kind, 7);
+        assert_eq!(narrow, Err(TableSizingError::BinAboveWidth { bin: 8, width: 7 }));
+        let sizing = TableSizing::with_codes(100_000, 50, 5, kind, 64).unwrap();
         let limit = sizing.memory_bytes() / 5;
-        let Err(SizingError::Memory { fitting, needed, .. }) = sizing.check_limit(limit) else { panic!("it fits") };
+        let Err(TableSizingError::Memory { fitting, needed, .. }) = sizing.check_limit(limit) else {
+            panic!("it fits")
+        };
         assert_eq!((fitting, needed), (10, sizing.memory_bytes()));
-        let smaller = Sizing::with_codes(100_000, fitting, sizing.n_codes(), kind, 64).unwrap();
+        let smaller = TableSizing::with_codes(100_000, fitting, sizing.n_codes(), kind, 64).unwrap();
         assert_eq!(smaller.check_limit(limit), Ok(()));
         assert_eq!(sizing.check_limit(needed), Ok(()));
         assert!(sizing.params(1).build().unwrap().key_bits() <= sizing.bucket_bits());

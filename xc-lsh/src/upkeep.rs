@@ -7,20 +7,20 @@
 //!
 //! | schedule | items hashed in a step | keys are as old as |
 //! |---|---|---|
-//! | [`Schedule::Rebuild`] | none, or all | the time since the last rebuild |
-//! | [`Schedule::Immediate`] | all that changed | 0 |
-//! | [`Schedule::Drift`] | at most `per_step` of those that moved far enough | a share of the row's length |
+//! | [`RebuildSchedule::Rebuild`] | none, or all | the time since the last rebuild |
+//! | [`RebuildSchedule::Immediate`] | all that changed | 0 |
+//! | [`RebuildSchedule::Drift`] | at most `per_step` of those that moved far enough | a share of the row's length |
 //!
 //! ```
 //! use xc_lsh::tables::Tables;
-//! use xc_lsh::upkeep::{Schedule, Upkeep};
-//! use xc_lsh::{Kind, Scratch, Sizing};
+//! use xc_lsh::upkeep::{RebuildSchedule, Upkeep};
+//! use xc_lsh::{Kind, KeyScratch, TableSizing};
 //! use xc_dense::DenseRows;
 //!
 //! let mut weights: Vec<f32> = (0..100 * 8).map(|i| ((i * 31) % 101) as f32 - 50.0).collect();
-//! let family = Sizing::try_new(100, 5, 10.0, Kind::Wta { bin: 4 }, 8)?.params(1).build()?;
-//! let mut tables = Tables::of_dense(&*family, DenseRows::new(&weights, 8), &mut Scratch::default())?;
-//! let mut upkeep = Upkeep::new(Schedule::Drift { share: 0.05, per_step: 10, sort_every: 4 }, 100);
+//! let family = TableSizing::try_new(100, 5, 10.0, Kind::Wta { bin: 4 }, 8)?.params(1).build()?;
+//! let mut tables = Tables::of_dense(&*family, DenseRows::new(&weights, 8), &mut KeyScratch::default())?;
+//! let mut upkeep = Upkeep::new(RebuildSchedule::Drift { share: 0.05, per_step: 10, sort_every: 4 }, 100);
 //!
 //! // A step turns row 3 round, and hardly moves row 4.
 //! weights[3 * 8..4 * 8].iter_mut().for_each(|w| *w = -*w);
@@ -37,7 +37,7 @@
 
 use crate::family::{Family, HashError};
 use crate::keys::Keys;
-use crate::scratch::Scratch;
+use crate::scratch::KeyScratch;
 use crate::tables::Tables;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -53,7 +53,7 @@ const ROWS_AT_A_TIME: usize = 1 << 14;
 /// When items are rehashed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "upkeep", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Schedule {
+pub enum RebuildSchedule {
     /// All items after `every` steps, then after intervals that grow by the factor `growth` each time. A
     /// growth of 1 keeps the interval.
     Rebuild {
@@ -159,7 +159,7 @@ pub enum UpkeepStateError {
 /// Keeps tables up to date with the rows that they were built from; see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Upkeep {
-    schedule: Schedule,
+    schedule: RebuildSchedule,
     moved: Vec<f32>,
     queue: VecDeque<u32>,
     is_queued: Vec<bool>,
@@ -173,7 +173,7 @@ pub struct Upkeep {
 struct Buffers {
     items: Vec<u32>,
     rows: Vec<f32>,
-    scratch: Scratch,
+    scratch: KeyScratch,
 }
 
 impl Clone for Buffers {
@@ -186,16 +186,16 @@ impl Upkeep {
     /// Of tables whose `n_items` items have just been hashed.
     ///
     /// # Panics
-    /// If the growth of [`Schedule::Rebuild`] is below 1 or its steps are 0, or the share of
-    /// [`Schedule::Drift`] is negative or no number, or it may hash no item.
-    pub fn new(schedule: Schedule, n_items: usize) -> Self {
+    /// If the growth of [`RebuildSchedule::Rebuild`] is below 1 or its steps are 0, or the share of
+    /// [`RebuildSchedule::Drift`] is negative or no number, or it may hash no item.
+    pub fn new(schedule: RebuildSchedule, n_items: usize) -> Self {
         let next_rebuild = match schedule {
-            Schedule::Rebuild { every, growth } => {
+            RebuildSchedule::Rebuild { every, growth } => {
                 assert!(growth >= 1.0 && every > 0, "rebuilds after {every} steps, growing by {growth}");
                 every
             }
-            Schedule::Immediate { .. } => 0,
-            Schedule::Drift { share, per_step, .. } => {
+            RebuildSchedule::Immediate { .. } => 0,
+            RebuildSchedule::Drift { share, per_step, .. } => {
                 assert!(share >= 0.0 && per_step > 0, "{per_step} items a step that moved by {share}");
                 0
             }
@@ -213,7 +213,7 @@ impl Upkeep {
     }
 
     /// The schedule.
-    pub fn schedule(&self) -> Schedule {
+    pub fn schedule(&self) -> RebuildSchedule {
         self.schedule
     }
 
@@ -233,9 +233,9 @@ impl Upkeep {
         assert!(at < self.moved.len(), "item {item} of {}", self.moved.len());
         self.moved[at] += moved.max(0.0);
         let is_due = match self.schedule {
-            Schedule::Rebuild { .. } => false,
-            Schedule::Immediate { .. } => true,
-            Schedule::Drift { share, .. } => self.moved[at] > share * length,
+            RebuildSchedule::Rebuild { .. } => false,
+            RebuildSchedule::Immediate { .. } => true,
+            RebuildSchedule::Drift { share, .. } => self.moved[at] > share * length,
         };
         if is_due && !self.is_queued[at] {
             self.is_queued[at] = true;
@@ -245,7 +245,7 @@ impl Upkeep {
 
     /// Does what is due after step `step`. `gather` appends the rows of ascending items.
     ///
-    /// *Cost*: that of hashing and moving the items, at most `per_step` of [`Schedule::Drift`], and
+    /// *Cost*: that of hashing and moving the items, at most `per_step` of [`RebuildSchedule::Drift`], and
     /// of sorting one table; a rebuild hashes all items and sorts all tables.
     ///
     /// # Errors
@@ -264,7 +264,7 @@ impl Upkeep {
         assert_eq!(tables.n_items(), self.moved.len(), "items of the tables, and of their upkeep");
         let mut counts = UpkeepCounts::default();
         let (per_step, sort_every) = match self.schedule {
-            Schedule::Rebuild { every, growth } => {
+            RebuildSchedule::Rebuild { every, growth } => {
                 if step + 1 >= self.next_rebuild {
                     self.rebuild(tables, family, &mut gather, &mut counts)?;
                     self.n_rebuilds += 1;
@@ -273,8 +273,8 @@ impl Upkeep {
                 }
                 return Ok(counts);
             }
-            Schedule::Immediate { sort_every } => (usize::MAX, sort_every),
-            Schedule::Drift { per_step, sort_every, .. } => (per_step, sort_every),
+            RebuildSchedule::Immediate { sort_every } => (usize::MAX, sort_every),
+            RebuildSchedule::Drift { per_step, sort_every, .. } => (per_step, sort_every),
         };
         self.drain(per_step, tables, family, &mut gather, &mut counts)?;
         if sort_every > 0 && (step + 1).is_multiple_of(sort_every) {
@@ -379,7 +379,7 @@ impl Upkeep {
     ///
     /// # Panics
     /// As [`Upkeep::new`].
-    pub fn restore(schedule: Schedule, state: UpkeepState<'_>) -> Result<Self, UpkeepStateError> {
+    pub fn restore(schedule: RebuildSchedule, state: UpkeepState<'_>) -> Result<Self, UpkeepStateError> {
         let UpkeepState { moved, queue, counters } = state;
         let n_items = moved.len();
         let mut out = Self::new(schedule, n_items);

@@ -17,7 +17,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use std::time::Instant;
-use xc_hash::universal::{Family, FamilyParams};
+use xc_hash::universal::{UniversalFamily, UniversalParams};
 use xc_mach::{Assignment, BucketScores, Certificate, DecodeScratch, Decoder, Effort};
 use xc_sparse::rank::Scored;
 
@@ -185,7 +185,7 @@ fn main() -> Result<(), Failure> {
         Some((_, n_repetitions, n_buckets)) => (*n_repetitions as u32, *n_buckets as u32),
         None => (options.number("repetitions", 32)? as u32, options.number("buckets", 20_000)? as u32),
     };
-    let params = FamilyParams { family: Family::Prime, n_keys: n_labels, n_buckets, seed };
+    let params = UniversalParams { family: UniversalFamily::Prime, n_keys: n_labels, n_buckets, seed };
     let assignment = Assignment::first(params, n_repetitions)?;
     println!("L {n_labels} B {n_buckets} R {n_repetitions} seed {seed}, SIMD {}", xc_buffer::Isa::current());
     let sets = match from_file {

@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout)]
 
 use xc_hash::stream::Stream;
-use xc_hash::universal::{Family, FamilyParams};
+use xc_hash::universal::{UniversalFamily, UniversalParams};
 use xc_mach::{Assignment, BucketScores, DecodeScratch, Decoder, Effort, repetitions_needed};
 use xc_sparse::rank::Scored;
 
@@ -16,7 +16,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{n_labels} labels need {n_repetitions} repetitions of {n_buckets} buckets");
 
     // 2. Which bucket each label falls into. Nothing is stored for a label.
-    let params = FamilyParams { family: Family::Prime, n_keys: n_labels as u64, n_buckets: n_buckets as u32, seed: 7 };
+    let params = UniversalParams {
+        family: UniversalFamily::Prime,
+        n_keys: n_labels as u64,
+        n_buckets: n_buckets as u32,
+        seed: 7,
+    };
     let assignment = Assignment::first(params, n_repetitions as u32)?;
 
     // 3. What the classifiers say of one query: a little noise, and the buckets of three labels

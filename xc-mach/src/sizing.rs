@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use xc_hash::universal::Family;
+use xc_hash::universal::UniversalFamily;
 
 /// The size of a model: L labels, R repetitions of B buckets, d inputs to each output layer.
 ///
@@ -147,9 +147,9 @@ pub struct UsualSize {
     pub n_repetitions: u32,
     /// Buckets of each, B: fewer than labels, where there are three of them or more.
     pub n_buckets: u32,
-    /// [`Family::MultiplyShift`], to whose functions labels can be added, up to a million labels;
-    /// beyond, [`Family::Prime`], which needs no lists of the labels of a bucket.
-    pub family: Family,
+    /// [`UniversalFamily::MultiplyShift`], to whose functions labels can be added, up to a million labels;
+    /// beyond, [`UniversalFamily::Prime`], which needs no lists of the labels of a bucket.
+    pub family: UniversalFamily,
 }
 
 impl UsualSize {
@@ -158,7 +158,7 @@ impl UsualSize {
         let n_repetitions = (n_labels / (2 * MOST_BUCKETS)).clamp(LEAST_REPETITIONS, MOST_REPETITIONS);
         let half = n_labels / 2;
         let n_buckets = (half / n_repetitions).clamp(LEAST_BUCKETS, MOST_BUCKETS).min(half).max(2);
-        let family = if n_labels <= MOST_LISTED { Family::MultiplyShift } else { Family::Prime };
+        let family = if n_labels <= MOST_LISTED { UniversalFamily::MultiplyShift } else { UniversalFamily::Prime };
         Self { n_repetitions: n_repetitions as u32, n_buckets: n_buckets as u32, family }
     }
 }
@@ -210,7 +210,10 @@ mod tests {
             assert!(n_labels < 100 || sizing.indistinguishable_probability() < 0.01, "{n_labels}");
         }
         let family = |n_labels| UsualSize::of(n_labels).family;
-        assert_eq!((family(MOST_LISTED), family(MOST_LISTED + 1)), (Family::MultiplyShift, Family::Prime));
+        assert_eq!(
+            (family(MOST_LISTED), family(MOST_LISTED + 1)),
+            (UniversalFamily::MultiplyShift, UniversalFamily::Prime)
+        );
         assert!((0..3).all(|n_labels| UsualSize::of(n_labels).n_buckets == 2));
     }
 

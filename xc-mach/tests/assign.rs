@@ -1,11 +1,11 @@
 //! Labels to buckets and back.
 
 use proptest::prelude::*;
-use xc_hash::universal::{Family, FamilyParams, FamilyParamsError};
+use xc_hash::universal::{UniversalFamily, UniversalParams, UniversalParamsError};
 use xc_mach::{AssignError, Assignment};
 
-fn params(family: Family, n_labels: usize, n_buckets: u32) -> FamilyParams {
-    FamilyParams { family, n_keys: n_labels as u64, n_buckets, seed: 3 }
+fn params(family: UniversalFamily, n_labels: usize, n_buckets: u32) -> UniversalParams {
+    UniversalParams { family, n_keys: n_labels as u64, n_buckets, seed: 3 }
 }
 
 proptest! {
@@ -14,8 +14,8 @@ proptest! {
     fn the_buckets_share_out_the_labels(
         n_labels in prop_oneof![0usize..5, 5usize..3000], n_buckets in 1u32..500, seed: u64
     ) {
-        for family in Family::ALL {
-            let params = FamilyParams { seed, ..params(family, n_labels, n_buckets) };
+        for family in UniversalFamily::ALL {
+            let params = UniversalParams { seed, ..params(family, n_labels, n_buckets) };
             let mut assignment = Assignment::try_new(params, &[2, 0]).unwrap();
             assignment.build_lists();
             for position in 0..2 {
@@ -38,7 +38,7 @@ proptest! {
     fn a_range_of_labels_has_the_buckets_of_each(
         n_labels in 1usize..2_000_000_000, n_buckets in 1u32..100_000, from: prop::sample::Index, len in 0usize..100
     ) {
-        for family in Family::ALL {
+        for family in UniversalFamily::ALL {
             let assignment = Assignment::first(params(family, n_labels, n_buckets), 2).unwrap();
             let from = from.index(n_labels);
             let len = len.min(n_labels - from);
@@ -55,7 +55,7 @@ proptest! {
 fn large_primes_list_their_buckets_too() {
     // Below 2^31, above it, and next to 2^32.
     for n_labels in [2_000_000_000, 3_000_000_000, 4_294_967_290] {
-        let assignment = Assignment::first(params(Family::Prime, n_labels, 1_000_003), 2).unwrap();
+        let assignment = Assignment::first(params(UniversalFamily::Prime, n_labels, 1_000_003), 2).unwrap();
         for bucket in [0, 17, 1_000_002] {
             let labels: Vec<u32> = assignment.labels_of(1, bucket).unwrap().collect();
             assert!(labels.len().abs_diff(n_labels / 1_000_003) <= 1);
@@ -70,7 +70,7 @@ fn large_primes_list_their_buckets_too() {
 
 #[test]
 fn targets_are_ascending_and_unique() {
-    let assignment = Assignment::first(params(Family::Prime, 1000, 4), 1).unwrap();
+    let assignment = Assignment::first(params(UniversalFamily::Prime, 1000, 4), 1).unwrap();
     let mut buckets = vec![9];
     assignment.buckets_of(0, &(0..1000).collect::<Vec<_>>(), &mut buckets);
     assert_eq!(buckets, [0, 1, 2, 3]);
@@ -80,7 +80,7 @@ fn targets_are_ascending_and_unique() {
 
 #[test]
 fn a_selection_keeps_the_hashes_of_its_numbers() {
-    for family in Family::ALL {
+    for family in UniversalFamily::ALL {
         let mut all = Assignment::first(params(family, 500, 9), 6).unwrap();
         all.build_lists();
         let some = all.select(&[5, 1]).unwrap();
@@ -98,15 +98,15 @@ fn a_selection_keeps_the_hashes_of_its_numbers() {
 #[test]
 fn labels_can_be_added_while_the_family_allows() {
     // The smallest prime from 1000 on is 1009.
-    let assignment = Assignment::first(params(Family::Prime, 1000, 40), 3).unwrap();
+    let assignment = Assignment::first(params(UniversalFamily::Prime, 1000, 40), 3).unwrap();
     let grown = assignment.grown_to(1009).unwrap();
     assert_eq!(grown.n_labels(), 1009);
     assert!((0..1000).all(|label| grown.bucket(2, label) == assignment.bucket(2, label)));
     let refused = assignment.grown_to(1010).unwrap_err();
-    assert_eq!(refused, AssignError::Hash(FamilyParamsError::CannotGrow { got: 1010, prime: 1009 }));
+    assert_eq!(refused, AssignError::Hash(UniversalParamsError::CannotGrow { got: 1010, prime: 1009 }));
     let shrunk = assignment.grown_to(999).unwrap_err();
-    assert_eq!(shrunk, AssignError::Hash(FamilyParamsError::Shrinks { got: 999, present: 1000 }));
-    for family in [Family::Mersenne61, Family::MultiplyShift, Family::Tabulation] {
+    assert_eq!(shrunk, AssignError::Hash(UniversalParamsError::Shrinks { got: 999, present: 1000 }));
+    for family in [UniversalFamily::Mersenne61, UniversalFamily::MultiplyShift, UniversalFamily::Tabulation] {
         let assignment = Assignment::first(params(family, 1000, 40), 3).unwrap();
         let grown = assignment.grown_to(5_000_000).unwrap();
         assert!((0..1000).all(|label| grown.bucket(2, label) == assignment.bucket(2, label)));

@@ -1,12 +1,12 @@
 //! The exact decode equals the full scan, and both equal the definition.
 
 use proptest::prelude::*;
-use xc_hash::universal::{Family, FamilyParams};
+use xc_hash::universal::{UniversalFamily, UniversalParams};
 use xc_mach::{Assignment, BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort};
 use xc_sparse::rank::Scored;
 
-fn assignment(family: Family, n_labels: usize, n_buckets: u32, numbers: &[u32]) -> Assignment {
-    let params = FamilyParams { family, n_keys: n_labels as u64, n_buckets, seed: 11 };
+fn assignment(family: UniversalFamily, n_labels: usize, n_buckets: u32, numbers: &[u32]) -> Assignment {
+    let params = UniversalParams { family, n_keys: n_labels as u64, n_buckets, seed: 11 };
     let mut assignment = Assignment::try_new(params, numbers).unwrap();
     assignment.build_lists();
     assignment
@@ -55,7 +55,7 @@ fn numbers(len: usize) -> impl Strategy<Value = Vec<f32>> {
 
 #[derive(Clone, Debug)]
 struct Case {
-    family: Family,
+    family: UniversalFamily,
     n_labels: usize,
     n_buckets: u32,
     repetitions: Vec<u32>,
@@ -64,7 +64,8 @@ struct Case {
 }
 
 fn cases() -> impl Strategy<Value = Case> {
-    let family = prop_oneof![3 => Just(Family::Prime), 1 => prop::sample::select(Family::ALL.to_vec())];
+    let family =
+        prop_oneof![3 => Just(UniversalFamily::Prime), 1 => prop::sample::select(UniversalFamily::ALL.to_vec())];
     let n_labels = prop_oneof![1 => 0usize..3, 2 => 3usize..50, 4 => 50usize..1500, 1 => 9000usize..20_000];
     let n_buckets = prop_oneof![1 => 1u32..4, 4 => 4u32..60, 2 => 60u32..400];
     let repetitions = prop::sample::subsequence((0..24u32).collect::<Vec<_>>(), 1..10).prop_shuffle();
@@ -142,7 +143,7 @@ fn one_scratch_serves_queries_of_any_shape() {
         [(1000, 50, 4, 5), (10, 3, 2, 20), (5000, 700, 9, 1), (1, 1, 1, 1), (0, 5, 3, 4), (300, 400, 2, 10)]
     {
         let numbers: Vec<u32> = (0..n_repetitions).collect();
-        let assignment = assignment(Family::Prime, n_labels, n_buckets, &numbers);
+        let assignment = assignment(UniversalFamily::Prime, n_labels, n_buckets, &numbers);
         let len = n_repetitions as usize * n_buckets as usize;
         let scores: Vec<f32> = (0..len).map(|i| (i * 7919 % 1009) as f32 / 1009.0).collect();
         let scores = BucketScores::try_new(&scores, numbers.len(), n_buckets as usize).unwrap();
@@ -156,7 +157,7 @@ fn one_scratch_serves_queries_of_any_shape() {
 #[test]
 fn a_sure_classifier_is_decoded_from_few_labels() {
     let (n_labels, n_buckets, n_repetitions) = (1_000_000, 2000u32, 16);
-    let assignment = assignment(Family::Prime, n_labels, n_buckets, &(0..n_repetitions).collect::<Vec<_>>());
+    let assignment = assignment(UniversalFamily::Prime, n_labels, n_buckets, &(0..n_repetitions).collect::<Vec<_>>());
     let mut scores = vec![1e-5f32; n_repetitions as usize * n_buckets as usize];
     for (label, mass) in [(123_456, 0.6), (999_999, 0.3)] {
         for position in 0..n_repetitions as usize {
@@ -175,13 +176,13 @@ fn a_sure_classifier_is_decoded_from_few_labels() {
 
 #[test]
 fn nothing_is_decoded_from_nothing() {
-    let none = assignment(Family::Prime, 0, 5, &[0, 1]);
+    let none = assignment(UniversalFamily::Prime, 0, 5, &[0, 1]);
     let numbers = [0.5; 10];
     let scores = BucketScores::try_new(&numbers, 2, 5).unwrap();
     let (mut scratch, mut best) = (DecodeScratch::default(), vec![Scored::default()]);
     let met = none.decode(&scores, Decoder::Mean, 3, Effort::Exact, &mut scratch, &mut best).unwrap();
     assert!(met.exact && best.is_empty());
-    let some = assignment(Family::Prime, 7, 5, &[0, 1]);
+    let some = assignment(UniversalFamily::Prime, 7, 5, &[0, 1]);
     let met = some.decode(&scores, Decoder::Mean, 0, Effort::Exact, &mut scratch, &mut best).unwrap();
     assert_eq!((met.exact, met.labels_touched, best.len()), (true, 0, 0));
     let met = some.decode(&scores, Decoder::Mean, 9, Effort::Exact, &mut scratch, &mut best).unwrap();
@@ -207,13 +208,13 @@ fn scores_are_checked_at_the_door() {
 #[should_panic(expected = "repetitions and buckets of the scores, and of the assignment")]
 fn scores_of_another_shape_break_the_contract() {
     let scores = BucketScores::try_new(&[0.0; 6], 2, 3).unwrap();
-    let assignment = assignment(Family::Prime, 7, 3, &[0]);
+    let assignment = assignment(UniversalFamily::Prime, 7, 3, &[0]);
     assignment.scan(&scores, Decoder::Mean, 1, &mut DecodeScratch::default(), &mut Vec::new());
 }
 
 #[test]
 fn families_without_inverses_ask_for_lists() {
-    let params = FamilyParams { family: Family::Tabulation, n_keys: 100, n_buckets: 7, seed: 0 };
+    let params = UniversalParams { family: UniversalFamily::Tabulation, n_keys: 100, n_buckets: 7, seed: 0 };
     let mut assignment = Assignment::first(params, 2).unwrap();
     let numbers = [0.1; 14];
     let scores = BucketScores::try_new(&numbers, 2, 7).unwrap();
@@ -228,7 +229,7 @@ fn families_without_inverses_ask_for_lists() {
 
 #[test]
 fn a_scratch_is_as_good_after_a_panic() {
-    let assignment = assignment(Family::Prime, 300, 20, &[0, 1, 2]);
+    let assignment = assignment(UniversalFamily::Prime, 300, 20, &[0, 1, 2]);
     let values: Vec<f32> = (0..60).map(|i| (i * 7 % 11) as f32 / 11.0).collect();
     let (right, wrong) =
         (BucketScores::try_new(&values, 3, 20).unwrap(), BucketScores::try_new(&values, 2, 30).unwrap());

@@ -1,13 +1,13 @@
 //! The paper's statements, as statistics over seeds.
 
-use xc_hash::universal::{Family, FamilyParams};
+use xc_hash::universal::{UniversalFamily, UniversalParams};
 use xc_mach::{
     Assignment, BucketScores, DecodeScratch, Decoder, expected_indistinguishable_pairs, indistinguishable_labels,
     repetitions_needed,
 };
 
-fn assignment(family: Family, n_labels: usize, n_buckets: u32, n_repetitions: u32, seed: u64) -> Assignment {
-    Assignment::first(FamilyParams { family, n_keys: n_labels as u64, n_buckets, seed }, n_repetitions).unwrap()
+fn assignment(family: UniversalFamily, n_labels: usize, n_buckets: u32, n_repetitions: u32, seed: u64) -> Assignment {
+    Assignment::first(UniversalParams { family, n_keys: n_labels as u64, n_buckets, seed }, n_repetitions).unwrap()
 }
 
 /// Bucket probabilities of perfect classifiers.
@@ -23,7 +23,13 @@ fn bucket_probabilities(assignment: &Assignment, probabilities: &[f64]) -> Vec<f
 }
 
 /// Mean and standard error of a label's estimates over seeds, for each label.
-fn estimates(family: Family, decoder: Decoder, probabilities: &[f64], n_buckets: u32, seeds: u64) -> Vec<(f64, f64)> {
+fn estimates(
+    family: UniversalFamily,
+    decoder: Decoder,
+    probabilities: &[f64],
+    n_buckets: u32,
+    seeds: u64,
+) -> Vec<(f64, f64)> {
     let n_labels = probabilities.len();
     let labels: Vec<u32> = (0..n_labels as u32).collect();
     let (mut sums, mut squares) = (vec![0f64; n_labels], vec![0f64; n_labels]);
@@ -48,7 +54,7 @@ fn theorem_1_the_mean_is_unbiased() {
     let raw: Vec<f64> = (0..40).map(|i| 1.0 / f64::powi(1.0 + i as f64, 2)).collect();
     let total: f64 = raw.iter().sum();
     let probabilities: Vec<f64> = raw.iter().map(|p| p / total).collect();
-    for family in Family::ALL {
+    for family in UniversalFamily::ALL {
         for (label, (mean, error)) in estimates(family, Decoder::Mean, &probabilities, 10, 4000).into_iter().enumerate()
         {
             // The affine families collide a little less often than 1 / B: by less than 1 / (p - 1),
@@ -65,7 +71,7 @@ fn theorem_1_the_mean_is_unbiased() {
 #[test]
 fn the_least_number_overestimates() {
     let probabilities: Vec<f64> = (0..40).map(|_| 1.0 / 40.0).collect();
-    for (mean, error) in estimates(Family::MultiplyShift, Decoder::Min, &probabilities, 10, 500) {
+    for (mean, error) in estimates(UniversalFamily::MultiplyShift, Decoder::Min, &probabilities, 10, 500) {
         assert!(mean > 1.0 / 40.0 + 5.0 * error, "{mean} +- {error}");
     }
 }
@@ -73,7 +79,7 @@ fn the_least_number_overestimates() {
 #[test]
 fn lemma_1_two_labels_share_all_buckets_as_seldom_as_said() {
     const SEEDS: u64 = 20_000;
-    for family in Family::ALL {
+    for family in UniversalFamily::ALL {
         for n_repetitions in [1, 2] {
             let shared = (0..SEEDS).filter(|&seed| {
                 let assignment = assignment(family, 1000, 8, n_repetitions, seed);
@@ -94,7 +100,7 @@ fn theorem_2_enough_repetitions_tell_all_labels_apart() {
     let n_repetitions = repetitions_needed(n_labels, n_buckets as usize, delta).unwrap() as u32;
     const SEEDS: u64 = 200;
     const MORE_SEEDS: u64 = 4000;
-    for family in Family::ALL {
+    for family in UniversalFamily::ALL {
         let enough = (0..SEEDS).map(|seed| assignment(family, n_labels, n_buckets, n_repetitions, seed));
         let failures = enough.filter(|enough| !indistinguishable_labels(enough).is_empty()).count();
         assert!(failures as f64 <= delta * SEEDS as f64, "{family}: {failures} of {SEEDS}");
@@ -111,7 +117,7 @@ fn theorem_2_enough_repetitions_tell_all_labels_apart() {
 
 #[test]
 fn groups_of_indistinguishable_labels_are_those_of_a_plain_comparison() {
-    let assignment = assignment(Family::Prime, 200, 6, 2, 9);
+    let assignment = assignment(UniversalFamily::Prime, 200, 6, 2, 9);
     let mut wanted: std::collections::BTreeMap<Vec<u32>, Vec<u32>> = Default::default();
     for label in 0..200 {
         let buckets = (0..2).map(|j| assignment.bucket(j, label)).collect();

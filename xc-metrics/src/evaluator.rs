@@ -70,26 +70,26 @@ impl EvaluatorParams {
     }
 
     /// Checks everything that does not need the data.
-    pub fn check(&self) -> Result<(), ParamsError> {
+    pub fn check(&self) -> Result<(), EvaluatorParamsError> {
         if self.ks.is_empty() {
-            return Err(ParamsError::NoK);
+            return Err(EvaluatorParamsError::NoK);
         }
         let mut seen = BTreeSet::new();
         for &k in &self.ks {
             if k == 0 {
-                return Err(ParamsError::ZeroK);
+                return Err(EvaluatorParamsError::ZeroK);
             }
             if !seen.insert(k) {
-                return Err(ParamsError::RepeatedK { k });
+                return Err(EvaluatorParamsError::RepeatedK { k });
             }
         }
         if let Some(weights) = &self.weights
             && let Some(instance) = weights.iter().position(|w| !(w.is_finite() && *w >= 0.0))
         {
-            return Err(ParamsError::Weight { instance, weight: weights[instance] });
+            return Err(EvaluatorParamsError::Weight { instance, weight: weights[instance] });
         }
         if self.threshold.is_some_and(f32::is_nan) {
-            return Err(ParamsError::Threshold);
+            return Err(EvaluatorParamsError::Threshold);
         }
         Ok(())
     }
@@ -98,7 +98,7 @@ impl EvaluatorParams {
 /// Why parameters are refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 #[non_exhaustive]
-pub enum ParamsError {
+pub enum EvaluatorParamsError {
     /// No k at all.
     #[error("at least one k is expected")]
     NoK,
@@ -130,7 +130,7 @@ pub enum ParamsError {
 pub enum EvaluateError {
     /// The parameters are refused.
     #[error(transparent)]
-    Params(#[from] ParamsError),
+    Params(#[from] EvaluatorParamsError),
     /// Truth and predictions do not belong together.
     #[error("the truth has {truth} instances, the predictions have {predictions}")]
     Instances {
@@ -282,7 +282,7 @@ const WINDOW: usize = 64;
 
 impl Evaluator {
     /// An evaluator without instances.
-    pub fn new(mut params: EvaluatorParams) -> Result<Self, ParamsError> {
+    pub fn new(mut params: EvaluatorParams) -> Result<Self, EvaluatorParamsError> {
         params.check()?;
         params.ks.sort_unstable();
         params.exclude.sort_unstable();

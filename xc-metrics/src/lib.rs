@@ -41,7 +41,7 @@ mod report;
 mod table;
 
 pub use bootstrap::{BootstrapError, BootstrapParams, Interval};
-pub use evaluator::{EvaluateError, Evaluator, EvaluatorParams, KeepRows, ParamsError, evaluate};
+pub use evaluator::{EvaluateError, Evaluator, EvaluatorParams, EvaluatorParamsError, KeepRows, evaluate};
 pub use filter::{PairFilter, PairFilterError};
 pub use metric::{Average, Decision, Metric, ParseMetricError};
 pub use per_instance::{InstanceFigures, worst_instances};

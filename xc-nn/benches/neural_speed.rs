@@ -11,12 +11,12 @@
 #![allow(clippy::print_stdout, reason = "a program, not a library")]
 
 use std::time::Instant;
-use xc_dense::{MatMut, MatRef, MatmulPrecision, Scratch as ProductScratch, Start, product};
+use xc_dense::{MatMut, MatRef, MatmulPrecision, MatmulScratch, Start, product};
 use xc_nn::encoder::{Bag, Stack};
 use xc_nn::head::Dense;
 use xc_nn::{
-    Activation, Activations, Batch, Encoder, Examples, Loss, Mode, Network, Optimizer, Rows, Rule, Scratch, Step,
-    StepParams, Update,
+    Activation, Activations, Batch, Encoder, Examples, Loss, Mode, Network, Optimizer, Rows, Scratch, Step, StepParams,
+    Update, UpdateRule,
 };
 use xc_sparse::{CsrMatrix, LabelRows};
 
@@ -53,7 +53,7 @@ fn products_of(threads: usize, products: MatmulPrecision) {
     ] {
         let (x, weights, g) = (values(n * w, 1), values(h * w, 2), values(n * h, 3));
         let (x, weights, g) = (MatRef::new(&x, n, w), MatRef::new(&weights, h, w), MatRef::new(&g, n, h));
-        let mut scratch = ProductScratch::default();
+        let mut scratch = MatmulScratch::default();
         let mut speed = |m: usize, k: usize, a: MatRef<'_>, b: MatRef<'_>| {
             let mut c = vec![0.0; m * k];
             let mut best = f64::MAX;
@@ -111,7 +111,7 @@ fn bags(threads: usize) {
             let began = Instant::now();
             bag.backward(&batch, mode, &output, &mut gradient, &mut ()).expect("it computes in memory");
             let at = Step { number, epoch: 0, seed: 1 };
-            let step = Update::new(at, Rule { optimizer, rate: 1e-3 }, 1.0);
+            let step = Update::new(at, UpdateRule { optimizer, rate: 1e-3 }, 1.0);
             bag.update(&batch, &gradient, &mut (), &step).expect("it computes in memory");
             update = update.min(began.elapsed().as_secs_f64() * 1e3);
         }
@@ -161,7 +161,7 @@ fn time<E: Encoder<Output = Activations>>(
         let rows: Vec<u32> = (first as u32..(first + batch) as u32).collect();
         let began = Instant::now();
         gathered.fill(examples, &rows);
-        let step = StepParams::new(Step { number, epoch: 0, seed: 1 }, Rule { optimizer, rate: 1e-3 });
+        let step = StepParams::new(Step { number, epoch: 0, seed: 1 }, UpdateRule { optimizer, rate: 1e-3 });
         loss = network.step(&gathered, Loss::Softmax, &step, &mut workspace).expect("it computes in memory");
         times.push(began.elapsed().as_secs_f64() * 1e3);
     }

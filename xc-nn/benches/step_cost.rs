@@ -16,7 +16,7 @@ use xc_dense::MatmulPrecision;
 use xc_nn::head::{Sampled, SampledParams, SampledScratch};
 use xc_nn::sampler::{Drawn, Lists, Sampler};
 use xc_nn::state::State;
-use xc_nn::{Activations, Head, Loss, Optimizer, Rule, Step, StepError, Targets, Update};
+use xc_nn::{Activations, Head, Loss, Optimizer, Step, StepError, Targets, Update, UpdateRule};
 
 const BATCH: usize = 256;
 const WIDTH: usize = 128;
@@ -78,7 +78,7 @@ fn measure(threads: usize, n_labels: usize, width: usize, what: &str) -> Result<
             .iter()
             .map(|&i| (i.wrapping_mul(2_654_435_761).wrapping_add(97 * number as u32)) % n_labels as u32);
         let labels: Vec<u32> = labels.collect();
-        let rule = Rule { optimizer, rate: 0.01 };
+        let rule = UpdateRule { optimizer, rate: 0.01 };
         let update = Update::new(Step { number, epoch: 0, seed: 1 }, rule, 1.0);
         let targets = Targets::new(&instances, &ptr, &labels);
         let start = Instant::now();

@@ -14,9 +14,9 @@
 
 use std::time::Instant;
 use xc_dense::{MatMut, MatRef, MatmulPrecision, Start, product};
-use xc_nn::encoder::transformer::{Family, Transformer, TransformerParams};
+use xc_nn::encoder::transformer::{Architecture, Transformer, TransformerParams};
 use xc_nn::state::State;
-use xc_nn::{Activations, Batch, Encoder, Examples, Mode, Optimizer, Rows, Rule, Step, Update};
+use xc_nn::{Activations, Batch, Encoder, Examples, Mode, Optimizer, Rows, Step, Update, UpdateRule};
 use xc_sparse::LabelRows;
 use xc_sparse::rows::TokenRows;
 
@@ -62,7 +62,7 @@ fn products(threads: usize, shape: &str, precision: &str, steps: u64) {
         (0..rows * columns).map(|i| (i * 7919 % 1013) as f32 / 1013.0 - 0.5).collect()
     };
     let (mut best, mut operations) = (f64::INFINITY, 0.0);
-    let mut scratch = xc_dense::Scratch::default();
+    let mut scratch = xc_dense::MatmulScratch::default();
     for _ in 0..steps {
         let (mut seconds, mut all) = (0.0, 0.0);
         for (inputs, outputs) in [(width, 3 * width), (width, width), (width, 4 * width), (4 * width, width)] {
@@ -99,7 +99,7 @@ fn measure(
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let (width, longest) = sizes(shape);
     let params = TransformerParams {
-        family: Family::Bert,
+        family: Architecture::Bert,
         vocabulary: VOCABULARY,
         positions: 512,
         first_position: 0,
@@ -143,7 +143,7 @@ fn measure(
         transformer.forward(&batch, Mode::Train(at), &mut vectors, &mut scratch)?;
         gradient.reshape(vectors.len(), vectors.width());
         gradient.values_mut().iter_mut().enumerate().for_each(|(i, g)| *g = ((i * 31 % 17) as f32 - 8.0) / 8.0);
-        let update = Update::new(at, Rule { optimizer, rate: 1e-5 }, 1.0);
+        let update = Update::new(at, UpdateRule { optimizer, rate: 1e-5 }, 1.0);
         transformer.update(&batch, &gradient, &mut scratch, &update)?;
         whole.push(1e3 * start.elapsed().as_secs_f64());
     }

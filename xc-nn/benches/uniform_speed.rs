@@ -16,7 +16,7 @@ use xc_nn::head::Sparse;
 use xc_nn::head::sparse::{Rewire, Screening, SparseParams};
 use xc_nn::sampler::{Drawn, Sampler};
 use xc_nn::{
-    Activation, Batch, DenseRows, Examples, Init, Loss, Network, Optimizer, Rows, Rule, Scratch, Step, StepParams,
+    Activation, Batch, DenseRows, Examples, Init, Loss, Network, Optimizer, Rows, Scratch, Step, StepParams, UpdateRule,
 };
 use xc_sparse::LabelRows;
 use xc_store::{Container, ContainerWriter, OpenMode};
@@ -121,7 +121,8 @@ fn main() {
     let (started, mut anonymous_peak) = (Instant::now(), 0);
     for (number, rows_of) in order.chunks(batch_size).enumerate() {
         batch.fill(&examples, rows_of);
-        let step = StepParams::new(Step { number: number as u64, epoch: 0, seed: 1 }, Rule { optimizer, rate: 1e-3 });
+        let step =
+            StepParams::new(Step { number: number as u64, epoch: 0, seed: 1 }, UpdateRule { optimizer, rate: 1e-3 });
         loss += network.step(&batch, Loss::SquaredHinge, &step, &mut room).expect("it computes in memory");
         done += rows_of.len();
         steps += 1.0;

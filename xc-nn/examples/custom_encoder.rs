@@ -49,7 +49,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut batch = Batch::default();
     batch.fill(&Examples::try_new(Rows::Dense(DenseRows::new(&x, 2)), &y)?, &(0..200).collect::<Vec<_>>());
     let mut network = Network::new(Scale(Parameter::new(vec![1.0; 2], 2, Decay::No)), head::Dense::new(2, 2, 1));
-    let rule = Rule { optimizer: Optimizer::adam(), rate: 0.05 };
+    let rule = UpdateRule { optimizer: Optimizer::adam(), rate: 0.05 };
     network.prepare(rule.optimizer, rule.optimizer);
     let (mut scratch, mut losses) = (Scratch::default(), Vec::new());
     for number in 0..200 {

@@ -54,7 +54,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let encoder = encoder::Stack::new(encoder::Precomputed::new(WIDTH)).push(WIDTH, Activation::Identity, 0.0, 1);
     let (mut network, mut scratch) = (Network::new(encoder, Given(labels)), Scratch::default());
     let at = |number| Step { number, ..Step::default() };
-    let step = |number| StepParams::new(at(number), Rule { optimizer: Optimizer::sgd(), rate: 0.1 });
+    let step = |number| StepParams::new(at(number), UpdateRule { optimizer: Optimizer::sgd(), rate: 0.1 });
     let mut losses = (0..100).map(|number| network.step(&batch, Loss::Softmax, &step(number), &mut scratch));
     let (first, last) = (losses.next().ok_or("no step")??, losses.last().ok_or("one step")??);
     if last < 0.3 * first { Ok(()) } else { Err("it did not learn".into()) }

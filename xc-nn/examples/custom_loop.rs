@@ -9,7 +9,7 @@
 use std::error::Error;
 use xc_nn::encoder::Bag;
 use xc_nn::head::{Dense, Ranked};
-use xc_nn::{Activation, Batch, Examples, Loss, Network, Optimizer, Rows, Rule, Scratch, Step, StepParams};
+use xc_nn::{Activation, Batch, Examples, Loss, Network, Optimizer, Rows, Scratch, Step, StepParams, UpdateRule};
 use xc_sparse::{CsrMatrix, LabelRows};
 
 const N: usize = 400;
@@ -39,7 +39,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         for first in (0..N as u32).step_by(50) {
             batch.fill(&examples, &(first..first + 50).collect::<Vec<_>>());
             let at = Step { number, epoch, seed: 1 };
-            let params = StepParams::new(at, Rule { optimizer, rate });
+            let params = StepParams::new(at, UpdateRule { optimizer, rate });
             sum += network.step(&batch, Loss::Softmax, &params, &mut scratch)?;
             number += 1;
         }

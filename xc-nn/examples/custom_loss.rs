@@ -31,7 +31,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     batch.fill(&Examples::try_new(Rows::Dense(DenseRows::new(&x, 16)), &y)?, &Vec::from_iter(0..100));
     let (mut network, mut scratch) =
         (Network::new(encoder::Precomputed::new(16), head::Dense::new(1000, 16, 1)), Scratch::default());
-    let rule = Rule { optimizer: Optimizer::adam(), rate: 0.05 };
+    let rule = UpdateRule { optimizer: Optimizer::adam(), rate: 0.05 };
     network.prepare(rule.optimizer, rule.optimizer);
     let step = |number| StepParams::new(Step { number, ..Step::default() }, rule);
     let losses = (0..100).map(|number| network.step(&batch, Loss::Own(&Focal), &step(number), &mut scratch));

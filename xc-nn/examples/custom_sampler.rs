@@ -48,7 +48,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let head = Sparse::new(1000, 16, params, Init::from(1))?;
     let head = head.with_sampler(Some(Box::new(Mixture::new(Box::new(Neighbours), 50))));
     let mut network = Network::new(encoder::Precomputed::new(16), head);
-    let rule = Rule { optimizer: Optimizer::adam(), rate: 0.05 };
+    let rule = UpdateRule { optimizer: Optimizer::adam(), rate: 0.05 };
     network.prepare(rule.optimizer, rule.optimizer);
     let (mut scratch, mut losses) = (Scratch::default(), Vec::new());
     for number in 0..200 {

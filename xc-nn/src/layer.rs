@@ -9,7 +9,7 @@ use serde_json::json;
 use std::sync::OnceLock;
 use xc_buffer::sums::{Blocks, TreeSum, add};
 use xc_dense::{
-    MatRef, MatmulPrecision, Packed, Scratch, SplitRows, Start, product, product_alone, product_by_rows,
+    MatRef, MatmulPrecision, MatmulScratch, Packed, SplitRows, Start, product, product_alone, product_by_rows,
     product_in_leaves,
 };
 
@@ -107,7 +107,7 @@ impl Linear {
     }
 
     /// Sums of every row of `input`.
-    pub(crate) fn forward(&self, input: &Activations, sums: &mut Activations, scratch: &mut Scratch) {
+    pub(crate) fn forward(&self, input: &Activations, sums: &mut Activations, scratch: &mut MatmulScratch) {
         self.forward_by(false, input, sums, scratch);
     }
 
@@ -117,7 +117,7 @@ impl Linear {
         is_alone: bool,
         input: &Activations,
         sums: &mut Activations,
-        scratch: &mut Scratch,
+        scratch: &mut MatmulScratch,
     ) {
         assert!(input.width() == self.weights.width(), "width {}, expected {}", input.width(), self.weights.width());
         sums.reshape(input.len(), self.weights.rows());
@@ -136,7 +136,7 @@ impl Linear {
         &self,
         sums_gradient: &Activations,
         input_gradient: &mut Activations,
-        scratch: &mut Scratch,
+        scratch: &mut MatmulScratch,
     ) {
         input_gradient.reshape(sums_gradient.len(), self.weights.width());
         let (gradient, blocks) = (sums_gradient.matrix(), self.output_blocks());
@@ -147,7 +147,12 @@ impl Linear {
     ///
     /// *Cost*: computes the gradient of the weights, which `update` then computes again: a training run
     /// that clips does four products for three, and never holds a gradient as large as the weights.
-    pub(crate) fn squared_norm(&self, input: &Activations, sums_gradient: &Activations, scratch: &mut Scratch) -> f64 {
+    pub(crate) fn squared_norm(
+        &self,
+        input: &Activations,
+        sums_gradient: &Activations,
+        scratch: &mut MatmulScratch,
+    ) -> f64 {
         let (outputs, rows) = (self.output_blocks(), self.leaves.rows(input.len()));
         squared_norm(input, sums_gradient, &outputs, &rows, self.products, scratch)
     }
@@ -157,7 +162,7 @@ impl Linear {
         &mut self,
         input: &Activations,
         sums_gradient: &Activations,
-        scratch: &mut Scratch,
+        scratch: &mut MatmulScratch,
         update: &Update,
     ) {
         self.changes();
@@ -191,7 +196,7 @@ pub(crate) fn squared_norm(
     outputs: &Blocks,
     rows: &Blocks,
     products: MatmulPrecision,
-    scratch: &mut Scratch,
+    scratch: &mut MatmulScratch,
 ) -> f64 {
     // One sum an output, added up afterwards: the split among threads must not show.
     let mut sums = vec![0.0f64; outputs.n_items()];

@@ -39,7 +39,7 @@ pub use optim::Optimizer;
 pub use parameter::{Decay, Init, Parameter, RowsMut};
 #[cfg(feature = "train")]
 pub use schedule::Schedule;
-pub use step::{Rule, Step, StepCost, StepError, StepParams, Update, in_memory};
+pub use step::{Step, StepCost, StepError, StepParams, Update, UpdateRule, in_memory};
 pub use targets::{TargetRows, Windows};
 #[cfg(feature = "train")]
 pub use trainer::{TrainParams, Trainer};

@@ -24,14 +24,14 @@ pub struct Step {
 /// How a part of a network learns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct UpdateRule {
     /// The optimiser.
     pub optimizer: Optimizer,
     /// Learning rate; a part whose rate is 0 does not learn.
     pub rate: f64,
 }
 
-impl Rule {
+impl UpdateRule {
     /// The same optimiser at a multiple of the rate.
     pub fn times(self, factor: f64) -> Self {
         Self { rate: self.rate * factor, ..self }
@@ -44,16 +44,16 @@ pub struct StepParams {
     /// Which step it is.
     pub at: Step,
     /// How the encoder learns.
-    pub encoder: Rule,
+    pub encoder: UpdateRule,
     /// How the head learns.
-    pub head: Rule,
+    pub head: UpdateRule,
     /// Largest norm of the gradient over all parameters; a larger one is clipped to it.
     pub clip_norm: Option<f64>,
 }
 
 impl StepParams {
     /// One rule for both parts, without clipping.
-    pub fn new(at: Step, rule: Rule) -> Self {
+    pub fn new(at: Step, rule: UpdateRule) -> Self {
         Self { at, encoder: rule, head: rule, clip_norm: None }
     }
 }
@@ -69,7 +69,7 @@ pub struct Update {
 
 impl Update {
     /// The update by a rule in a step, with gradients multiplied by `gradient_scale` first.
-    pub fn new(at: Step, rule: Rule, gradient_scale: f64) -> Self {
+    pub fn new(at: Step, rule: UpdateRule, gradient_scale: f64) -> Self {
         Self { at, change: rule.optimizer.change(at.number, rule.rate, gradient_scale) }
     }
 

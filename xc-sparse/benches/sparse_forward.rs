@@ -62,7 +62,7 @@ fn main() {
                             let row = label * per_label..(label + 1) * per_label;
                             let ahead =
                                 indices.get(row.start + 2 * per_label..row.end + 2 * per_label).unwrap_or_default();
-                            black_box(Kernels::current().screen(blocks, &indices[row], rows.row(label), ahead));
+                            black_box(UniformKernels::current().screen(blocks, &indices[row], rows.row(label), ahead));
                         }
                     }
                 });
@@ -79,13 +79,13 @@ fn main() {
     let mut sums = vec![0.0f32; n_labels];
     for _ in 0..3 {
         let began = Instant::now();
-        Kernels::current().forward_one(&alone, indices, weights, per_label, &mut sums);
+        UniformKernels::current().forward_one(&alone, indices, weights, per_label, &mut sums);
         let by_itself = began.elapsed();
         let began = Instant::now();
         for label in 0..n_labels {
             let row = label * per_label..(label + 1) * per_label;
             let ahead = indices.get(row.start + 2 * per_label..row.end + 2 * per_label).unwrap_or_default();
-            black_box(Kernels::current().forward(lines.block(0), &indices[row.clone()], &weights[row], ahead));
+            black_box(UniformKernels::current().forward(lines.block(0), &indices[row.clone()], &weights[row], ahead));
         }
         println!("one instance on one thread: {by_itself:.1?} by itself, {:.1?} in a block", began.elapsed());
     }

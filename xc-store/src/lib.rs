@@ -15,7 +15,9 @@ mod tensors;
 mod verify;
 mod writer;
 
-pub use checkpoint::{Checkpoint, CheckpointError, CheckpointFolder, CheckpointKey, KIND as CHECKPOINT_KIND, Layout};
+pub use checkpoint::{
+    Checkpoint, CheckpointError, CheckpointFolder, CheckpointKey, CheckpointLayout, KIND as CHECKPOINT_KIND,
+};
 pub use config::{ArrayEntry, FORMAT_VERSION, to_parameter};
 pub use container::{Container, OpenMode};
 pub use error::{OpenError, WriteError};

@@ -224,7 +224,7 @@ fn network<H: Head<Input = Activations>>(head: H) -> OwnNetwork<H> {
 fn train<H: Head<Input = Activations>>(network: &mut OwnNetwork<H>, loss: Loss) -> Result<(), Box<dyn Error>> {
     let (x, y) = data(1500, 1)?;
     let examples = Examples::try_new(Rows::Dense(DenseRows::new(&x, WIDTH)), &y)?;
-    let rule = Rule { optimizer: Optimizer::adam(), rate: 0.01 };
+    let rule = UpdateRule { optimizer: Optimizer::adam(), rate: 0.01 };
     network.prepare(rule.optimizer, rule.optimizer);
     let (mut batch, mut scratch) = (Batch::default(), Scratch::default());
     for number in 0..300 {

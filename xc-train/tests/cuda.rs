@@ -5,7 +5,7 @@ use std::sync::Arc;
 use xc_buffer::dtype::DType;
 use xc_dense::DenseRows;
 use xc_dense::MatmulPrecision;
-use xc_hash::universal::Family;
+use xc_hash::universal::UniversalFamily;
 use xc_mach::{Decoder, DeviceScanError, Effort};
 use xc_nn::cuda::xc_kernels::{Device, Emulated};
 use xc_nn::{Activation, Loss, Rows};
@@ -13,8 +13,8 @@ use xc_sparse::rank::RankedBatch;
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::classifier::RankerWeights;
 use xc_train::classifier::{
-    BagParams, CandidateHeadParams, Classifier, ClassifierParams, DevicePredictError, EmbeddingInit, EncoderParams,
-    HeadParams, Only, PredictError, PredictScratch, ScoreScale, SparseHeadParams, Wide, WideParams, Wiring, preset,
+    BagParams, CandidateHeadParams, Classifier, ClassifierParams, ClassifierScratch, DevicePredictError, EmbeddingInit,
+    EncoderParams, HeadParams, Only, PredictError, ScoreScale, SparseHeadParams, Wide, WideParams, Wiring, preset,
 };
 use xc_train::mach::{self, AnswerError, Asking, DeviceAnswerError, MachModel, MachParams, Repetition};
 
@@ -102,8 +102,8 @@ proptest! {
         let rows = LabelRows::from_lists((0..n as u32).map(|i| (i..40).step_by(i as usize + 1).collect::<Vec<_>>()), n_labels).unwrap();
         let some = [3, 4, 17, 39];
         for only in [Only::All, Only::Labels(&some), Only::Rows { rows: &rows, first: 0 }] {
-            let expected = classifier.predict(Rows::Sparse(x.view()), k, only, &mut PredictScratch::default());
-            let got = on_device.predict(Rows::Sparse(x.view()), k, only, &mut PredictScratch::default());
+            let expected = classifier.predict(Rows::Sparse(x.view()), k, only, &mut ClassifierScratch::default());
+            let got = on_device.predict(Rows::Sparse(x.view()), k, only, &mut ClassifierScratch::default());
             prop_assert_eq!(bits(&got.unwrap()), bits(&expected.unwrap()));
         }
     }
@@ -123,8 +123,8 @@ fn classifiers_of_vectors_with_and_without_an_index() {
     classifier.set_index(Some(index)).unwrap();
     let on_device = classifier.on(&device).unwrap();
     for only in [Only::All, Only::Near(xc_ann::Scope::width(30.0))] {
-        let expected = classifier.predict(queries, 4, only, &mut PredictScratch::default()).unwrap();
-        let got = on_device.predict(queries, 4, only, &mut PredictScratch::default()).unwrap();
+        let expected = classifier.predict(queries, 4, only, &mut ClassifierScratch::default()).unwrap();
+        let got = on_device.predict(queries, 4, only, &mut ClassifierScratch::default()).unwrap();
         assert_eq!(bits(&got), bits(&expected));
     }
 }
@@ -137,16 +137,16 @@ fn what_has_no_answer_on_the_cpu_has_none_on_a_device() {
     let classifier = Classifier::new(preset::DENSE, N_FEATURES, 40, of).unwrap();
     let on_device = classifier.on(&device).unwrap();
     let x = CsrMatrix::from_checked((2, N_FEATURES), vec![0, 1, 2], vec![3, 4], vec![1.0, f32::INFINITY]);
-    let expected = classifier.predict(Rows::Sparse(x.view()), 50, Only::All, &mut PredictScratch::default());
-    let got = on_device.predict(Rows::Sparse(x.view()), 50, Only::All, &mut PredictScratch::default());
+    let expected = classifier.predict(Rows::Sparse(x.view()), 50, Only::All, &mut ClassifierScratch::default());
+    let got = on_device.predict(Rows::Sparse(x.view()), 50, Only::All, &mut ClassifierScratch::default());
     assert_eq!(got.unwrap_err().to_string(), expected.unwrap_err().to_string());
     let narrow = CsrMatrix::from_checked((0, 3), vec![0], vec![], vec![]);
-    let refused = on_device.predict(Rows::Sparse(narrow.view()), 1, Only::All, &mut PredictScratch::default());
+    let refused = on_device.predict(Rows::Sparse(narrow.view()), 1, Only::All, &mut ClassifierScratch::default());
     let width = PredictError::Width { got: 3, expected: N_FEATURES, unit: "features" };
     assert_eq!(refused, Err(DevicePredictError::Predict(width)));
 }
 
-fn mach(family: Family, loss: Loss, decoder: Decoder, n_repetitions: u32) -> MachModel {
+fn mach(family: UniversalFamily, loss: Loss, decoder: Decoder, n_repetitions: u32) -> MachModel {
     let mut classifier = ClassifierParams { loss, encoder: EncoderParams::bag([8]), ..mach::preset().params };
     classifier.learning.init = EmbeddingInit::Random;
     let params = MachParams { n_buckets: 12, family, decoder, seed: 5, classifier };
@@ -160,7 +160,9 @@ fn mach_models() {
     let device = Arc::new(Device::open(0).unwrap());
     let x = features(5);
     let queries = Rows::Sparse(x.view());
-    for (family, loss, seed) in [(Family::Prime, Loss::Bce, 1), (Family::MultiplyShift, Loss::Softmax, 2)] {
+    for (family, loss, seed) in
+        [(UniversalFamily::Prime, Loss::Bce, 1), (UniversalFamily::MultiplyShift, Loss::Softmax, 2)]
+    {
         emulated.set_seed(seed);
         let model = mach(family, loss, Decoder::Median, 5);
         let on_device = model.on(&device).unwrap();
@@ -193,6 +195,6 @@ fn mach_models() {
             Err(other) => panic!("{other}"),
         }
     }
-    let refused = mach(Family::Tabulation, Loss::Bce, Decoder::Mean, 2).on(&device).unwrap_err();
-    assert_eq!(refused, DeviceScanError::Family { family: Family::Tabulation });
+    let refused = mach(UniversalFamily::Tabulation, Loss::Bce, Decoder::Mean, 2).on(&device).unwrap_err();
+    assert_eq!(refused, DeviceScanError::Family { family: UniversalFamily::Tabulation });
 }

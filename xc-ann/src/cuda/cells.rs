@@ -11,7 +11,7 @@ use crate::items::{is_beyond, square};
 use crate::params::SearchParams;
 use crate::precise::{Nearest, Scorer};
 use crate::product::BLOCK;
-use crate::search::Effort;
+use crate::search::SearchStats;
 use rayon::prelude::*;
 use std::ops::Range;
 use thiserror::Error;
@@ -148,7 +148,7 @@ impl<'a> CellSearch<'a> {
         &self,
         queries: DenseRows<'_>,
         params: SearchParams,
-    ) -> Result<(RankedBatch, Effort), CellsError> {
+    ) -> Result<(RankedBatch, SearchStats), CellsError> {
         let Some((k, n_cells, keep)) = self.graph.kept_of_cells(self.rows, params) else {
             return Ok(self.graph.search_batch(self.rows, queries, params, None)?);
         };
@@ -162,7 +162,7 @@ impl<'a> CellSearch<'a> {
         n_cells: usize,
         keep: usize,
         room: usize,
-    ) -> Result<(RankedBatch, Effort), CellsError> {
+    ) -> Result<(RankedBatch, SearchStats), CellsError> {
         let (graph, width) = (self.graph, queries.width());
         graph.check(Some(self.rows), width)?;
         let mut numbers = Vec::new();
@@ -176,7 +176,7 @@ impl<'a> CellSearch<'a> {
                 numbers.push(query);
             }
         }
-        let (mut answers, mut effort) = (vec![Vec::new(); queries.len()], Effort::default());
+        let (mut answers, mut effort) = (vec![Vec::new(); queries.len()], SearchStats::default());
         let room = room.max(4 * keep);
         for numbers in numbers.chunks(queries_together(room)) {
             let values: Vec<f32> = numbers.iter().flat_map(|&number| queries.row(number)).copied().collect();
@@ -196,7 +196,7 @@ impl<'a> CellSearch<'a> {
         n_cells: usize,
         keep: usize,
         room: usize,
-    ) -> Result<(Vec<Vec<Scored>>, Effort), xc_kernels::Error> {
+    ) -> Result<(Vec<Vec<Scored>>, SearchStats), xc_kernels::Error> {
         let (device, m, n_cells) = (self.device, queries.len(), n_cells.clamp(1, self.cells.len()));
         let asked = self.asked(queries)?;
         // Every query looks at all means, which are one cell.
@@ -228,7 +228,8 @@ impl<'a> CellSearch<'a> {
             nearest.sorted().to_vec()
         });
         let begins = &self.cells.begins;
-        let mut effort = Effort { distances: (m * self.cells.len()) as u64, exact: begin[m], ..Effort::default() };
+        let mut effort =
+            SearchStats { distances: (m * self.cells.len()) as u64, exact: begin[m], ..SearchStats::default() };
         for &cell in visits.iter().filter(|&&cell| (cell as usize) < self.cells.len()) {
             effort.distances += BLOCK as u64 * u64::from(begins[cell as usize + 1] - begins[cell as usize]);
             effort.hops += 1;

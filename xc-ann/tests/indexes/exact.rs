@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout)] // the table
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use xc_ann::{BuildParams, Index, Metric, Scratch, SearchParams, Silent, exact};
+use xc_ann::{BuildParams, Index, Metric, SearchParams, SearchScratch, Silent, exact};
 use xc_buffer::Cancel;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
@@ -246,7 +246,7 @@ fn fewer_are_found(metric: Metric, n: usize, n_queries: usize) {
     let queries = DenseRows::new(&queries, width);
     let index = Index::build(rows, width, &BuildParams::new(metric), &Silent).expect("rows of an index");
     for k in [1, 2, 3, 5, 10] {
-        let (best, mut scratch, mut shares) = (index.exact(queries, k, None), Scratch::default(), Vec::new());
+        let (best, mut scratch, mut shares) = (index.exact(queries, k, None), SearchScratch::default(), Vec::new());
         for (query, best) in queries.iter().zip(best.iter()) {
             let found = index.nearest(query, k, &mut scratch).expect("a query");
             assert_eq!(found.len(), k.min(n));
@@ -272,7 +272,7 @@ fn zeros_have_no_answers_and_do_not_stop_others() {
         let queries = DenseRows::new(&queries, width);
         let params = BuildParams { cells: Some(50), ..BuildParams::new(metric) };
         let index = Index::build_for(rows, width, Some(queries), &params, &Silent).expect("rows of an index");
-        let mut scratch = Scratch::default();
+        let mut scratch = SearchScratch::default();
         let all = [
             SearchParams::top(4).with_width(0.1),
             SearchParams::top(4).with_width(16.0),
@@ -280,7 +280,7 @@ fn zeros_have_no_answers_and_do_not_stop_others() {
         ];
         for params in all {
             let (found, effort) = index.search_batch(queries, params, None).expect("queries");
-            let (mut alone, mut total) = (Vec::new(), xc_ann::Effort::default());
+            let (mut alone, mut total) = (Vec::new(), xc_ann::SearchStats::default());
             for (query, vector) in queries.iter().enumerate() {
                 total += index.search(vector, params, None, &mut scratch, &mut alone).expect("a query");
                 assert_eq!(found.row(query), &alone[..]);

@@ -15,7 +15,7 @@ use xc_metrics::{Metric, MetricReport};
 use xc_store::ContainerWriter;
 use xc_train::Model;
 use xc_train::blend::RuleKind;
-use xc_train::blend::fit::{FitParams, Fitted};
+use xc_train::blend::fit::{FitParams, FittedRule};
 use xc_train::fit::{self, FittedTo};
 
 /// Blend several models into one
@@ -109,7 +109,7 @@ const SHOWN: [Metric; 3] = [Metric::Precision(1), Metric::Precision(3), Metric::
 
 fn report(
     args: &Args,
-    FittedTo { fitted, instances, left_out }: &FittedTo<Fitted>,
+    FittedTo { fitted, instances, left_out }: &FittedTo<FittedRule>,
     meter: &Meter,
     context: &Context,
 ) -> Result<(), CliError> {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use xc_metrics::{Average, Decision, Metric, MetricReport};
 use xc_store::ContainerWriter;
 use xc_store::atomic::parent_of;
-use xc_train::calibrate::fit::{CalibrateParams, Fitted};
+use xc_train::calibrate::fit::{CalibrateParams, FittedCurve};
 use xc_train::calibrate::{Method, Reliability, ThresholdKind};
 use xc_train::fit::{self, FittedTo};
 use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 }
 
 /// Draws shares of true labels over scores.
-fn draw(fitted: &Fitted, model: &Path, path: &Path) -> Result<(), CliError> {
+fn draw(fitted: &FittedCurve, model: &Path, path: &Path) -> Result<(), CliError> {
     let before = fitted.before.as_ref().map(Reliability::points).unwrap_or_default();
     let after = fitted.after.points();
     let series = [
@@ -119,8 +119,8 @@ fn draw(fitted: &Fitted, model: &Path, path: &Path) -> Result<(), CliError> {
 struct Report<'a> {
     args: &'a Args,
     destination: &'a Path,
-    done: &'a FittedTo<Fitted>,
-    fitted: &'a Fitted,
+    done: &'a FittedTo<FittedCurve>,
+    fitted: &'a FittedCurve,
     picture: &'a Path,
 }
 

@@ -16,7 +16,7 @@ use xc_data::{
     FileForm, Format, IndexBase, LabelNames, LabelSeparator, ReadOptions, SvmlightBases, UnknownLabels, holds_text,
     read_text, write_csv, write_fasttext, write_jsonl_features, write_jsonl_text, write_npz, write_svmlight, write_xc,
 };
-use xc_hash::text::{Featurizer, Weighting};
+use xc_hash::text::{Featurizer, TermWeighting};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_store::atomic::{OutputFolder, is_misnamed};
 use xc_store::{ContainerWriter, WriteError};
@@ -328,7 +328,7 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     let making = match &fixed {
         Some(f) => Making::Apply { maker: f.maker.as_ref(), n_features: f.n_features },
         None => {
-            let weighting = args.tfidf.then(Weighting::default);
+            let weighting = args.tfidf.then(TermWeighting::default);
             Making::Fit { text: &text, weighting, hold_out: None, tokens: None }
         }
     };

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use xc_store::{Container, Mismatch, OpenMode, PART_FOLDER};
 use xc_train::Model;
 use xc_train::model::{
-    Cell, IndexWarning, OpenModelError, Table, inspected, members, open_container, read_pipeline, tables,
+    Cell, IndexWarning, InfoTable, OpenModelError, inspected, members, open_container, read_pipeline, tables,
 };
 
 /// Show what a model holds: kind, version, parameters, trees level by level,
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 struct Seen {
     /// With `--verify`.
     found: Option<Vec<Mismatch>>,
-    tables: Vec<Table>,
+    tables: Vec<InfoTable>,
 }
 
 fn look(args: &Args, container: &Container, context: &Context) -> Result<Seen, CliError> {
@@ -131,7 +131,7 @@ fn check(folder: &Path, container: &Container) -> Result<(), CliError> {
     }
 }
 
-fn as_json(container: &Container, tables: &[Table], found: Option<&[Mismatch]>) -> String {
+fn as_json(container: &Container, tables: &[InfoTable], found: Option<&[Mismatch]>) -> String {
     let mut report = inspected(container, tables);
     if let Some(found) = found {
         report["damaged"] = found.iter().map(|m| Value::String(m.to_string())).collect();
@@ -148,7 +148,7 @@ fn as_words(cell: &Cell) -> String {
     }
 }
 
-fn as_text(container: &Container, tables: &[Table], found: Option<&[Mismatch]>) -> String {
+fn as_text(container: &Container, tables: &[InfoTable], found: Option<&[Mismatch]>) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
         // Writing to a String does not fail.
@@ -256,7 +256,7 @@ mod tests {
         let container = model(&folder.path().join("m"));
         let row = vec![Cell::Count(1), Cell::Count(10), Cell::Mean(1.25), Cell::Bytes(2048), Cell::Text("whole")];
         let columns = vec!["level", "nodes", "siblings_per_row", "bytes", "file"];
-        let table = Table { name: "levels", note: "", columns, rows: vec![row] };
+        let table = InfoTable { name: "levels", note: "", columns, rows: vec![row] };
         let text = as_text(&container, &[table], Some(&[]));
         for line in [
             "kind        other (format version 1)\n",

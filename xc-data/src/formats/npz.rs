@@ -29,7 +29,7 @@ use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
 /// How a matrix is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum NpzLayout {
     /// By rows.
     Csr,
     /// By columns.
@@ -45,7 +45,7 @@ pub enum Layout {
 #[derive(Clone, Debug, PartialEq)]
 pub struct NpzMatrix {
     /// By rows or by columns.
-    pub layout: Layout,
+    pub layout: NpzLayout,
     /// Number of rows.
     pub rows: usize,
     /// Number of columns.
@@ -249,8 +249,8 @@ pub fn read_npz(path: impl AsRef<Path>, options: &ReadOptions) -> Result<NpzMatr
     if format == "coo" {
         return read_coo(archive, rows, columns, values);
     }
-    let layout = if format == "csr" { Layout::Csr } else { Layout::Csc };
-    let (outer, inner) = if layout == Layout::Csr { (rows, columns) } else { (columns, rows) };
+    let layout = if format == "csr" { NpzLayout::Csr } else { NpzLayout::Csc };
+    let (outer, inner) = if layout == NpzLayout::Csr { (rows, columns) } else { (columns, rows) };
     let indices = ids(&mut archive, "indices.npy", inner, values.len())?;
     let indptr: Vec<u64> = archive.list("indptr.npy")?;
     if indptr.len() as u64 != outer.saturating_add(1) {
@@ -319,7 +319,7 @@ fn read_coo(mut archive: Archive<'_>, rows: u64, columns: u64, values: Vec<f32>)
     let (indptr, entries) = group_by(rows as usize, pairs).into_parts();
     let (indices, values) = entries.into_iter().unzip();
     let (rows, columns) = (rows as usize, columns as usize);
-    Ok(NpzMatrix { layout: Layout::Csr, rows, columns, indptr, indices, values })
+    Ok(NpzMatrix { layout: NpzLayout::Csr, rows, columns, indptr, indices, values })
 }
 
 impl NpzMatrix {
@@ -390,7 +390,7 @@ pub(crate) fn read_npz_labels(path: &Path, options: &ReadOptions) -> Result<(Csr
     let entries = read_npz(path, options)?;
     if let Some(at) = entries.values.iter().position(|&value| value < 0.0) {
         let (outer, inner) = (entries.indptr.partition_point(|&start| start <= at) - 1, entries.indices[at] as usize);
-        let (row, column) = if entries.layout == Layout::Csr { (outer, inner) } else { (inner, outer) };
+        let (row, column) = if entries.layout == NpzLayout::Csr { (outer, inner) } else { (inner, outer) };
         let got = format!("{} (row {row}, column {column})", entries.values[at]).into();
         let expected = "0, or more than 0 where a label is true".into();
         let problem = ArrayProblem::Entry { at, got, expected };
@@ -404,7 +404,7 @@ fn by_rows(path: &Path, entries: NpzMatrix) -> Result<CsrMatrix, ReadError> {
     let wrong = |array: &str, problem| ReadError::path(path, ReadErrorKind::Array { array: array.into(), problem });
     let sum = |(row, id)| wrong("data.npy", ArrayProblem::Sum { row, id });
     let NpzMatrix { layout, rows, columns, indptr, indices, values } = entries.into_sorted().map_err(sum)?;
-    if layout == Layout::Csr {
+    if layout == NpzLayout::Csr {
         return Ok(CsrMatrix::from_checked((rows, columns), indptr, indices, values));
     }
     // Row pointers of the transposed matrix are allocated from the shape.
@@ -423,7 +423,7 @@ fn by_rows(path: &Path, entries: NpzMatrix) -> Result<CsrMatrix, ReadError> {
 /// The writer's error.
 pub fn write_npz(into: impl Write + Seek, matrix: CsrView<'_>) -> io::Result<()> {
     let (indptr, indices, values) = (matrix.indptr(), matrix.indices(), matrix.data());
-    write_npz_arrays(into, Layout::Csr, matrix.rows(), matrix.cols(), indptr, indices, values)
+    write_npz_arrays(into, NpzLayout::Csr, matrix.rows(), matrix.cols(), indptr, indices, values)
 }
 
 /// Writes a sparse matrix from its arrays, which need not be sorted within a row (ranked lists are not).
@@ -432,7 +432,7 @@ pub fn write_npz(into: impl Write + Seek, matrix: CsrView<'_>) -> io::Result<()>
 /// The writer's error.
 pub fn write_npz_arrays(
     into: impl Write + Seek,
-    layout: Layout,
+    layout: NpzLayout,
     rows: usize,
     columns: usize,
     indptr: &[usize],
@@ -466,7 +466,7 @@ pub fn write_npz_arrays(
         npy::write_items(&mut zip, indptr.iter().map(|p| ((p - base) as u64).to_le_bytes()))?;
     }
     begin(&mut zip, "format.npy", "|S3", &[], 3)?;
-    zip.write_all(if layout == Layout::Csr { b"csr" } else { b"csc" })?;
+    zip.write_all(if layout == NpzLayout::Csr { b"csr" } else { b"csc" })?;
     begin(&mut zip, "shape.npy", "<i8", &[2], 8)?;
     npy::write_items(&mut zip, [rows, columns].into_iter().map(|n| (n as u64).to_le_bytes()))?;
     begin(&mut zip, "data.npy", "<f4", &[nnz], 4)?;

@@ -9,7 +9,7 @@ use crate::entries;
 use crate::entries::{IdKind, IndexBase};
 use crate::error::{LineError, ReadErrorKind, Snippet};
 use crate::number::{is_blank, parse_u64, token_end};
-use crate::row::{Limits, RowBlock, RowBuffer, RowSeen, RowStore};
+use crate::row::{RowBlock, RowBuffer, RowLimits, RowSeen, RowStore};
 use crate::write::{push_features, push_labels, same_rows, stream};
 use std::io::{self, Write};
 use xc_sparse::rows::{CsrView, LabelRows, SparseRow};
@@ -30,7 +30,7 @@ pub struct SvmlightBases {
 pub(crate) fn parse_svmlight_line(
     line: &[u8],
     form: SvmlightForm,
-    limits: &Limits,
+    limits: &RowLimits,
     row: &mut RowBuffer,
 ) -> Result<bool, LineError> {
     row.clear();
@@ -45,7 +45,7 @@ pub(crate) struct SvmlightForm {
     pub(crate) labels_first: bool,
 }
 
-fn append_row(line: &[u8], form: SvmlightForm, limits: &Limits, store: &mut RowStore) -> Result<bool, LineError> {
+fn append_row(line: &[u8], form: SvmlightForm, limits: &RowLimits, store: &mut RowStore) -> Result<bool, LineError> {
     let bases = form.bases;
     let comment = memchr::memchr(b'#', line);
     let line = &line[..comment.unwrap_or(line.len())];
@@ -86,7 +86,7 @@ fn append_row(line: &[u8], form: SvmlightForm, limits: &Limits, store: &mut RowS
 
 pub(crate) struct SvmlightParser {
     pub(crate) form: SvmlightForm,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RowLimits,
 }
 
 impl LineParser for SvmlightParser {

@@ -15,7 +15,7 @@ use crate::digits::push_u64;
 use crate::entries;
 use crate::entries::{IdKind, IndexBase};
 use crate::error::{Bound, BoundFrom, LineError, ReadErrorKind, Snippet};
-use crate::row::{Limits, MAX_IDS, RowBlock, RowBuffer, RowSeen, RowStore};
+use crate::row::{MAX_IDS, RowBlock, RowBuffer, RowLimits, RowSeen, RowStore};
 use crate::write::{push_features, push_labels, same_rows, stream};
 use std::io::{self, Write};
 use xc_sparse::rows::{CsrView, LabelRows, SparseRow};
@@ -75,7 +75,7 @@ impl XcHeader {
     ///
     /// # Errors
     /// The header has a different number of features, or more labels, than the caller gave.
-    pub fn limits(&self, given: &Limits) -> Result<Limits, LineError> {
+    pub fn limits(&self, given: &RowLimits) -> Result<RowLimits, LineError> {
         if let Some(bound) = given.features
             && bound.below != self.n_features
         {
@@ -89,14 +89,14 @@ impl XcHeader {
     }
 
     /// The same where the header may also promise less.
-    pub(crate) fn limits_within(&self, given: &Limits) -> Result<Limits, LineError> {
+    pub(crate) fn limits_within(&self, given: &RowLimits) -> Result<RowLimits, LineError> {
         let narrow = |what, got: u64, given: Option<Bound>| match given {
             Some(bound) if got > bound.below => {
                 Err(LineError::whole(ReadErrorKind::HeaderTooLarge { what, got, expected: bound.below }))
             }
             _ => Ok(Some(Bound { below: got, from: BoundFrom::Header })),
         };
-        Ok(Limits {
+        Ok(RowLimits {
             features: narrow("feature", self.n_features, given.features)?,
             labels: match self.n_labels {
                 Some(n) => narrow("label", n, given.labels)?,
@@ -108,7 +108,7 @@ impl XcHeader {
 }
 
 #[inline]
-fn append_row(line: &[u8], limits: &Limits, store: &mut RowStore) -> Result<(), LineError> {
+fn append_row(line: &[u8], limits: &RowLimits, store: &mut RowStore) -> Result<(), LineError> {
     let mark = store.mark();
     let mut seen = RowSeen::default();
     let mut at = 0;
@@ -124,7 +124,7 @@ fn append_row(line: &[u8], limits: &Limits, store: &mut RowStore) -> Result<(), 
 ///
 /// # Errors
 /// Column and cause; [`LineError::locate`] adds file and line.
-pub(crate) fn parse_xc_line(line: &[u8], limits: &Limits, row: &mut RowBuffer) -> Result<(), LineError> {
+pub(crate) fn parse_xc_line(line: &[u8], limits: &RowLimits, row: &mut RowBuffer) -> Result<(), LineError> {
     row.clear();
     append_row(line, limits, &mut row.store)
 }
@@ -133,7 +133,7 @@ pub(crate) fn parse_xc_line(line: &[u8], limits: &Limits, row: &mut RowBuffer) -
 ///
 /// # Errors
 /// As [`parse_xc_line`].
-pub(crate) fn parse_xc_columns_line(line: &[u8], limits: &Limits, row: &mut RowBuffer) -> Result<(), LineError> {
+pub(crate) fn parse_xc_columns_line(line: &[u8], limits: &RowLimits, row: &mut RowBuffer) -> Result<(), LineError> {
     row.clear();
     let mark = row.store.mark();
     let mut seen = RowSeen::default();
@@ -143,7 +143,7 @@ pub(crate) fn parse_xc_columns_line(line: &[u8], limits: &Limits, row: &mut RowB
 
 /// Rows of the one-file form.
 pub(crate) struct XcParser {
-    pub(crate) limits: Limits,
+    pub(crate) limits: RowLimits,
 }
 
 impl LineParser for XcParser {
@@ -158,7 +158,7 @@ impl LineParser for XcParser {
 
 /// Rows of the two-file form: `index:value` entries alone.
 pub(crate) struct XcColumnsParser {
-    pub(crate) limits: Limits,
+    pub(crate) limits: RowLimits,
     /// What the columns are: entries of labels keep their ids and not their values.
     pub(crate) columns: IdKind,
 }

@@ -10,10 +10,10 @@ use crate::ids::RowId;
 use crate::jsonl;
 use crate::label::{LabelNames, LabelRef};
 use crate::npz;
-use crate::npz::Layout;
+use crate::npz::NpzLayout;
 use crate::number::{is_blank, scan_f32, scan_id, token_end};
 use crate::options::ReadOptions;
-use crate::row::Limits;
+use crate::row::RowLimits;
 use crate::source::Source;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -168,12 +168,12 @@ impl ScoreBlock {
 #[derive(Clone, Copy)]
 struct Of<'a> {
     names: Option<&'a LabelNames>,
-    limits: Limits,
+    limits: RowLimits,
 }
 
 impl Of<'_> {
     fn check(&self, label: u32, column: Option<usize>) -> Result<(), LineError> {
-        if u64::from(label) < Limits::below(self.limits.labels) {
+        if u64::from(label) < RowLimits::below(self.limits.labels) {
             return Ok(());
         }
         let mut error = entries::range_error(IdKind::Label, label, self.limits.labels, column.unwrap_or(0));
@@ -365,7 +365,7 @@ impl LineParser for JsonParser<'_> {
 fn read_npz(path: &Path, options: &ReadOptions) -> Result<Predictions, ReadError> {
     let file = path.display().to_string();
     let matrix = npz::read_npz(path, options)?;
-    if matrix.layout != Layout::Csr {
+    if matrix.layout != NpzLayout::Csr {
         let kind = ReadErrorKind::WrongFormat { format: "a matrix by columns (csc)", expected: "predictions by rows" };
         return Err(ReadError::path(path, kind));
     }

@@ -4,7 +4,7 @@ use crate::csv::push_field;
 use crate::digits::{push_f32, push_u64};
 use crate::ids::id_text;
 use crate::npz;
-use crate::npz::Layout;
+use crate::npz::NpzLayout;
 use std::io::{self, Seek, Write};
 use xc_sparse::rank::{RankedBatch, Scored};
 
@@ -210,5 +210,5 @@ pub fn write_prediction_npz(into: impl Write + Seek, batch: &RankedBatch, n_labe
     if let Some(label) = labels.iter().find(|&&label| label as usize >= n_labels) {
         panic!("label {label} among {n_labels}");
     }
-    npz::write_npz_arrays(into, Layout::Csr, batch.len(), n_labels, &indptr, &labels, &scores)
+    npz::write_npz_arrays(into, NpzLayout::Csr, batch.len(), n_labels, &indptr, &labels, &scores)
 }

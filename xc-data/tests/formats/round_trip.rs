@@ -145,7 +145,7 @@ proptest! {
         let columns = features.clone().transpose().to_csr();
         let (indptr, indices, values) = (columns.indptr(), columns.indices(), columns.data());
         let mut bytes = Cursor::new(Vec::new());
-        write_npz_arrays(&mut bytes, Layout::Csc, rows.len(), N_FEATURES as usize, indptr, indices, values).unwrap();
+        write_npz_arrays(&mut bytes, NpzLayout::Csc, rows.len(), N_FEATURES as usize, indptr, indices, values).unwrap();
         let path = folder.put("b.npz", bytes.get_ref());
         assert_same(&path, &options, &features, &labels)?;
         prop_assert_eq!(read_npz_matrix(&path, &options).unwrap(), features.clone());
@@ -339,7 +339,7 @@ proptest! {
             }
             indptr.push(indices.len());
         }
-        let layout = if by_columns { Layout::Csc } else { Layout::Csr };
+        let layout = if by_columns { NpzLayout::Csc } else { NpzLayout::Csr };
         let (n_rows, n_columns) = if by_columns { (4, rows.len()) } else { (rows.len(), 4) };
         let mut file = std::fs::File::create(&path).unwrap();
         write_npz_arrays(&mut file, layout, n_rows, n_columns, &indptr, &indices, &values).unwrap();

@@ -13,7 +13,7 @@
 //! in the second-level cache; what leaves it is one sum of all of them.
 
 use super::job::Target;
-use super::{Chunk, DEPTH, LEAF_TILES, MatMut, MatRef, MatmulPrecision, Scratch, Start, Tile, product};
+use super::{Chunk, DEPTH, LEAF_TILES, MatMut, MatRef, MatmulPrecision, MatmulScratch, Start, Tile, product};
 use rayon::prelude::*;
 use std::cell::Cell;
 use std::ops::Range;
@@ -38,7 +38,7 @@ struct Task {
 #[derive(Default)]
 struct Work {
     packed_a: Vec<f32>,
-    packed_b: Scratch,
+    packed_b: MatmulScratch,
     /// Sums of a few rows.
     few: TreeSum,
 }
@@ -56,7 +56,7 @@ pub fn product_in_leaves(
     b: MatRef<'_>,
     inner: &Blocks,
     products: MatmulPrecision,
-    scratch: &mut Scratch,
+    scratch: &mut MatmulScratch,
 ) {
     let (m, n, k) = (a.rows, b.columns, (a.columns, b.rows, inner.n_items()));
     assert!(k.0 == k.1 && k.0 == k.2, "inner lengths {} and {}, leaves for {}", k.0, k.1, k.2);

@@ -177,7 +177,7 @@ impl SplitRows for MatMut<'_> {
 
 /// Buffer of the packed operand, kept from product to product.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct MatmulScratch {
     packed: Vec<f32>,
 }
 
@@ -230,7 +230,7 @@ pub fn product(
     b: MatRef<'_>,
     start: Start<'_>,
     products: MatmulPrecision,
-    scratch: &mut Scratch,
+    scratch: &mut MatmulScratch,
 ) {
     product_with(Tile::current(products), c, a, Operands::Matrix(b, scratch), start, true);
 }
@@ -246,7 +246,7 @@ pub fn product_alone(
     b: MatRef<'_>,
     start: Start<'_>,
     products: MatmulPrecision,
-    scratch: &mut Scratch,
+    scratch: &mut MatmulScratch,
 ) {
     product_with(Tile::current(products), c, a, Operands::Matrix(b, scratch), start, false);
 }
@@ -254,7 +254,7 @@ pub fn product_alone(
 /// The second operand of a product.
 enum Operands<'a> {
     /// As it is, and a buffer to pack it in.
-    Matrix(MatRef<'a>, &'a mut Scratch),
+    Matrix(MatRef<'a>, &'a mut MatmulScratch),
     /// Packed before.
     Packed(&'a Packed),
 }
@@ -372,7 +372,7 @@ pub fn product_by_rows<T: SplitRows>(
     inner: &Blocks,
     target: T,
     products: MatmulPrecision,
-    scratch: &mut Scratch,
+    scratch: &mut MatmulScratch,
     visit: &(impl Fn(usize, &[f32], T) + Sync),
 ) {
     let k = (a.columns, b.rows, inner.n_items());
@@ -450,7 +450,7 @@ impl<'a> Chunk<'a> {
         inner: Range<usize>,
         columns: Range<usize>,
         is_shared: bool,
-        scratch: &'a mut Scratch,
+        scratch: &'a mut MatmulScratch,
     ) -> Self {
         let size = tile.columns * tile.words.count(inner.len());
         let length = columns.len().div_ceil(tile.columns) * size;

@@ -1,7 +1,7 @@
 //! The second operand of many products, packed once.
 
 use super::tile::Tile;
-use super::{Chunk, MatMut, MatRef, MatmulPrecision, Operands, Scratch, Start, cuts, product_with};
+use super::{Chunk, MatMut, MatRef, MatmulPrecision, MatmulScratch, Operands, Start, cuts, product_with};
 use std::fmt;
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ impl Packed {
         let tile = Tile::current(products);
         let shape = b.shape();
         let mut out = Self { tile, shape, values: Vec::new(), ends: Vec::new() };
-        let mut scratch = Scratch::default();
+        let mut scratch = MatmulScratch::default();
         for (columns, inner) in cuts(tile, shape) {
             out.values.extend_from_slice(Chunk::pack(tile, b, inner, columns, false, &mut scratch).packed);
             out.ends.push(out.values.len());

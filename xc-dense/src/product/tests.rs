@@ -38,12 +38,12 @@ fn few_rows_have_the_same_bits_however_many_threads_share_them() {
         let a = matrix(m * k, 1);
         let a = MatRef::new(&a, m, k);
         let mut alone = vec![f32::NAN; m * n];
-        product_alone(MatMut::new(&mut alone, m, n), a, b, Start::Zero, products, &mut Scratch::default());
+        product_alone(MatMut::new(&mut alone, m, n), a, b, Start::Zero, products, &mut MatmulScratch::default());
         let packed = Packed::new(b, products);
         for threads in [1, 2, 3, 8] {
             let (mut c, mut of_packed) = (vec![f32::NAN; m * n], vec![f32::NAN; m * n]);
             in_pool(threads, || {
-                product(MatMut::new(&mut c, m, n), a, b, Start::Zero, products, &mut Scratch::default());
+                product(MatMut::new(&mut c, m, n), a, b, Start::Zero, products, &mut MatmulScratch::default());
                 product_packed(MatMut::new(&mut of_packed, m, n), a, &packed, Start::Zero, false);
             });
             assert!(c == alone && of_packed == alone, "{m} rows, {threads} threads, {products:?}");
@@ -69,7 +69,7 @@ proptest! {
             (MatRef::with_strides(&apart, (m, k), (k + 3, 1)), MatRef::new(&b, k, n)),
         ] {
             let mut c = vec![f32::NAN; m * n];
-            product(MatMut::new(&mut c, m, n), a, b, Start::Bias(&bias), MatmulPrecision::F32, &mut Scratch::default());
+            product(MatMut::new(&mut c, m, n), a, b, Start::Bias(&bias), MatmulPrecision::F32, &mut MatmulScratch::default());
             for (at, &met) in c.iter().enumerate() {
                 let wanted = wanted[at] + f64::from(bias[at % n]);
                 prop_assert!((f64::from(met) - wanted).abs() < 1e-3, "at {}: {} {}", at, met, wanted);
@@ -78,7 +78,7 @@ proptest! {
             for i in 0..m {
                 let mut row = vec![f32::NAN; n];
                 let values: Vec<f32> = (0..k).map(|p| a.values[i * a.row_stride + p * a.column_stride]).collect();
-                product(MatMut::new(&mut row, 1, n), MatRef::new(&values, 1, k), b, Start::Bias(&bias), MatmulPrecision::F32, &mut Scratch::default());
+                product(MatMut::new(&mut row, 1, n), MatRef::new(&values, 1, k), b, Start::Bias(&bias), MatmulPrecision::F32, &mut MatmulScratch::default());
                 prop_assert_eq!(&row[..], &c[i * n..(i + 1) * n]);
             }
             // The layout changes only the packing.
@@ -86,14 +86,14 @@ proptest! {
             let mut rows = vec![f32::NAN; m * n];
             let mut zero = vec![f32::NAN; m * n];
             let visit = |_: usize, block: &[f32], target: MatMut<'_>| target.values.copy_from_slice(block);
-            product_by_rows(a, b, &Blocks::whole(k), MatMut::new(&mut rows, m, n), MatmulPrecision::F32, &mut Scratch::default(), &visit);
-            product(MatMut::new(&mut zero, m, n), a, b, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
+            product_by_rows(a, b, &Blocks::whole(k), MatMut::new(&mut rows, m, n), MatmulPrecision::F32, &mut MatmulScratch::default(), &visit);
+            product(MatMut::new(&mut zero, m, n), a, b, Start::Zero, MatmulPrecision::F32, &mut MatmulScratch::default());
             prop_assert_eq!(&rows, &zero);
             // One thread alone gives the bits of all.
             for precision in [MatmulPrecision::F32, MatmulPrecision::Bf16] {
-                let run = |product: fn(MatMut<'_>, MatRef<'_>, MatRef<'_>, Start<'_>, MatmulPrecision, &mut Scratch)| {
+                let run = |product: fn(MatMut<'_>, MatRef<'_>, MatRef<'_>, Start<'_>, MatmulPrecision, &mut MatmulScratch)| {
                     let mut c = rows.clone();
-                    product(MatMut::new(&mut c, m, n), a, b, Start::Kept, precision, &mut Scratch::default());
+                    product(MatMut::new(&mut c, m, n), a, b, Start::Kept, precision, &mut MatmulScratch::default());
                     c
                 };
                 prop_assert_eq!(run(product_alone), run(product));
@@ -118,7 +118,7 @@ fn operands_of_several_pieces_are_packed_whole() {
             let (a, b) = (MatRef::new(&a, m, k), MatRef::new(&b, n, k).t());
             let (mut expected, mut c) = (vec![f32::NAN; m * n], vec![f32::NAN; m * n]);
             let to = MatMut::new(&mut expected, m, n);
-            product(to, a, b, Start::Bias(&bias), precision, &mut Scratch::default());
+            product(to, a, b, Start::Bias(&bias), precision, &mut MatmulScratch::default());
             product_packed(MatMut::new(&mut c, m, n), a, &Packed::new(b, precision), Start::Bias(&bias), false);
             assert!(c == expected, "{m} x {k} times {k} x {n}, {precision:?}");
         }
@@ -144,7 +144,7 @@ fn instruction_sets_agree(m: usize, n: usize, k: usize) {
             Tile::of(isa),
             MatMut::new(&mut c, m, n),
             a,
-            Operands::Matrix(b, &mut Scratch::default()),
+            Operands::Matrix(b, &mut MatmulScratch::default()),
             Start::Zero,
             true,
         );
@@ -185,7 +185,7 @@ proptest! {
             for a in [MatRef::new(a, m, k), MatRef::new(&at, k, m).t()] {
                 for b in [MatRef::new(b, k, n), MatRef::new(&bt, n, k).t()] {
                     let mut c = vec![f32::NAN; m * n];
-                    product_with(tile, MatMut::new(&mut c, m, n), a, Operands::Matrix(b, &mut Scratch::default()), Start::Bias(&bias), true);
+                    product_with(tile, MatMut::new(&mut c, m, n), a, Operands::Matrix(b, &mut MatmulScratch::default()), Start::Bias(&bias), true);
                     let bits: Vec<u32> = c.iter().map(|v| v.to_bits()).collect();
                     prop_assert_eq!(&expected, &bits, "{}", isa);
                 }
@@ -203,7 +203,7 @@ fn a_product_that_goes_on_has_the_bits_of_the_whole() {
         let run = |c: &mut [f32], rows: std::ops::Range<usize>, start: Start<'_>| {
             let a = MatRef::new(&at[rows.start * m..rows.end * m], rows.len(), m).t();
             let b = MatRef::new(&b[rows.start * n..rows.end * n], rows.len(), n);
-            product(MatMut::new(c, m, n), a, b, start, precision, &mut Scratch::default());
+            product(MatMut::new(c, m, n), a, b, start, precision, &mut MatmulScratch::default());
         };
         run(&mut whole, 0..k, Start::Zero);
         run(&mut parts, 0..half, Start::Zero);
@@ -220,7 +220,7 @@ fn threads_do_not_change_a_bit() {
     let run = |threads| {
         in_pool(threads, || {
             let mut c = vec![0.0; m * n];
-            let mut scratch = Scratch::default();
+            let mut scratch = MatmulScratch::default();
             product(
                 MatMut::new(&mut c, m, n),
                 MatRef::new(&a, m, k),
@@ -261,7 +261,7 @@ proptest! {
         let (ra, rb) = (rounded(&a), rounded(&b));
         let of = |a, b| (MatRef::new(a, m, k), MatRef::new(b, k, n));
         let (x, y) = of(&ra[..], &rb[..]);
-        product_with(Tile::of(Isa::Scalar), MatMut::new(&mut wanted, m, n), x, Operands::Matrix(y, &mut Scratch::default()), Start::Zero, true);
+        product_with(Tile::of(Isa::Scalar), MatMut::new(&mut wanted, m, n), x, Operands::Matrix(y, &mut MatmulScratch::default()), Start::Zero, true);
         let (at, bt) = (transposed(&a, m, k), transposed(&b, k, n));
         for isa in Isa::available() {
             for (a, b) in [
@@ -270,12 +270,12 @@ proptest! {
                 (MatRef::new(&a, m, k), MatRef::new(&bt, n, k).t()),
             ] {
                 let mut c = vec![f32::NAN; m * n];
-                product_with(Tile::of_bf16(isa), MatMut::new(&mut c, m, n), a, Operands::Matrix(b, &mut Scratch::default()), Start::Zero, true);
+                product_with(Tile::of_bf16(isa), MatMut::new(&mut c, m, n), a, Operands::Matrix(b, &mut MatmulScratch::default()), Start::Zero, true);
                 prop_assert_eq!(&c, &wanted, "{}", isa);
                 for i in 0..m {
                     let mut row = vec![f32::NAN; n];
                     let values: Vec<f32> = (0..k).map(|p| a.values[i * a.row_stride + p * a.column_stride]).collect();
-                    product_with(Tile::of_bf16(isa), MatMut::new(&mut row, 1, n), MatRef::new(&values, 1, k), Operands::Matrix(b, &mut Scratch::default()), Start::Zero, true);
+                    product_with(Tile::of_bf16(isa), MatMut::new(&mut row, 1, n), MatRef::new(&values, 1, k), Operands::Matrix(b, &mut MatmulScratch::default()), Start::Zero, true);
                     prop_assert_eq!(&row[..], &wanted[i * n..(i + 1) * n]);
                 }
             }
@@ -295,7 +295,7 @@ fn what_is_not_a_number_stays_so_in_bf16() {
                 Tile::of_bf16(isa),
                 MatMut::new(&mut c, 1, 1),
                 a,
-                Operands::Matrix(b, &mut Scratch::default()),
+                Operands::Matrix(b, &mut MatmulScratch::default()),
                 Start::Zero,
                 true,
             );
@@ -316,7 +316,9 @@ fn by_leaves(a: MatRef<'_>, b: MatRef<'_>, blocks: &Blocks, precision: MatmulPre
         let (left, right) = (part(a, leaf.clone()), part(b.t(), leaf.clone()));
         let (left, right) = (MatRef::new(&left, leaf.len(), a.rows).t(), MatRef::new(&right, leaf.len(), b.columns));
         let (m, n) = (a.rows, b.columns);
-        tree.add(|sum| product(MatMut::new(sum, m, n), left, right, Start::Zero, precision, &mut Scratch::default()));
+        tree.add(|sum| {
+            product(MatMut::new(sum, m, n), left, right, Start::Zero, precision, &mut MatmulScratch::default())
+        });
     }
     tree.total().to_vec()
 }
@@ -336,7 +338,7 @@ proptest! {
             let expected = by_leaves(a, b, &blocks, precision);
             for threads in [1, 3] {
                 in_pool(threads, || {
-                    let mut scratch = Scratch::default();
+                    let mut scratch = MatmulScratch::default();
                     let mut c = vec![f32::NAN; m * n];
                     product_in_leaves(MatMut::new(&mut c, m, n), a, b, &blocks, precision, &mut scratch);
                     assert_eq!(c, expected, "{threads} threads");
@@ -361,8 +363,8 @@ fn a_visit_may_make_products_of_its_own() {
     let target = MatMut::new(&mut c, m, n);
     let visit = |_: usize, block: &[f32], target: MatMut<'_>| {
         let block = MatRef::new(block, block.len() / n, n);
-        product(target, block, one, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
+        product(target, block, one, Start::Zero, MatmulPrecision::F32, &mut MatmulScratch::default());
     };
-    product_by_rows(a, one, &Blocks::whole(k), target, MatmulPrecision::F32, &mut Scratch::default(), &visit);
+    product_by_rows(a, one, &Blocks::whole(k), target, MatmulPrecision::F32, &mut MatmulScratch::default(), &visit);
     assert_eq!(c, a.values);
 }

@@ -23,7 +23,7 @@
 //! *Kept terms* ([`VocabularyParams`]): `min_df <= df <= max_df` (shares are shares of the texts),
 //! then the `max_features` with most occurrences, equal ones by byte order.
 //!
-//! *Weights* ([`Weighting`]), with n fitted texts, df of them having the slot, tf a row's count of
+//! *Weights* ([`TermWeighting`]), with n fitted texts, df of them having the slot, tf a row's count of
 //! it:
 //!
 //! ```text
@@ -54,4 +54,4 @@ pub use pipeline::{
 pub use tokenise::{TokenRule, Words};
 pub use tokens::{TextsTaken, Tokenise, TokeniseError, Vectorise, VectoriseError};
 pub use vocabulary::{Vocabulary, VocabularyError};
-pub use weighting::{Idf, Norm, RowWeights, Tf, WeightRowsError, Weighting};
+pub use weighting::{Idf, Norm, RowWeights, TermWeighting, Tf, WeightRowsError};

@@ -63,7 +63,7 @@ pub enum Norm {
 /// A choice of the three parts; the default is the usual tf-idf.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Weighting {
+pub struct TermWeighting {
     /// How a count enters.
     pub tf: Tf,
     /// How rarity enters.
@@ -99,10 +99,10 @@ pub enum WeightRowsError {
 /// Weighting with what it learned from training rows; applied to any further row.
 ///
 /// ```
-/// use xc_hash::text::{RowWeights, Weighting};
+/// use xc_hash::text::{RowWeights, TermWeighting};
 /// // Feature 0 is in both rows, feature 1 in one.
 /// let (indptr, features, mut values) = ([0, 2, 3], [0, 1, 0], [1.0, 3.0, 2.0]);
-/// let weights = RowWeights::fit(Weighting::default(), 2, &indptr, &features, &values)?;
+/// let weights = RowWeights::fit(TermWeighting::default(), 2, &indptr, &features, &values)?;
 /// assert_eq!(weights.idf()[0], 1.0);
 /// weights.apply(2, &indptr, &features, &mut values)?;
 /// assert!((values[2] - 1.0).abs() < 1e-6); // a single feature: length 1
@@ -110,7 +110,7 @@ pub enum WeightRowsError {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowWeights {
-    weighting: Weighting,
+    weighting: TermWeighting,
     n_instances: u64,
     n_features: usize,
     /// One number a feature; empty when `weighting.idf` is `None`.
@@ -128,7 +128,7 @@ impl RowWeights {
     /// # Panics
     /// If a feature is not below `n_features` (with an idf).
     pub fn fit(
-        weighting: Weighting,
+        weighting: TermWeighting,
         n_features: usize,
         indptr: &[usize],
         features: &[u32],
@@ -149,7 +149,7 @@ impl RowWeights {
     ///
     /// # Panics
     /// If `df` has not one number a feature (none at all with [`Idf::None`]).
-    pub(super) fn from_df(weighting: Weighting, n_instances: u64, n_features: usize, df: &[u32]) -> Self {
+    pub(super) fn from_df(weighting: TermWeighting, n_instances: u64, n_features: usize, df: &[u32]) -> Self {
         let expected = if weighting.idf == Idf::None { 0 } else { n_features };
         assert_eq!(df.len(), expected, "frequencies for {} features, expected {expected}", df.len());
         let n = n_instances as f64;
@@ -165,7 +165,7 @@ impl RowWeights {
         Self { weighting, n_instances, n_features, idf }
     }
 
-    pub(super) fn from_raw(weighting: Weighting, n_instances: u64, n_features: usize, idf: Vec<f32>) -> Self {
+    pub(super) fn from_raw(weighting: TermWeighting, n_instances: u64, n_features: usize, idf: Vec<f32>) -> Self {
         Self { weighting, n_instances, n_features, idf }
     }
 
@@ -174,7 +174,7 @@ impl RowWeights {
     }
 
     /// The choice of parts.
-    pub fn weighting(&self) -> Weighting {
+    pub fn weighting(&self) -> TermWeighting {
         self.weighting
     }
 
@@ -310,7 +310,7 @@ mod tests {
     struct Rows(usize, Vec<usize>, Vec<u32>, Vec<f32>);
 
     impl Rows {
-        fn fit(&self, weighting: Weighting) -> Result<RowWeights, WeightRowsError> {
+        fn fit(&self, weighting: TermWeighting) -> Result<RowWeights, WeightRowsError> {
             RowWeights::fit(weighting, self.0, &self.1, &self.2, &self.3)
         }
 
@@ -329,8 +329,8 @@ mod tests {
         Rows(n_features, indptr, indices, values)
     }
 
-    fn weighting(tf: Tf, idf: Idf, norm: Norm) -> Weighting {
-        Weighting { tf, idf, norm }
+    fn weighting(tf: Tf, idf: Idf, norm: Norm) -> TermWeighting {
+        TermWeighting { tf, idf, norm }
     }
 
     #[test]
@@ -365,21 +365,21 @@ mod tests {
         assert!(run(Tf::Raw, Norm::L2).iter().all(|v| v.is_finite()));
         let zero = rows(1, &[vec![(0, 0.0)]]);
         let mut out = zero.clone();
-        out.weigh(&zero.fit(Weighting::default()).unwrap()).unwrap();
+        out.weigh(&zero.fit(TermWeighting::default()).unwrap()).unwrap();
         assert_eq!(out.3, [0.0]);
     }
 
     #[test]
     fn bad_rows_are_refused_and_left_alone() {
         let good = rows(2, &[vec![], vec![(0, 1.0)]]);
-        let weights = good.fit(Weighting::default()).unwrap();
+        let weights = good.fit(TermWeighting::default()).unwrap();
         let mut bad = rows(2, &[vec![], vec![], vec![(0, 1.0), (1, f32::NAN)], vec![(0, 1.0)]]);
         let error = bad.weigh(&weights).unwrap_err();
         assert_eq!(error.to_string(), "row 2, feature 1: value NaN is not finite");
         assert_eq!(bad.3[0], 1.0);
-        assert!(bad.fit(Weighting::default()).is_err());
+        assert!(bad.fit(TermWeighting::default()).is_err());
         assert!(matches!(
-            RowWeights::fit(Weighting::default(), 2, &bad.1[1..4], &bad.2[..2], &bad.3[..2]),
+            RowWeights::fit(TermWeighting::default(), 2, &bad.1[1..4], &bad.2[..2], &bad.3[..2]),
             Err(WeightRowsError::NotFinite { row: 1, feature: 1, .. })
         ));
         let mut wide = rows(3, &[]);
@@ -388,7 +388,7 @@ mod tests {
         narrow.weigh(&weights).unwrap();
         assert_eq!((narrow.0, narrow.3), (1, vec![1.0]));
         let mut none = rows(0, &[]);
-        none.weigh(&none.fit(Weighting::default()).unwrap()).unwrap();
+        none.weigh(&none.fit(TermWeighting::default()).unwrap()).unwrap();
     }
 
     proptest! {
@@ -405,8 +405,8 @@ mod tests {
             let (Rows(width, indptr, features, mut values), entries) = (whole.clone(), whole.1[from]..whole.1[to]);
             let (indptr, features) = (&indptr[from..=to], &features[entries.clone()]);
             let values = &mut values[entries];
-            let weights = RowWeights::fit(Weighting::default(), width, indptr, features, values).unwrap();
-            prop_assert_eq!(&weights, &copy.fit(Weighting::default()).unwrap());
+            let weights = RowWeights::fit(TermWeighting::default(), width, indptr, features, values).unwrap();
+            prop_assert_eq!(&weights, &copy.fit(TermWeighting::default()).unwrap());
             weights.apply(width, indptr, features, values).unwrap();
             copy.weigh(&weights).unwrap();
             prop_assert_eq!(values, &copy.3[..]);
@@ -422,7 +422,7 @@ mod tests {
             // Long enough for several pieces of work.
             let many: Vec<_> = std::iter::repeat_n(one.clone(), pieces * 40).flatten().collect();
             let counts = rows(50, &many);
-            let weights = counts.fit(Weighting::default()).unwrap();
+            let weights = counts.fit(TermWeighting::default()).unwrap();
             let mut out = counts.clone();
             out.weigh(&weights).unwrap();
             for (row, counts) in out.1.windows(2).map(|w| &out.3[w[0]..w[1]]).zip(&many) {

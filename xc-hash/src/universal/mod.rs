@@ -6,25 +6,25 @@
 //!
 //! | family | function of key x | collision of two keys | keys |
 //! |---|---|---|---|
-//! | [`Family::Prime`] | ((a x + b) mod p) mod B, p the smallest prime >= max(L, B) | at most 1/B | below L |
-//! | [`Family::Mersenne61`] | the same with p = 2^61 - 1 | at most 1/B | all |
-//! | [`Family::MultiplyShift`] | (high half of a x + b mod 2^64) scaled to B | at most 1/B + 2^-32 | all |
-//! | [`Family::Tabulation`] | a table look-up per byte, joined by exclusive or, scaled to B | at most 1/B + 2^-32 | all |
+//! | [`UniversalFamily::Prime`] | ((a x + b) mod p) mod B, p the smallest prime >= max(L, B) | at most 1/B | below L |
+//! | [`UniversalFamily::Mersenne61`] | the same with p = 2^61 - 1 | at most 1/B | all |
+//! | [`UniversalFamily::MultiplyShift`] | (high half of a x + b mod 2^64) scaled to B | at most 1/B + 2^-32 | all |
+//! | [`UniversalFamily::Tabulation`] | a table look-up per byte, joined by exclusive or, scaled to B | at most 1/B + 2^-32 | all |
 //!
 //! The last two map to 2^32 values first, of which a bucket takes 2^32/B, rounded either way: hence
 //! the last term of their bounds. They are 2-independent (tabulation even 3-independent), the
 //! affine ones 2-universal.
 //!
-//! A function is named by [`FamilyParams`] and the number of its repetition, and is drawn from its own
+//! A function is named by [`UniversalParams`] and the number of its repetition, and is drawn from its own
 //! stream: any repetition can be made alone, on any machine, and is the same. The numbers are frozen,
 //! since stored models depend on them.
 //!
 //! ```
-//! use xc_hash::universal::{BucketHash, Family, FamilyParams};
-//! let params = FamilyParams { family: Family::Prime, n_keys: 50_000_000, n_buckets: 20_000, seed: 7 };
+//! use xc_hash::universal::{BucketHash, UniversalFamily, UniversalParams};
+//! let params = UniversalParams { family: UniversalFamily::Prime, n_keys: 50_000_000, n_buckets: 20_000, seed: 7 };
 //! let hash = params.hash(3)?;
 //! assert!(hash.bucket(49_999_999) < 20_000);
-//! # Ok::<(), xc_hash::universal::FamilyParamsError>(())
+//! # Ok::<(), xc_hash::universal::UniversalParamsError>(())
 //! ```
 //!
 //! # When not to use it
@@ -64,7 +64,7 @@ pub trait BucketHash {
 /// The family that functions are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Family {
+pub enum UniversalFamily {
     /// Carter and Wegman's, modulo the smallest prime that is at least the number of keys and of
     /// buckets.
     Prime,
@@ -76,12 +76,12 @@ pub enum Family {
     Tabulation,
 }
 
-impl Family {
+impl UniversalFamily {
     /// Every family.
-    pub const ALL: [Family; 4] = [Self::Prime, Self::Mersenne61, Self::MultiplyShift, Self::Tabulation];
+    pub const ALL: [UniversalFamily; 4] = [Self::Prime, Self::Mersenne61, Self::MultiplyShift, Self::Tabulation];
 }
 
-impl std::fmt::Display for Family {
+impl std::fmt::Display for UniversalFamily {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Prime => "prime",
@@ -94,9 +94,9 @@ impl std::fmt::Display for Family {
 
 /// Parameters of a sequence of functions: together with the number of a repetition they name one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct FamilyParams {
+pub struct UniversalParams {
     /// The family.
-    pub family: Family,
+    pub family: UniversalFamily,
     /// Number of keys, L: keys are below it.
     pub n_keys: u64,
     /// Number of buckets, B.
@@ -108,7 +108,7 @@ pub struct FamilyParams {
 /// Why parameters do not name a function.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FamilyParamsError {
+pub enum UniversalParamsError {
     /// No bucket to put a key into.
     #[error("0 buckets, expected at least 1")]
     NoBuckets,
@@ -145,18 +145,18 @@ pub enum FamilyParamsError {
 /// The largest prime below 2^32.
 const LARGEST_PRIME_32: u64 = 4_294_967_291;
 
-impl FamilyParams {
+impl UniversalParams {
     /// Whether these parameters name functions.
-    pub fn check(&self) -> Result<(), FamilyParamsError> {
+    pub fn check(&self) -> Result<(), UniversalParamsError> {
         if self.n_buckets == 0 {
-            return Err(FamilyParamsError::NoBuckets);
+            return Err(UniversalParamsError::NoBuckets);
         }
         if self.n_keys > u64::from(u32::MAX) {
-            return Err(FamilyParamsError::TooManyKeys { got: self.n_keys });
+            return Err(UniversalParamsError::TooManyKeys { got: self.n_keys });
         }
         let largest = self.n_keys.max(u64::from(self.n_buckets));
-        if self.family == Family::Prime && largest > LARGEST_PRIME_32 {
-            return Err(FamilyParamsError::PrimeTooLarge { got: largest });
+        if self.family == UniversalFamily::Prime && largest > LARGEST_PRIME_32 {
+            return Err(UniversalParamsError::PrimeTooLarge { got: largest });
         }
         Ok(())
     }
@@ -165,14 +165,18 @@ impl FamilyParams {
     ///
     /// *Cost*: the prime family searches for its prime: some tens of microseconds. Tabulation fills
     /// 4 KiB.
-    pub fn hash(&self, repetition: u32) -> Result<UniversalHash, FamilyParamsError> {
+    pub fn hash(&self, repetition: u32) -> Result<UniversalHash, UniversalParamsError> {
         self.check()?;
         let stream = &mut Stream::new(mix(self.seed, u64::from(repetition)));
         Ok(match self.family {
-            Family::Prime => UniversalHash::Prime(AffineHash::draw(stream, self.prime(), self.n_buckets)),
-            Family::Mersenne61 => UniversalHash::Mersenne61(AffineHash::draw(stream, MERSENNE_61, self.n_buckets)),
-            Family::MultiplyShift => UniversalHash::MultiplyShift(MultiplyShift::draw(stream, self.n_buckets)),
-            Family::Tabulation => UniversalHash::Tabulation(Box::new(Tabulation::draw(stream, self.n_buckets))),
+            UniversalFamily::Prime => UniversalHash::Prime(AffineHash::draw(stream, self.prime(), self.n_buckets)),
+            UniversalFamily::Mersenne61 => {
+                UniversalHash::Mersenne61(AffineHash::draw(stream, MERSENNE_61, self.n_buckets))
+            }
+            UniversalFamily::MultiplyShift => UniversalHash::MultiplyShift(MultiplyShift::draw(stream, self.n_buckets)),
+            UniversalFamily::Tabulation => {
+                UniversalHash::Tabulation(Box::new(Tabulation::draw(stream, self.n_buckets)))
+            }
         })
     }
 
@@ -185,13 +189,13 @@ impl FamilyParams {
     ///
     /// # Errors
     /// The prime family grows only up to its prime. Fewer keys than before are an error too.
-    pub fn grown_to(&self, n_keys: u64) -> Result<Self, FamilyParamsError> {
+    pub fn grown_to(&self, n_keys: u64) -> Result<Self, UniversalParamsError> {
         self.check()?;
         if n_keys < self.n_keys {
-            return Err(FamilyParamsError::Shrinks { got: n_keys, present: self.n_keys });
+            return Err(UniversalParamsError::Shrinks { got: n_keys, present: self.n_keys });
         }
-        if self.family == Family::Prime && n_keys > self.prime() {
-            return Err(FamilyParamsError::CannotGrow { got: n_keys, prime: self.prime() });
+        if self.family == UniversalFamily::Prime && n_keys > self.prime() {
+            return Err(UniversalParamsError::CannotGrow { got: n_keys, prime: self.prime() });
         }
         let grown = Self { n_keys, ..*self };
         grown.check()?;
@@ -203,7 +207,7 @@ impl FamilyParams {
     ///
     /// For the affine families it is exact for a pair of keys below p: with p = qB + r it is q (p +
     /// r - B) / (p (p - 1)).
-    pub fn collision_probability(&self) -> Result<f64, FamilyParamsError> {
+    pub fn collision_probability(&self) -> Result<f64, UniversalParamsError> {
         self.check()?;
         let buckets = f64::from(self.n_buckets);
         let affine = |p: u64| {
@@ -212,11 +216,11 @@ impl FamilyParams {
             q * (p + r - buckets) / (p * (p - 1.0))
         };
         Ok(match self.family {
-            Family::Prime => affine(self.prime()),
-            Family::Mersenne61 => affine(MERSENNE_61),
+            UniversalFamily::Prime => affine(self.prime()),
+            UniversalFamily::Mersenne61 => affine(MERSENNE_61),
             // The sum of the squared shares of 2^32 values, floor or ceiling of 2^32 / B to each
             // bucket.
-            Family::MultiplyShift | Family::Tabulation => {
+            UniversalFamily::MultiplyShift | UniversalFamily::Tabulation => {
                 let values = 2f64.powi(32);
                 let (floor, over) = ((values / buckets).floor(), values % buckets);
                 (over * (floor + 1.0).powi(2) + (buckets - over) * floor.powi(2)) / (values * values)
@@ -228,13 +232,13 @@ impl FamilyParams {
 /// A function of any family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UniversalHash {
-    /// See [`Family::Prime`].
+    /// See [`UniversalFamily::Prime`].
     Prime(AffineHash),
-    /// See [`Family::Mersenne61`].
+    /// See [`UniversalFamily::Mersenne61`].
     Mersenne61(AffineHash),
-    /// See [`Family::MultiplyShift`].
+    /// See [`UniversalFamily::MultiplyShift`].
     MultiplyShift(MultiplyShift),
-    /// See [`Family::Tabulation`].
+    /// See [`UniversalFamily::Tabulation`].
     Tabulation(Box<Tabulation>),
 }
 

@@ -137,7 +137,7 @@ fn a_cause_names_the_field_that_the_message_does_not_repeat() {
 
 #[test]
 fn kinds_are_not_mixed_up() {
-    let weights = RowWeights::fit(Weighting::default(), 2, &[0, 1], &[1], &[2.0]).unwrap();
+    let weights = RowWeights::fit(TermWeighting::default(), 2, &[0, 1], &[1], &[2.0]).unwrap();
     let maker = Featurizer::Rows(weights.clone());
     assert_eq!(Featurizer::from_parts(maker.to_parts()).unwrap(), maker);
     let error = Pipeline::from_parts(maker.to_parts()).unwrap_err();
@@ -174,7 +174,7 @@ fn impossible_parameters_are_refused_before_any_text_is_read() {
     assert_eq!(none.check(), Err(BlockError::None));
     let wide = PipelineParams {
         blocks: vec![good.hashed(u32::MAX)],
-        weighting: Weighting { idf: Idf::None, ..Weighting::default() },
+        weighting: TermWeighting { idf: Idf::None, ..TermWeighting::default() },
         ..PipelineParams::default()
     };
     let error = Pipeline::fit(wide, &TRAIN).unwrap_err();

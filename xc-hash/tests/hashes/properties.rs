@@ -45,13 +45,13 @@ fn any_slots() -> impl Strategy<Value = Slots> {
     ]
 }
 
-fn any_weighting() -> impl Strategy<Value = Weighting> {
+fn any_weighting() -> impl Strategy<Value = TermWeighting> {
     (
         prop::sample::select(vec![Tf::Sublinear, Tf::Raw, Tf::Binary]),
         prop::sample::select(vec![Idf::Smooth, Idf::Plain, Idf::None]),
         prop::sample::select(vec![Norm::L2, Norm::L1, Norm::None]),
     )
-        .prop_map(|(tf, idf, norm)| Weighting { tf, idf, norm })
+        .prop_map(|(tf, idf, norm)| TermWeighting { tf, idf, norm })
 }
 
 fn any_params() -> impl Strategy<Value = PipelineParams> {
@@ -335,7 +335,7 @@ proptest! {
         hash in any_hash(),
         train in prop::collection::vec(any_text(), 1..9),
     ) {
-        let weighting = Weighting { norm: Norm::None, ..params.weighting };
+        let weighting = TermWeighting { norm: Norm::None, ..params.weighting };
         let flat = PipelineParams { weighting, fold: None, ..params };
         let folded = PipelineParams { fold: Some(hash), ..flat.clone() };
         let (Ok(flat), Ok(folded)) = (Pipeline::fit(flat, &train), Pipeline::fit(folded, &train)) else {

@@ -115,7 +115,7 @@ fn shared_slots_and_folding_value_by_value() {
         let params = PipelineParams {
             blocks: blocks.collect(),
             oov_slots: number(&options["oov"]),
-            weighting: Weighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::None },
+            weighting: TermWeighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::None },
             fold: Some(HashingParams { n_features: number(&options["fold"]), seed: number(&options["seed"]), sign }),
             ..PipelineParams::default()
         };

@@ -2,16 +2,18 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use xc_hash::universal::{BucketHash, Family, FamilyParams, FamilyParamsError, UniversalHash, smallest_prime_from};
+use xc_hash::universal::{
+    BucketHash, UniversalFamily, UniversalHash, UniversalParams, UniversalParamsError, smallest_prime_from,
+};
 
-fn params(family: Family, n_keys: u64, n_buckets: u32, seed: u64) -> FamilyParams {
-    FamilyParams { family, n_keys, n_buckets, seed }
+fn params(family: UniversalFamily, n_keys: u64, n_buckets: u32, seed: u64) -> UniversalParams {
+    UniversalParams { family, n_keys, n_buckets, seed }
 }
 
 #[test]
 fn frozen_values() {
     let keys = [0, 1, 2, 1000, 49_999_999];
-    let got: Vec<(Family, Vec<u32>)> = Family::ALL
+    let got: Vec<(UniversalFamily, Vec<u32>)> = UniversalFamily::ALL
         .iter()
         .map(|&family| {
             let of = |repetition| params(family, 50_000_000, 20_000, 42).hash(repetition).unwrap();
@@ -19,11 +21,11 @@ fn frozen_values() {
             (family, hashes.iter().flat_map(|h| keys.map(|k| h.bucket(k))).collect())
         })
         .collect();
-    let expected: Vec<(Family, Vec<u32>)> = vec![
-        (Family::Prime, vec![13166, 10977, 8788, 2007, 12602, 19855, 6441, 13027, 2744, 1358]),
-        (Family::Mersenne61, vec![18930, 6500, 8021, 15227, 13857, 13967, 10890, 7813, 6018, 7070]),
-        (Family::MultiplyShift, vec![1779, 15162, 8544, 4437, 9200, 3386, 18133, 12880, 10270, 13138]),
-        (Family::Tabulation, vec![2169, 921, 2881, 12214, 17168, 19219, 2053, 5236, 8011, 16019]),
+    let expected: Vec<(UniversalFamily, Vec<u32>)> = vec![
+        (UniversalFamily::Prime, vec![13166, 10977, 8788, 2007, 12602, 19855, 6441, 13027, 2744, 1358]),
+        (UniversalFamily::Mersenne61, vec![18930, 6500, 8021, 15227, 13857, 13967, 10890, 7813, 6018, 7070]),
+        (UniversalFamily::MultiplyShift, vec![1779, 15162, 8544, 4437, 9200, 3386, 18133, 12880, 10270, 13138]),
+        (UniversalFamily::Tabulation, vec![2169, 921, 2881, 12214, 17168, 19219, 2053, 5236, 8011, 16019]),
     ];
     assert_eq!(got, expected);
 }
@@ -55,7 +57,7 @@ proptest! {
         n_keys in prop_oneof![0u64..100, 0..u64::from(u32::MAX) - 4], n_buckets in 1u32..70_000, seed: u64,
         keys in prop::collection::vec(any::<u32>(), 1..20), repetition in 0u32..64
     ) {
-        for family in Family::ALL {
+        for family in UniversalFamily::ALL {
             let hash = params(family, n_keys, n_buckets, seed).hash(repetition).unwrap();
             for &key in &keys {
                 let key = if n_keys > 0 { (u64::from(key) % n_keys) as u32 } else { 0 };
@@ -68,7 +70,7 @@ proptest! {
 
     #[test]
     fn growth_keeps_the_buckets(n_keys in 1u64..5000, more in 0u64..5000, n_buckets in 1u32..300, seed: u64) {
-        for family in Family::ALL {
+        for family in UniversalFamily::ALL {
             let before = params(family, n_keys, n_buckets, seed);
             let prime = smallest_prime_from(n_keys.max(u64::from(n_buckets)));
             match before.grown_to(n_keys + more) {
@@ -77,9 +79,9 @@ proptest! {
                     prop_assert!((0..n_keys as u32).all(|k| old.bucket(k) == new.bucket(k)));
                 }
                 Err(error) => {
-                    prop_assert_eq!(family, Family::Prime);
+                    prop_assert_eq!(family, UniversalFamily::Prime);
                     prop_assert!(n_keys + more > prime);
-                    prop_assert_eq!(error, FamilyParamsError::CannotGrow { got: n_keys + more, prime });
+                    prop_assert_eq!(error, UniversalParamsError::CannotGrow { got: n_keys + more, prime });
                 }
             }
         }
@@ -87,7 +89,7 @@ proptest! {
 }
 
 /// Share of the drawn functions under which two keys share a bucket.
-fn collisions(family: Family, n_buckets: u32, pair: (u32, u32), draws: u32) -> f64 {
+fn collisions(family: UniversalFamily, n_buckets: u32, pair: (u32, u32), draws: u32) -> f64 {
     let params = params(family, 1_000_000, n_buckets, 5);
     let shared = (0..draws).filter(|&repetition| {
         let hash = params.hash(repetition).unwrap();
@@ -99,7 +101,7 @@ fn collisions(family: Family, n_buckets: u32, pair: (u32, u32), draws: u32) -> f
 #[test]
 fn two_keys_share_a_bucket_as_often_as_is_said() {
     const DRAWS: u32 = 20_000;
-    for family in Family::ALL {
+    for family in UniversalFamily::ALL {
         for (n_buckets, pair) in [(10, (0, 1)), (10, (17, 999_999)), (16, (256, 512)), (97, (3, 100_003))] {
             let got = collisions(family, n_buckets, pair, DRAWS);
             let expected = params(family, 1_000_000, n_buckets, 5).collision_probability().unwrap();
@@ -126,7 +128,7 @@ fn the_affine_collision_probability_is_exact() {
             }
         }
         let got = shared as f64 / (p * (p - 1)) as f64;
-        let said = params(Family::Prime, p, n_buckets, 0).collision_probability().unwrap();
+        let said = params(UniversalFamily::Prime, p, n_buckets, 0).collision_probability().unwrap();
         assert!((got - said).abs() < 1e-12, "p {p} B {n_buckets}: {got}, said {said}");
     }
 }
@@ -139,7 +141,7 @@ fn keys_spread_over_the_buckets_as_pairs_do() {
     // Scattered keys: on consecutive ones single functions of the first three families are
     // lattices, far more or less even.
     let keys: Vec<u32> = (0..KEYS).map(|i| xc_hash::murmur3_32(&i.to_le_bytes(), 0) >> 1).collect();
-    for family in Family::ALL {
+    for family in UniversalFamily::ALL {
         let mut sum = 0f64;
         for repetition in 0..DRAWS {
             let hash = params(family, 1 << 31, BUCKETS, 1).hash(repetition).unwrap();
@@ -156,7 +158,7 @@ fn keys_spread_over_the_buckets_as_pairs_do() {
 
 #[test]
 fn repetitions_and_seeds_differ() {
-    for family in Family::ALL {
+    for family in UniversalFamily::ALL {
         let fingerprints: BTreeSet<Vec<u32>> = (0..4)
             .flat_map(|seed| (0..4).map(move |repetition| (seed, repetition)))
             .map(|(seed, repetition)| {
@@ -170,22 +172,31 @@ fn repetitions_and_seeds_differ() {
 
 #[test]
 fn impossible_parameters_are_refused() {
-    assert_eq!(params(Family::Prime, 5, 0, 0).check(), Err(FamilyParamsError::NoBuckets));
-    assert_eq!(params(Family::Tabulation, 1 << 32, 5, 0).check(), Err(FamilyParamsError::TooManyKeys { got: 1 << 32 }));
+    assert_eq!(params(UniversalFamily::Prime, 5, 0, 0).check(), Err(UniversalParamsError::NoBuckets));
+    assert_eq!(
+        params(UniversalFamily::Tabulation, 1 << 32, 5, 0).check(),
+        Err(UniversalParamsError::TooManyKeys { got: 1 << 32 })
+    );
     let large = u64::from(u32::MAX);
-    assert_eq!(params(Family::Prime, large, 5, 0).check(), Err(FamilyParamsError::PrimeTooLarge { got: large }));
-    assert_eq!(params(Family::Mersenne61, large, 5, 0).check(), Ok(()));
-    let shrunk = params(Family::Tabulation, 10, 5, 0).grown_to(9);
-    assert_eq!(shrunk, Err(FamilyParamsError::Shrinks { got: 9, present: 10 }));
-    assert_eq!(params(Family::Prime, large - 4, u32::MAX - 4, 0).hash(1).unwrap().n_buckets(), u32::MAX - 4);
+    assert_eq!(
+        params(UniversalFamily::Prime, large, 5, 0).check(),
+        Err(UniversalParamsError::PrimeTooLarge { got: large })
+    );
+    assert_eq!(params(UniversalFamily::Mersenne61, large, 5, 0).check(), Ok(()));
+    let shrunk = params(UniversalFamily::Tabulation, 10, 5, 0).grown_to(9);
+    assert_eq!(shrunk, Err(UniversalParamsError::Shrinks { got: 9, present: 10 }));
+    assert_eq!(params(UniversalFamily::Prime, large - 4, u32::MAX - 4, 0).hash(1).unwrap().n_buckets(), u32::MAX - 4);
 }
 
 #[test]
 fn parameters_are_stored_by_name() {
-    let written = serde_json::to_string(&params(Family::MultiplyShift, 10, 5, 7)).unwrap();
+    let written = serde_json::to_string(&params(UniversalFamily::MultiplyShift, 10, 5, 7)).unwrap();
     assert_eq!(written, r#"{"family":"multiply-shift","n_keys":10,"n_buckets":5,"seed":7}"#);
-    assert_eq!(serde_json::from_str::<FamilyParams>(&written).unwrap(), params(Family::MultiplyShift, 10, 5, 7));
-    for family in Family::ALL {
+    assert_eq!(
+        serde_json::from_str::<UniversalParams>(&written).unwrap(),
+        params(UniversalFamily::MultiplyShift, 10, 5, 7)
+    );
+    for family in UniversalFamily::ALL {
         assert_eq!(serde_json::to_value(family).unwrap(), family.to_string());
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{FamilyParams, Kind, Projection, Scratch};
+use crate::{FamilyParams, KeyScratch, Kind, Projection};
 use proptest::prelude::*;
 use xc_kernels::Emulated;
 use xc_kernels::layout::{Argument, check};
@@ -15,7 +15,7 @@ fn both(device: &Device, family: &SimHash, rows: DenseRows<'_>) -> [Result<Keys,
     let (mut got, mut expected) = (Keys::from_rows(n_tables, vec![9; n_tables]), Keys::new(n_tables));
     let on = SimHashOn::new(device, family).unwrap().keys_dense(rows, &mut got);
     assert!(on.is_ok() || got.is_empty());
-    let of_cpu = family.keys_dense(rows, &mut expected, &mut Scratch::default());
+    let of_cpu = family.keys_dense(rows, &mut expected, &mut KeyScratch::default());
     [on.map(|()| got), of_cpu.map(|()| expected).map_err(Into::into)]
 }
 

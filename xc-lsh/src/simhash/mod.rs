@@ -9,14 +9,14 @@
 //! of a few coordinates.
 //!
 //! ```
-//! use xc_lsh::{Family, FamilyParams, Keys, Kind, Projection, Scratch, SimHash};
+//! use xc_lsh::{Family, FamilyParams, Keys, Kind, Projection, KeyScratch, SimHash};
 //!
 //! let kind = Kind::SimHash { projection: Projection::Gaussian };
 //! let family = SimHash::new(FamilyParams { kind, width: 4, n_codes: 9, n_tables: 50, key_bits: 32, seed: 1 })?;
 //! // A vector, a close one, and its opposite.
 //! let rows = [1.0, 2.0, 3.0, 4.0, 1.1, 2.0, 3.0, 3.9, -1.0, -2.0, -3.0, -4.0];
 //! let mut keys = Keys::new(50);
-//! family.keys_dense(xc_dense::DenseRows::new(&rows, 4), &mut keys, &mut Scratch::default())?;
+//! family.keys_dense(xc_dense::DenseRows::new(&rows, 4), &mut keys, &mut KeyScratch::default())?;
 //! let shared = |a: usize, b: usize| keys.row(a).iter().zip(keys.row(b)).filter(|(a, b)| a == b).count();
 //! assert!(shared(0, 1) > 30);
 //! assert_eq!(shared(0, 2), 0);
@@ -40,7 +40,7 @@ use crate::family::{
 use crate::keys::Packing;
 use crate::params::{FamilyParams, FamilyParamsError, Kind, Projection};
 use crate::product::{Combination, combine};
-use crate::scratch::Scratch;
+use crate::scratch::KeyScratch;
 use hadamard::Hadamard;
 use xc_buffer::simd::vectorised;
 use xc_dense::DenseRows;
@@ -111,7 +111,7 @@ impl SimHash {
     }
 
     /// Projections of rows, into `scratch.values`.
-    fn project(&self, rows: DenseRows<'_>, scratch: &mut Scratch) {
+    fn project(&self, rows: DenseRows<'_>, scratch: &mut KeyScratch) {
         let n_bits = self.params.codes();
         match &self.functions {
             Functions::Matrix(matrix) if rows.len() == 1 => {
@@ -179,7 +179,7 @@ impl Family for SimHash {
         functions + self.packing.memory_bytes()
     }
 
-    fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<usize, HashError> {
+    fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut KeyScratch) -> Result<usize, HashError> {
         check_dense(&self.params, rows, keys);
         let mut n_zero = 0;
         for (i, row) in rows.iter().enumerate() {
@@ -189,7 +189,7 @@ impl Family for SimHash {
         let together = self.together().min(rows.len()).max(1);
         for (rows, keys) in rows.values().chunks(together * width).zip(keys.chunks_mut(together * n_tables)) {
             self.project(DenseRows::new(rows, width), scratch);
-            let Scratch { values, codes, wide, .. } = scratch;
+            let KeyScratch { values, codes, wide, .. } = scratch;
             for (projections, keys) in values.chunks_exact(self.params.codes()).zip(keys.chunks_exact_mut(n_tables)) {
                 self.pack(projections, keys, codes, wide);
             }
@@ -197,11 +197,11 @@ impl Family for SimHash {
         Ok(n_zero)
     }
 
-    fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<bool, HashError> {
+    fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut KeyScratch) -> Result<bool, HashError> {
         check_sparse(&self.params, row, keys);
         let zero = all_zero(row.values(), 0, |at| row.indices()[at] as usize)?;
         let n_bits = self.params.codes();
-        let Scratch { values, feature_values, lanes, codes, wide, .. } = scratch;
+        let KeyScratch { values, feature_values, lanes, codes, wide, .. } = scratch;
         match &self.functions {
             Functions::Matrix(matrix) => {
                 values.resize(n_bits, 0.0);
@@ -222,7 +222,7 @@ impl Family for SimHash {
         vector: &[f32],
         codes: &mut [u64],
         alternatives: &mut [Alternative],
-        scratch: &mut Scratch,
+        scratch: &mut KeyScratch,
     ) -> Result<(), HashError> {
         check_alternatives(&self.params, vector, codes, alternatives);
         all_zero(vector, 0, |at| at)?;

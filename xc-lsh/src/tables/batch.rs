@@ -1,7 +1,7 @@
 //! Many queries, shared by threads.
 
 use super::Tables;
-use super::query::{Limits, Query, QueryCounts, QueryScratch};
+use super::query::{Query, QueryCounts, QueryLimits, QueryScratch};
 use rayon::prelude::*;
 use xc_buffer::parallel::in_pool;
 
@@ -9,14 +9,14 @@ use xc_buffer::parallel::in_pool;
 /// nothing is allocated.
 ///
 /// ```
-/// use xc_lsh::tables::{By, Found, Limits, Query, Tables};
+/// use xc_lsh::tables::{By, BatchFound, QueryLimits, Query, Tables};
 /// use xc_lsh::Keys;
 ///
 /// // Four items in two tables.
 /// let tables = Tables::of_keys(1, Keys::from_rows(2, vec![0, 1, 0, 1, 1, 1, 1, 0]));
-/// let mut found = Found::default();
+/// let mut found = BatchFound::default();
 /// let labels = [[0u32], [2]];
-/// let counts = tables.query_many(2, Limits::NONE, &mut found, |i| Query {
+/// let counts = tables.query_many(2, QueryLimits::NONE, &mut found, |i| Query {
 ///     by: By::Items(&labels[i]),
 ///     turn: i as u64,
 ///     excluded: &labels[i],
@@ -28,7 +28,7 @@ use xc_buffer::parallel::in_pool;
 /// assert_eq!((counts.queries, counts.buckets, counts.candidates), (2, 4, 5));
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct BatchFound {
     len: usize,
     /// Queries of a part.
     size: usize,
@@ -46,7 +46,7 @@ struct Part {
     scratch: QueryScratch,
 }
 
-impl Found {
+impl BatchFound {
     /// Number of queries.
     pub fn len(&self) -> usize {
         self.len
@@ -78,8 +78,8 @@ impl Tables {
     pub fn query_many<'q>(
         &self,
         n: usize,
-        limits: Limits,
-        found: &mut Found,
+        limits: QueryLimits,
+        found: &mut BatchFound,
         query: impl Fn(usize) -> Query<'q> + Sync,
     ) -> QueryCounts {
         let n_parts = if in_pool() { rayon::current_num_threads().min(n).max(1) } else { 1 };

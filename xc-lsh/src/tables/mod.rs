@@ -14,19 +14,19 @@
 //! be restored, including overflows.
 //!
 //! ```
-//! use xc_lsh::tables::{By, Limits, Query, QueryScratch, Tables};
-//! use xc_lsh::{Kind, Scratch, Sizing};
+//! use xc_lsh::tables::{By, QueryLimits, Query, QueryScratch, Tables};
+//! use xc_lsh::{Kind, KeyScratch, TableSizing};
 //! use xc_dense::DenseRows;
 //!
 //! let vectors: Vec<f32> = (0..1000 * 16).map(|i| ((i * 7919) % 1009) as f32 - 500.0).collect();
 //! let rows = DenseRows::new(&vectors, 16);
-//! let family = Sizing::try_new(1000, 20, 30.0, Kind::Wta { bin: 4 }, 16)?.params(1).build()?;
-//! let tables = Tables::of_dense(&*family, rows, &mut Scratch::default())?;
+//! let family = TableSizing::try_new(1000, 20, 30.0, Kind::Wta { bin: 4 }, 16)?.params(1).build()?;
+//! let tables = Tables::of_dense(&*family, rows, &mut KeyScratch::default())?;
 //!
 //! // Candidates beside item 7, found by the keys that the tables hold of it.
 //! let mut found = Vec::new();
 //! let query = Query { by: By::Items(&[7]), turn: 0, excluded: &[7] };
-//! let limits = Limits { candidates: 100, per_bucket: 50 };
+//! let limits = QueryLimits { candidates: 100, per_bucket: 50 };
 //! let counts = tables.query(query, limits, &mut QueryScratch::default(), &mut found);
 //! assert!(!found.contains(&7) && found.len() == counts.candidates);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -39,15 +39,15 @@ mod overflow;
 mod query;
 mod state;
 
-pub use batch::Found;
+pub use batch::BatchFound;
 #[cfg(feature = "store")]
 pub use file::{KIND, OpenTablesError};
-pub use query::{By, Limits, NO_KEY, Query, QueryCounts, QueryScratch};
+pub use query::{By, NO_KEY, Query, QueryCounts, QueryLimits, QueryScratch};
 pub use state::{TablesState, TablesStateError};
 
 use crate::family::{Family, HashError};
 use crate::keys::Keys;
-use crate::scratch::Scratch;
+use crate::scratch::KeyScratch;
 use overflow::{Change, Overflow};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -102,7 +102,7 @@ impl Tables {
     /// # Panics
     /// If the rows' width is not the family's, keys have more than 28 bits, or there are 2^32 rows
     /// or more.
-    pub fn of_dense(family: &dyn Family, rows: DenseRows<'_>, scratch: &mut Scratch) -> Result<Self, HashError> {
+    pub fn of_dense(family: &dyn Family, rows: DenseRows<'_>, scratch: &mut KeyScratch) -> Result<Self, HashError> {
         let mut keys = Keys::new(family.params().n_tables as usize);
         family.keys_dense(rows, &mut keys, scratch)?;
         Ok(Self::of_keys(family.key_bits(), keys))
@@ -115,7 +115,7 @@ impl Tables {
     ///
     /// # Panics
     /// As [`Tables::of_dense`].
-    pub fn of_sparse(family: &dyn Family, rows: CsrView<'_>, scratch: &mut Scratch) -> Result<Self, HashError> {
+    pub fn of_sparse(family: &dyn Family, rows: CsrView<'_>, scratch: &mut KeyScratch) -> Result<Self, HashError> {
         let mut keys = Keys::new(family.params().n_tables as usize);
         family.keys_sparse(rows, &mut keys, scratch)?;
         Ok(Self::of_keys(family.key_bits(), keys))

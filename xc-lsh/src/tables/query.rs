@@ -39,14 +39,14 @@ pub const NO_KEY: u32 = u32::MAX;
 
 /// How much a query takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct QueryLimits {
     /// Most candidates, C.
     pub candidates: usize,
     /// Most items of a bucket.
     pub per_bucket: usize,
 }
 
-impl Limits {
+impl QueryLimits {
     /// Everything.
     pub const NONE: Self = Self { candidates: usize::MAX, per_bucket: usize::MAX };
 }
@@ -107,7 +107,7 @@ impl Tables {
     pub fn query(
         &self,
         query: Query<'_>,
-        limits: Limits,
+        limits: QueryLimits,
         scratch: &mut QueryScratch,
         found: &mut Vec<u32>,
     ) -> QueryCounts {
@@ -180,7 +180,7 @@ impl Tables {
     fn read_wave(
         &self,
         turn: u64,
-        limits: Limits,
+        limits: QueryLimits,
         counts: &mut QueryCounts,
         scratch: &mut QueryScratch,
         found: &mut Vec<u32>,

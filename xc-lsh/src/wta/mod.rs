@@ -16,11 +16,11 @@
 //! table come from different subsets while there are as many.
 //!
 //! ```
-//! use xc_lsh::{FamilyParams, Family, Kind, Scratch, Wta};
+//! use xc_lsh::{FamilyParams, Family, Kind, KeyScratch, Wta};
 //!
 //! let params = FamilyParams { kind: Kind::Wta { bin: 4 }, width: 8, n_codes: 3, n_tables: 5, key_bits: 32, seed: 1 };
 //! let wta = Wta::new(params)?;
-//! let (mut a, mut b, mut scratch) = ([0; 5], [0; 5], Scratch::default());
+//! let (mut a, mut b, mut scratch) = ([0; 5], [0; 5], KeyScratch::default());
 //! let vector = [0.5, -1.0, 2.0, 0.0, 0.1, 3.0, -0.5, 0.2];
 //! wta.hash_dense(xc_dense::DenseRows::new(&vector, 8), &mut a, &mut scratch)?;
 //! // Another length and another mean: the same keys.
@@ -39,7 +39,7 @@ use crate::family::{
 use crate::keys::Packing;
 use crate::params::{FamilyParams, FamilyParamsError, Kind};
 use crate::product::{Bins, LANES, RANKED, rank, winners};
-use crate::scratch::Scratch;
+use crate::scratch::KeyScratch;
 use xc_dense::DenseRows;
 use xc_hash::stream::{Stream, mix};
 use xc_sparse::SparseRow;
@@ -106,7 +106,7 @@ impl Wta {
     }
 
     /// Writes the codes of one vector, which is checked.
-    fn codes(&self, vector: &[f32], scratch: &mut Scratch) {
+    fn codes(&self, vector: &[f32], scratch: &mut KeyScratch) {
         let mut values = [0.0f32; RANKED];
         scratch.ranks.resize(self.n_subsets(), [0; RANKED]);
         if self.subsets.is_empty() {
@@ -178,7 +178,7 @@ impl Family for Wta {
         self.bins.memory_bytes() + size_of_val(self.subsets.as_slice()) + self.packing.memory_bytes()
     }
 
-    fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<usize, HashError> {
+    fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut KeyScratch) -> Result<usize, HashError> {
         check_dense(&self.params, rows, keys);
         let mut n_zero = 0;
         for (i, (row, keys)) in rows.iter().zip(keys.chunks_exact_mut(self.params.n_tables as usize)).enumerate() {
@@ -189,7 +189,7 @@ impl Family for Wta {
         Ok(n_zero)
     }
 
-    fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<bool, HashError> {
+    fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut KeyScratch) -> Result<bool, HashError> {
         check_sparse(&self.params, row, keys);
         let zero = all_zero(row.values(), 0, |at| row.indices()[at] as usize)?;
         let mut values = std::mem::take(&mut scratch.values);
@@ -206,7 +206,7 @@ impl Family for Wta {
         vector: &[f32],
         codes: &mut [u64],
         alternatives: &mut [Alternative],
-        scratch: &mut Scratch,
+        scratch: &mut KeyScratch,
     ) -> Result<(), HashError> {
         check_alternatives(&self.params, vector, codes, alternatives);
         all_zero(vector, 0, |at| at)?;

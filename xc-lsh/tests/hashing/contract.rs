@@ -6,7 +6,7 @@ use std::process::Command;
 use xc_buffer::simd::Isa;
 use xc_dense::DenseRows;
 use xc_hash::stream::{Stream, mix};
-use xc_lsh::{FamilyParams, HashError, Keys, Kind, Minima, Probes, Projection, Scratch};
+use xc_lsh::{FamilyParams, HashError, KeyScratch, Keys, Kind, Minima, Probes, Projection};
 use xc_sparse::CsrMatrix;
 
 const KINDS: [Kind; 7] = [
@@ -64,7 +64,7 @@ fn digest() -> u64 {
             let family = FamilyParams { key_bits, ..params(kind, width, n_codes, n_tables, 5) }.build().unwrap();
             let values = hard_rows(9, width);
             let mut keys = Keys::new(n_tables as usize);
-            family.keys_dense(DenseRows::new(&values, width), &mut keys, &mut Scratch::default()).unwrap();
+            family.keys_dense(DenseRows::new(&values, width), &mut keys, &mut KeyScratch::default()).unwrap();
             digest = keys.as_slice().iter().fold(digest, |digest, &key| mix(digest, u64::from(key)));
         }
     }
@@ -100,7 +100,7 @@ fn keys_are_the_same_at_any_number_of_threads() {
         let family = params(kind, width, 5, 20, 3).build().unwrap();
         let run = || {
             let (mut dense, mut sparse) = (Keys::new(20), Keys::new(20));
-            let mut scratch = Scratch::default();
+            let mut scratch = KeyScratch::default();
             family.keys_dense(DenseRows::new(&values, width), &mut dense, &mut scratch).unwrap();
             family.keys_sparse(matrix.view(), &mut sparse, &mut scratch).unwrap();
             (dense, sparse)
@@ -136,14 +136,14 @@ fn what_is_no_number_is_refused_with_its_place() {
                 assert_eq!((row, column, value.to_bits()), (300, 17, bad.to_bits()), "{kind:?}");
             };
             let rows = DenseRows::new(&values, width);
-            check(family.keys_dense(rows, &mut keys, &mut Scratch::default()).unwrap_err());
-            check(pool.install(|| family.keys_dense(rows, &mut keys, &mut Scratch::default())).unwrap_err());
+            check(family.keys_dense(rows, &mut keys, &mut KeyScratch::default()).unwrap_err());
+            check(pool.install(|| family.keys_dense(rows, &mut keys, &mut KeyScratch::default())).unwrap_err());
             let matrix = csr(&values, width);
-            check(family.keys_sparse(matrix.view(), &mut keys, &mut Scratch::default()).unwrap_err());
+            check(family.keys_sparse(matrix.view(), &mut keys, &mut KeyScratch::default()).unwrap_err());
             assert!(keys.is_empty());
             if kind.has_alternatives() {
                 let alone = &values[300 * width..301 * width];
-                let error = Probes::default().find(&*family, alone, 2, &mut Scratch::default()).unwrap_err();
+                let error = Probes::default().find(&*family, alone, 2, &mut KeyScratch::default()).unwrap_err();
                 assert!(matches!(error, HashError::NotFinite { row: 0, column: 17, .. }));
             }
         }
@@ -155,9 +155,9 @@ fn nothing_to_hash_gives_no_keys() {
     for kind in KINDS {
         let family = params(kind, 20, 3, 4, 3).build().unwrap();
         let mut keys = Keys::new(4);
-        family.keys_dense(DenseRows::new(&[], 20), &mut keys, &mut Scratch::default()).unwrap();
+        family.keys_dense(DenseRows::new(&[], 20), &mut keys, &mut KeyScratch::default()).unwrap();
         assert!(keys.is_empty());
-        family.keys_sparse(csr(&[], 20).view(), &mut keys, &mut Scratch::default()).unwrap();
+        family.keys_sparse(csr(&[], 20).view(), &mut keys, &mut KeyScratch::default()).unwrap();
         assert!(keys.is_empty());
     }
 }
@@ -214,7 +214,7 @@ fn probes_are_what_a_small_change_of_the_vector_would_hash_to() {
         let family = params(kind, 16, 4, 50, 3).build().unwrap();
         let mut stream = Stream::new(1);
         let vector: Vec<f32> = (0..16).map(|_| stream.unit() as f32 - 0.5).collect();
-        let (mut probes, mut scratch) = (Probes::default(), Scratch::default());
+        let (mut probes, mut scratch) = (Probes::default(), KeyScratch::default());
         probes.find(&*family, &vector, 16, &mut scratch).unwrap();
         let own = keys_of(&*family, &vector);
         // How often vectors a little off fall into each probe.
@@ -242,6 +242,6 @@ fn probes_are_what_a_small_change_of_the_vector_would_hash_to() {
 #[test]
 fn families_without_a_second_best_code_say_so() {
     let family = params(Kind::Dwta { bin: 8, permutations: 1 }, 16, 4, 5, 3).build().unwrap();
-    let error = Probes::default().find(&*family, &[1.0; 16], 2, &mut Scratch::default()).unwrap_err();
+    let error = Probes::default().find(&*family, &[1.0; 16], 2, &mut KeyScratch::default()).unwrap_err();
     assert_eq!(error.to_string(), "the family dwta has no alternative keys; sim-hash and wta have");
 }

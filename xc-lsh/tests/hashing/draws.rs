@@ -2,7 +2,7 @@
 
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
-use xc_lsh::{Family, FamilyParams, Kind, Scratch};
+use xc_lsh::{Family, FamilyParams, KeyScratch, Kind};
 use xc_sparse::SparseRow;
 
 /// About normal numbers.
@@ -31,14 +31,14 @@ pub(crate) fn params(kind: Kind, width: usize, n_codes: u32, n_tables: u32, seed
 /// Keys of one vector.
 pub(crate) fn keys_of(family: &dyn Family, vector: &[f32]) -> Vec<u32> {
     let mut keys = vec![0; family.params().n_tables as usize];
-    family.hash_dense(DenseRows::new(vector, vector.len()), &mut keys, &mut Scratch::default()).unwrap();
+    family.hash_dense(DenseRows::new(vector, vector.len()), &mut keys, &mut KeyScratch::default()).unwrap();
     keys
 }
 
 /// Keys of one sparse row.
 pub(crate) fn keys_of_sparse(family: &dyn Family, row: SparseRow<'_>) -> Vec<u32> {
     let mut keys = vec![0; family.params().n_tables as usize];
-    family.hash_sparse(row, &mut keys, &mut Scratch::default()).unwrap();
+    family.hash_sparse(row, &mut keys, &mut KeyScratch::default()).unwrap();
     keys
 }
 

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::norm_bands::NormBands;
-use xc_lsh::tables::{By, Limits, Query, QueryScratch, Tables};
-use xc_lsh::{HashError, Kind, Projection, Scratch};
+use xc_lsh::tables::{By, Query, QueryLimits, QueryScratch, Tables};
+use xc_lsh::{HashError, KeyScratch, Kind, Projection};
 
 const SIM_HASH: Kind = Kind::SimHash { projection: Projection::Gaussian };
 
@@ -43,7 +43,7 @@ proptest! {
 fn recall(rows: &[f32], queries: &[f32], width: usize, n_bands: Option<usize>) -> f64 {
     let of_rows = DenseRows::new(rows, width);
     let family = params(SIM_HASH, width + usize::from(n_bands.is_some()), 6, 200, 5).build().unwrap();
-    let mut scratch = Scratch::default();
+    let mut scratch = KeyScratch::default();
     let bands = n_bands.map(|n| NormBands::of_rows(of_rows, n));
     let tables = match &bands {
         Some(bands) => bands.tables(&*family, of_rows, &mut scratch).unwrap(),
@@ -56,7 +56,7 @@ fn recall(rows: &[f32], queries: &[f32], width: usize, n_bands: Option<usize>) -
             None => keys = draws::keys_of(&*family, query),
         }
         let asked = Query { by: By::Keys(&keys), turn: turn as u64, excluded: &[] };
-        let limits = Limits { candidates: 200, per_bucket: usize::MAX };
+        let limits = QueryLimits { candidates: 200, per_bucket: usize::MAX };
         tables.query(asked, limits, &mut QueryScratch::default(), &mut found);
         let mut scores: Vec<(f32, u32)> = (0u32..)
             .zip(rows.chunks_exact(width))
@@ -94,9 +94,9 @@ fn rows_without_norms_and_values_that_are_no_numbers() {
     let bands = NormBands::of_rows(DenseRows::new(&[0.0; 6], 2), 4);
     assert_eq!((bands.len(), bands.bits(), bands.band(0.0), bands.band(f32::MAX)), (1, 0, 0, 0));
     let family = params(SIM_HASH, 3, 4, 5, 1).build().unwrap();
-    let bad = bands.tables(&*family, DenseRows::new(&[1.0, 2.0, f32::NAN, 1.0], 2), &mut Scratch::default());
+    let bad = bands.tables(&*family, DenseRows::new(&[1.0, 2.0, f32::NAN, 1.0], 2), &mut KeyScratch::default());
     assert!(matches!(bad, Err(HashError::NotFinite { row: 1, .. })), "{bad:?}");
-    let zero = bands.tables(&*family, DenseRows::new(&[0.0; 4], 2), &mut Scratch::default()).unwrap();
+    let zero = bands.tables(&*family, DenseRows::new(&[0.0; 4], 2), &mut KeyScratch::default()).unwrap();
     assert_eq!(zero.n_items(), 2);
     // A row that has grown keeps its direction.
     let bands = NormBands::of_rows(DenseRows::new(&[1.0, 0.0, 0.0, 2.0], 2), 2);

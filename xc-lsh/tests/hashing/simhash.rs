@@ -4,7 +4,7 @@ use crate::draws::{agreeing, assert_share, cosine, count_agreeing, covariance, k
 use proptest::prelude::*;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
-use xc_lsh::{Family, Keys, Kind, Projection, Scratch, SimHash, theory};
+use xc_lsh::{Family, KeyScratch, Keys, Kind, Projection, SimHash, theory};
 use xc_sparse::SparseRow;
 
 const ALL: [Projection; 3] = [Projection::Gaussian, Projection::Sparse, Projection::Hadamard];
@@ -89,7 +89,7 @@ proptest! {
             let family = SimHash::new(params(Kind::SimHash { projection }, width, n_codes, n_tables, seed)).unwrap();
             let mut keys = Keys::new(n_tables as usize);
             let dense = DenseRows::new(&values, width);
-            family.keys_dense(dense, &mut keys, &mut Scratch::default()).unwrap();
+            family.keys_dense(dense, &mut keys, &mut KeyScratch::default()).unwrap();
             prop_assert_eq!(keys.len(), rows);
             for (i, row) in dense.iter().enumerate() {
                 prop_assert_eq!(keys.row(i), keys_of(&family, row), "{:?}, row {} alone", projection, i);

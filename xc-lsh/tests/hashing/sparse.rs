@@ -3,7 +3,7 @@
 use crate::draws::{agreeing, assert_mean, assert_share, covariance, keys_of, keys_of_sparse, params, shares};
 use proptest::prelude::*;
 use xc_hash::stream::Stream;
-use xc_lsh::{Dwta, FamilyParams, FamilyParamsError, Kind, MinHash, Minima, Scratch, theory};
+use xc_lsh::{Dwta, FamilyParams, FamilyParamsError, KeyScratch, Kind, MinHash, Minima, theory};
 use xc_sparse::SparseRow;
 
 type Row = (Vec<u32>, Vec<f32>);
@@ -153,7 +153,7 @@ proptest! {
 fn a_set_is_the_set_of_its_features() {
     for minima in [Minima::Classic, Minima::OnePermutation] {
         let family = MinHash::new(params(Kind::MinHash { minima, code_bits: 4 }, 100, 2, 30, 1)).unwrap();
-        let (mut keys, mut scratch) = (vec![0; 30], Scratch::default());
+        let (mut keys, mut scratch) = (vec![0; 30], KeyScratch::default());
         assert!(!family.hash_set(&[90, 3, 17, 3], &mut keys, &mut scratch));
         assert_eq!(keys, keys_of_sparse(&family, SparseRow::from_checked(&[3, 17, 90], &[1.0, -2.0, 0.5])));
         assert!(family.hash_set(&[], &mut keys, &mut scratch));

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use std::path::Path;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
-use xc_lsh::tables::{By, KIND, Limits, OpenTablesError, Query, QueryScratch, Tables, TablesStateError};
-use xc_lsh::{FamilyParams, Keys, Kind, Projection, Scratch};
+use xc_lsh::tables::{By, KIND, OpenTablesError, Query, QueryLimits, QueryScratch, Tables, TablesStateError};
+use xc_lsh::{FamilyParams, KeyScratch, Keys, Kind, Projection};
 use xc_store::{ArrayRef, ContainerWriter, OpenMode};
 
 /// Four items in two tables of keys of one bit, of which item 3 has changed in table 1.
@@ -24,9 +24,9 @@ fn tables_come_back_and_go_on() {
     let params = params(Kind::Wta { bin: 4 }, 8, 3, 7, 1);
     let family = params.build().unwrap();
     let vectors = normals(&mut Stream::new(1), 200 * 8);
-    let mut tables = Tables::of_dense(&*family, DenseRows::new(&vectors, 8), &mut Scratch::default()).unwrap();
+    let mut tables = Tables::of_dense(&*family, DenseRows::new(&vectors, 8), &mut KeyScratch::default()).unwrap();
     let mut keys = Keys::new(7);
-    family.keys_dense(DenseRows::new(&vectors[..40 * 8], 8), &mut keys, &mut Scratch::default()).unwrap();
+    family.keys_dense(DenseRows::new(&vectors[..40 * 8], 8), &mut keys, &mut KeyScratch::default()).unwrap();
     tables.update(&(100..140).collect::<Vec<_>>(), &keys);
     tables.save(&path, &params).unwrap();
     for mode in [OpenMode::Map, OpenMode::Read] {
@@ -37,7 +37,7 @@ fn tables_come_back_and_go_on() {
             for item in 0..200 {
                 let answer = |tables: &Tables| {
                     let query = Query { by: By::Items(&[item]), turn: item.into(), excluded: &[] };
-                    let (limits, mut found) = (Limits { candidates: 30, per_bucket: 9 }, Vec::new());
+                    let (limits, mut found) = (QueryLimits { candidates: 30, per_bucket: 9 }, Vec::new());
                     let counts = tables.query(query, limits, &mut QueryScratch::default(), &mut found);
                     (counts, found)
                 };

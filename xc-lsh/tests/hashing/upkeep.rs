@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::Tables;
-use xc_lsh::upkeep::{Schedule, UpkeepCounts, UpkeepState, UpkeepStateError};
-use xc_lsh::{Family, HashError, Kind, Projection, Scratch, Upkeep};
+use xc_lsh::upkeep::{RebuildSchedule, UpkeepCounts, UpkeepState, UpkeepStateError};
+use xc_lsh::{Family, HashError, KeyScratch, Kind, Projection, Upkeep};
 
 const WIDTH: usize = 6;
 
@@ -19,10 +19,10 @@ struct World {
 }
 
 impl World {
-    fn new(n: usize, schedule: Schedule) -> Self {
+    fn new(n: usize, schedule: RebuildSchedule) -> Self {
         let family = params(Kind::SimHash { projection: Projection::Gaussian }, WIDTH, 4, 5, 1).build().unwrap();
         let rows = normals(&mut Stream::new(7), n * WIDTH);
-        let tables = Tables::of_dense(&*family, DenseRows::new(&rows, WIDTH), &mut Scratch::default()).unwrap();
+        let tables = Tables::of_dense(&*family, DenseRows::new(&rows, WIDTH), &mut KeyScratch::default()).unwrap();
         Self { family, rows, tables, upkeep: Upkeep::new(schedule, n) }
     }
 
@@ -50,7 +50,7 @@ impl World {
     }
 
     fn built(&self) -> Tables {
-        Tables::of_dense(&*self.family, DenseRows::new(&self.rows, WIDTH), &mut Scratch::default()).unwrap()
+        Tables::of_dense(&*self.family, DenseRows::new(&self.rows, WIDTH), &mut KeyScratch::default()).unwrap()
     }
 }
 
@@ -60,7 +60,7 @@ fn gather(rows: &[f32], items: &[u32], out: &mut Vec<f32>) {
 
 #[test]
 fn rebuilds_become_rarer_and_leave_tables_as_if_built_anew() {
-    let mut world = World::new(50, Schedule::Rebuild { every: 4, growth: 2.0 });
+    let mut world = World::new(50, RebuildSchedule::Rebuild { every: 4, growth: 2.0 });
     let mut at = Vec::new();
     for step in 0..64 {
         world.change(step, &[1, 7, 33], 1.0);
@@ -80,7 +80,7 @@ fn rebuilds_become_rarer_and_leave_tables_as_if_built_anew() {
 
 #[test]
 fn immediate_upkeep_is_never_stale_and_sorts_table_after_table() {
-    let mut world = World::new(50, Schedule::Immediate { sort_every: 2 });
+    let mut world = World::new(50, RebuildSchedule::Immediate { sort_every: 2 });
     let mut sorted = 0;
     for step in 0..10 {
         world.change(step, &[2, 3, step as u32 + 20], 0.5);
@@ -98,7 +98,7 @@ fn immediate_upkeep_is_never_stale_and_sorts_table_after_table() {
 
 #[test]
 fn drift_hashes_what_moved_far_enough_and_no_more_than_allowed() {
-    let mut world = World::new(200, Schedule::Drift { share: 0.5, per_step: 10, sort_every: 0 });
+    let mut world = World::new(200, RebuildSchedule::Drift { share: 0.5, per_step: 10, sort_every: 0 });
     let all: Vec<u32> = (0..200).collect();
     // A hundredth of the length: nobody is due.
     world.change(1, &all, 0.002);
@@ -123,7 +123,7 @@ fn drift_hashes_what_moved_far_enough_and_no_more_than_allowed() {
 
 #[test]
 fn a_row_that_is_not_finite_is_named_by_its_item_and_waits() {
-    let mut world = World::new(40, Schedule::Immediate { sort_every: 0 });
+    let mut world = World::new(40, RebuildSchedule::Immediate { sort_every: 0 });
     world.change(1, &[3, 31], 1.0);
     world.rows[31 * WIDTH + 2] = f32::NAN;
     let kept = world.tables.clone();
@@ -143,12 +143,12 @@ proptest! {
     #[test]
     fn what_was_restored_goes_on_alike(seed in any::<u64>(), kind in 0usize..3, cut in 0u64..12) {
         let schedule = [
-            Schedule::Rebuild { every: 3, growth: 1.5 },
-            Schedule::Immediate { sort_every: 3 },
-            Schedule::Drift { share: 0.3, per_step: 4, sort_every: 2 },
+            RebuildSchedule::Rebuild { every: 3, growth: 1.5 },
+            RebuildSchedule::Immediate { sort_every: 3 },
+            RebuildSchedule::Drift { share: 0.3, per_step: 4, sort_every: 2 },
         ][kind];
         let json = serde_json::to_string(&schedule).unwrap();
-        prop_assert_eq!(serde_json::from_str::<Schedule>(&json).unwrap(), schedule);
+        prop_assert_eq!(serde_json::from_str::<RebuildSchedule>(&json).unwrap(), schedule);
         let run = |until: u64, cut: Option<u64>| {
             let mut world = World::new(60, schedule);
             for step in 0..until {
@@ -172,7 +172,7 @@ proptest! {
 fn arrays_that_make_no_upkeep_are_errors() {
     let restore = |moved: &[f32], queue: &[u32]| {
         let state = UpkeepState { moved: Cow::Borrowed(moved), queue: queue.to_vec(), counters: [0; 3] };
-        Upkeep::restore(Schedule::Immediate { sort_every: 1 }, state).map(|_| ())
+        Upkeep::restore(RebuildSchedule::Immediate { sort_every: 1 }, state).map(|_| ())
     };
     assert_eq!(restore(&[0.0, 1.0], &[1, 0]), Ok(()));
     for queue in [[0, 0], [1, 2]] {

@@ -9,7 +9,9 @@ pub(crate) use progression::Progression;
 use rayon::prelude::*;
 use std::ops::Range;
 use thiserror::Error;
-use xc_hash::universal::{AffineHash, BucketHash, Family, FamilyParams, FamilyParamsError, UniversalHash};
+use xc_hash::universal::{
+    AffineHash, BucketHash, UniversalFamily, UniversalHash, UniversalParams, UniversalParamsError,
+};
 use xc_sparse::rank::LabelId;
 
 /// The buckets of L labels in some of the repetitions of one seed.
@@ -19,7 +21,7 @@ use xc_sparse::rank::LabelId;
 /// nothing is stored for them.
 ///
 /// # Listing a bucket without a table
-/// With [`Family::Prime`], label x falls into bucket k when u = (a x + b) mod p is one of k, k + B,
+/// With [`UniversalFamily::Prime`], label x falls into bucket k when u = (a x + b) mod p is one of k, k + B,
 /// k + 2B, ... < p. Each such u has the one preimage a^-1 (u - b) mod p, and stepping from one to
 /// the next adds a^-1 B modulo p:
 ///
@@ -31,7 +33,7 @@ use xc_sparse::rank::LabelId;
 /// The other families need [`Assignment::build_lists`] first: 4 L bytes per repetition.
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    params: FamilyParams,
+    params: UniversalParams,
     numbers: Vec<u32>,
     hashes: Vec<UniversalHash>,
     inverses: Vec<u64>,
@@ -59,7 +61,7 @@ pub enum AssignError {
     },
     /// The hash functions do not exist.
     #[error(transparent)]
-    Hash(#[from] FamilyParamsError),
+    Hash(#[from] UniversalParamsError),
 }
 
 /// A bucket was to be listed, and the family needs lists that were not built.
@@ -67,14 +69,14 @@ pub enum AssignError {
 #[error("the labels of a bucket of family {family} are known after build_lists only; family prime needs no lists")]
 pub struct NoListsError {
     /// The family.
-    pub family: Family,
+    pub family: UniversalFamily,
 }
 
 impl Assignment {
     /// The repetitions with these numbers, in this order.
     ///
-    /// *Cost*: see [`FamilyParams::hash`].
-    pub fn try_new(params: FamilyParams, numbers: &[u32]) -> Result<Self, AssignError> {
+    /// *Cost*: see [`UniversalParams::hash`].
+    pub fn try_new(params: UniversalParams, numbers: &[u32]) -> Result<Self, AssignError> {
         if numbers.is_empty() {
             return Err(AssignError::NoRepetitions);
         }
@@ -89,7 +91,7 @@ impl Assignment {
     }
 
     /// The first `n_repetitions` repetitions.
-    pub fn first(params: FamilyParams, n_repetitions: u32) -> Result<Self, AssignError> {
+    pub fn first(params: UniversalParams, n_repetitions: u32) -> Result<Self, AssignError> {
         Self::try_new(params, &(0..n_repetitions).collect::<Vec<_>>())
     }
 
@@ -110,13 +112,13 @@ impl Assignment {
     /// retrained. Lists are not carried over.
     ///
     /// # Errors
-    /// [`Family::Prime`] grows only up to its prime.
+    /// [`UniversalFamily::Prime`] grows only up to its prime.
     pub fn grown_to(&self, n_labels: usize) -> Result<Self, AssignError> {
         Self::try_new(self.params.grown_to(n_labels as u64)?, &self.numbers)
     }
 
     /// The parameters of the hash functions.
-    pub fn params(&self) -> &FamilyParams {
+    pub fn params(&self) -> &UniversalParams {
         &self.params
     }
 
@@ -171,7 +173,7 @@ impl Assignment {
 
     /// Buckets of consecutive labels, one per entry of `out`.
     ///
-    /// *Cost*: for [`Family::Prime`], additions and comparisons only, sixteen labels at a time if the
+    /// *Cost*: for [`UniversalFamily::Prime`], additions and comparisons only, sixteen labels at a time if the
     /// machine supports it.
     ///
     /// # Panics
@@ -191,13 +193,13 @@ impl Assignment {
         }
     }
 
-    /// Builds the lists that the families other than [`Family::Prime`] need for
+    /// Builds the lists that the families other than [`UniversalFamily::Prime`] need for
     /// [`Assignment::labels_of`] and the exact decode. Does nothing for the prime family.
     ///
     /// *Cost*: one pass over the labels; 4 L + 8 B bytes per repetition are kept. Repetitions are built
     /// in parallel.
     pub fn build_lists(&mut self) {
-        if self.params.family != Family::Prime && self.lists.is_empty() {
+        if self.params.family != UniversalFamily::Prime && self.lists.is_empty() {
             let n_labels = self.params.n_keys as u32;
             self.lists = self.hashes.par_iter().map(|hash| BucketLists::new(hash, n_labels)).collect();
         }
@@ -232,7 +234,7 @@ impl Assignment {
     /// Consecutive labels as the decoders walk them.
     pub(crate) fn range(&self, labels: Range<LabelId>) -> Source<'static> {
         match self.params.family {
-            Family::Prime => Source::Progression(Progression::of_labels(labels.start, labels.len() as u32)),
+            UniversalFamily::Prime => Source::Progression(Progression::of_labels(labels.start, labels.len() as u32)),
             _ => Source::Range(labels),
         }
     }

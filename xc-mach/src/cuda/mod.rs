@@ -16,7 +16,7 @@ use scan::{Batch, XcMachLabels, XcMachLines, XcMachPassed, XcMachRescore};
 use std::ops::Range;
 use std::sync::Arc;
 use thiserror::Error;
-use xc_hash::universal::{Family, UniversalHash};
+use xc_hash::universal::{UniversalFamily, UniversalHash};
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::layout::{self, Argument};
 use xc_kernels::{Device, Kernel, Plan, address};
@@ -37,7 +37,7 @@ pub enum DeviceScanError {
     #[error("hash functions of family {family} are not computed on a device, expected prime or multiply-shift")]
     Family {
         /// The family.
-        family: Family,
+        family: UniversalFamily,
     },
     /// Too many repetitions.
     #[error("{got} repetitions, expected at most {MOST_REPETITIONS} on a device")]

@@ -4,13 +4,13 @@ mod kernels;
 
 use proptest::prelude::*;
 use std::sync::Arc;
-use xc_hash::universal::{Family, FamilyParams};
+use xc_hash::universal::{UniversalFamily, UniversalParams};
 use xc_kernels::{Device, Emulated, Shape};
 use xc_mach::{Assignment, BucketScores, BucketScoresError, DecodeScratch, Decoder, DeviceScanError};
 use xc_sparse::rank::Scored;
 
-fn assignment(family: Family, n_labels: u64, n_buckets: u32, n_repetitions: u32) -> Assignment {
-    Assignment::first(FamilyParams { family, n_keys: n_labels, n_buckets, seed: 11 }, n_repetitions).unwrap()
+fn assignment(family: UniversalFamily, n_labels: u64, n_buckets: u32, n_repetitions: u32) -> Assignment {
+    Assignment::first(UniversalParams { family, n_keys: n_labels, n_buckets, seed: 11 }, n_repetitions).unwrap()
 }
 
 /// Labels and bits of each query's answer, by the CPU.
@@ -56,8 +56,8 @@ fn numbers(len: usize) -> impl Strategy<Value = Vec<f32>> {
     ]
 }
 
-fn families() -> impl Strategy<Value = Family> {
-    prop::sample::select(vec![Family::Prime, Family::MultiplyShift])
+fn families() -> impl Strategy<Value = UniversalFamily> {
+    prop::sample::select(vec![UniversalFamily::Prime, UniversalFamily::MultiplyShift])
 }
 
 proptest! {
@@ -105,7 +105,7 @@ fn confident(of: &Assignment, n_queries: usize) -> Vec<f32> {
 fn more_queries_than_a_batch_holds_are_answered_in_order() {
     let emulated = Emulated::hold();
     let device = Arc::new(Device::open(0).unwrap());
-    for family in [Family::Prime, Family::MultiplyShift] {
+    for family in [UniversalFamily::Prime, UniversalFamily::MultiplyShift] {
         // More labels than are scored without a screen.
         let of = assignment(family, 9000, 300, 5);
         let scores = confident(&of, 33);
@@ -121,7 +121,7 @@ fn more_queries_than_a_batch_holds_are_answered_in_order() {
 fn a_screen_leaves_few_labels_to_be_scored() {
     let emulated = Emulated::hold();
     let device = Arc::new(Device::open(0).unwrap());
-    let of = assignment(Family::Prime, 70_000, 300, 6);
+    let of = assignment(UniversalFamily::Prime, 70_000, 300, 6);
     let scores = confident(&of, 2);
     for decoder in Decoder::ALL {
         emulated.clear_counts();
@@ -141,7 +141,7 @@ fn turns_of_one_instruction_and_any_number_of_repetitions_give_the_same() {
     let device = Arc::new(Device::open(0).unwrap());
     for (n_repetitions, n_labels) in [(1, 40), (2, 60), (3, 60), (31, 50), (32, 50), (33, 50), (63, 40), (64, 40)] {
         emulated.set_turn(u32::from(n_repetitions < 4));
-        for family in [Family::Prime, Family::MultiplyShift] {
+        for family in [UniversalFamily::Prime, UniversalFamily::MultiplyShift] {
             let of = assignment(family, n_labels, 7, n_repetitions);
             let scores = confident(&of, 2);
             for decoder in Decoder::ALL {
@@ -158,9 +158,11 @@ fn the_last_labels_that_there_can_be_are_scored() {
     let device = Arc::new(Device::open(0).unwrap());
     // The largest prime of 32 bits, and the most labels of the other family.
     let largest = u64::from(u32::MAX);
-    for (family, n_labels) in
-        [(Family::Prime, 4_294_967_291), (Family::Prime, 3_000_000_000), (Family::MultiplyShift, largest)]
-    {
+    for (family, n_labels) in [
+        (UniversalFamily::Prime, 4_294_967_291),
+        (UniversalFamily::Prime, 3_000_000_000),
+        (UniversalFamily::MultiplyShift, largest),
+    ] {
         let of = assignment(family, n_labels, 90, 4);
         let scores: Vec<f32> = (0..360).map(|i| (i * 7919 % 1009) as f32 / 1009.0).collect();
         let uploaded = device.upload(&scores).unwrap();
@@ -184,14 +186,14 @@ fn the_last_labels_that_there_can_be_are_scored() {
 fn what_a_device_cannot_scan_is_refused() {
     let emulated = Emulated::hold();
     let device = Arc::new(Device::open(0).unwrap());
-    for family in [Family::Mersenne61, Family::Tabulation] {
+    for family in [UniversalFamily::Mersenne61, UniversalFamily::Tabulation] {
         let refused = assignment(family, 100, 7, 2).on(&device).unwrap_err();
         assert_eq!(refused, DeviceScanError::Family { family });
         assert!(refused.to_string().contains("expected prime or multiply-shift"), "{refused}");
     }
-    let refused = assignment(Family::Prime, 100, 7, 65).on(&device).unwrap_err();
+    let refused = assignment(UniversalFamily::Prime, 100, 7, 65).on(&device).unwrap_err();
     assert_eq!(refused.to_string(), "65 repetitions, expected at most 64 on a device");
-    let of = assignment(Family::Prime, 100, 7, 2);
+    let of = assignment(UniversalFamily::Prime, 100, 7, 2);
     for (at, bad) in [(14 + 9, f32::NAN), (14, f32::INFINITY), (27, f32::NEG_INFINITY)] {
         let mut scores = vec![0.5f32; 28];
         scores[at] = bad;
@@ -210,7 +212,7 @@ fn what_a_device_cannot_scan_is_refused() {
 fn the_first_of_many_scores_that_are_not_finite_is_told() {
     let emulated = Emulated::hold();
     let device = Arc::new(Device::open(0).unwrap());
-    let of = assignment(Family::Prime, 100, 700, 2);
+    let of = assignment(UniversalFamily::Prime, 100, 700, 2);
     for (seed, first) in [(1, 131), (2, 0), (3, 1390)] {
         emulated.set_seed(seed);
         let mut scores = vec![0.5f32; 2 * 1400];

@@ -1,7 +1,9 @@
 //! Hand-made cases: empty things, wrong things, and the exact text of reports.
 
 use crate::{ranked, truth};
-use xc_metrics::{EvaluateError, Evaluator, EvaluatorParams, Metric, PairFilter, ParamsError, Propensity, evaluate};
+use xc_metrics::{
+    EvaluateError, Evaluator, EvaluatorParams, EvaluatorParamsError, Metric, PairFilter, Propensity, evaluate,
+};
 use xc_sparse::rank::{RankedBatch, Scored};
 
 const NONE: [u32; 0] = [];
@@ -168,11 +170,11 @@ fn parts_that_do_not_fit_are_errors() {
     assert_eq!(with(&|p| p.weights = Some(vec![1.0])), EvaluateError::Weights { weights: 1, instances: 2 });
     assert_eq!(with(&|p| p.weights = Some(vec![1.0; 3])), EvaluateError::Weights { weights: 3, instances: 2 });
     assert_eq!(with(&|p| p.exclude = vec![2]), EvaluateError::ExcludedOutOfRange { instance: 2, instances: 2 });
-    assert_eq!(with(&|p| p.ks = vec![]), ParamsError::NoK.into());
-    assert_eq!(with(&|p| p.ks = vec![3, 0]), ParamsError::ZeroK.into());
-    assert_eq!(with(&|p| p.ks = vec![3, 1, 3]), ParamsError::RepeatedK { k: 3 }.into());
+    assert_eq!(with(&|p| p.ks = vec![]), EvaluatorParamsError::NoK.into());
+    assert_eq!(with(&|p| p.ks = vec![3, 0]), EvaluatorParamsError::ZeroK.into());
+    assert_eq!(with(&|p| p.ks = vec![3, 1, 3]), EvaluatorParamsError::RepeatedK { k: 3 }.into());
     for weight in [-1.0, f64::INFINITY] {
-        let want = ParamsError::Weight { instance: 1, weight };
+        let want = EvaluatorParamsError::Weight { instance: 1, weight };
         assert_eq!(with(&|p| p.weights = Some(vec![1.0, weight])), want.into());
     }
 }

@@ -11,7 +11,7 @@
 use rayon::prelude::*;
 use xc_buffer::sums::Blocks;
 use xc_buffer::{Loop, vectorised_loop};
-use xc_dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product, product_in_leaves};
+use xc_dense::{MatMut, MatRef, MatmulPrecision, MatmulScratch, Start, product, product_in_leaves};
 
 /// Columns of a block: two cache lines of a row.
 pub(super) const COLUMNS: usize = 32;
@@ -60,7 +60,7 @@ fn subtract(q: &[Part], n_blocks: usize, block: usize, y: &mut [Part]) {
         return;
     }
     let q = MatRef::with_strides(q.as_flattened(), (n, before), (n_blocks * COLUMNS, 1));
-    let mut scratch = Scratch::default();
+    let mut scratch = MatmulScratch::default();
     let mut shares = vec![0.0; before * COLUMNS];
     let order = Blocks::new(n, LEAVES, ROWS);
     let precision = MatmulPrecision::F32;

@@ -9,7 +9,7 @@ use crate::state::{Arrays, State, StateError, Visitor, load_parameters, visit_pa
 use crate::{Activation, Activations, Batch, Mode, Parameter, StepError, Update};
 use serde_json::json;
 use xc_buffer::parallel::for_each_part;
-use xc_dense::{MatmulPrecision, Scratch};
+use xc_dense::{MatmulPrecision, MatmulScratch};
 
 /// Dense layers above `E`, each `finish(input * weights^T + bias)`.
 #[derive(Clone, Debug)]
@@ -31,12 +31,12 @@ pub struct StackScratch<W> {
     below: W,
     inputs: Vec<Activations>,
     gradients: Vec<Activations>,
-    product: Scratch,
+    product: MatmulScratch,
 }
 
 impl<W: Default> Default for StackScratch<W> {
     fn default() -> Self {
-        Self { below: W::default(), inputs: Vec::new(), gradients: Vec::new(), product: Scratch::default() }
+        Self { below: W::default(), inputs: Vec::new(), gradients: Vec::new(), product: MatmulScratch::default() }
     }
 }
 
@@ -259,7 +259,7 @@ impl Layer {
         instances: &[u32],
         input: &Activations,
         output: &mut Activations,
-        scratch: &mut Scratch,
+        scratch: &mut MatmulScratch,
     ) {
         self.linear.forward(input, output, scratch);
         let width = output.width();

@@ -11,7 +11,7 @@ use crate::{Activations, Loss, Mode, Parameter, StepError, Targets, Update};
 use serde_json::json;
 use std::ops::Range;
 use xc_buffer::FloatSlice;
-use xc_dense::{MatmulPrecision, Scratch};
+use xc_dense::{MatmulPrecision, MatmulScratch};
 
 /// `logits = input * weights^T + bias`, weights label-major: one row an output.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct DenseScratch {
     logits: Activations,
     losses: Vec<f64>,
     ranks: RowScratch,
-    product: Scratch,
+    product: MatmulScratch,
     tiled: TiledScratch,
 }
 

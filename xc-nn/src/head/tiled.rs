@@ -23,7 +23,7 @@ use xc_buffer::FloatSlice;
 use xc_buffer::parallel::for_each_part_in_pool;
 use xc_buffer::sums::{Blocks, TreeSum};
 use xc_dense::{
-    MatMut, MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves,
+    MatMut, MatRef, MatmulPrecision, MatmulScratch, SplitRows, Start, product, product_by_rows, product_in_leaves,
 };
 use xc_hash::stream::mix;
 use xc_sparse::rank::Scored;
@@ -100,7 +100,7 @@ pub(super) struct Pass<'a> {
 pub(super) struct TiledScratch {
     /// Logits of a tile, then their gradient.
     pub(super) logits: Activations,
-    pub(super) product: Scratch,
+    pub(super) product: MatmulScratch,
     /// Begun by who takes the step.
     pub(super) hardest: Hardest,
     gathered: Vec<f32>,

@@ -8,7 +8,7 @@ use crate::Loss;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use thiserror::Error;
-use xc_lsh::{FamilyParamsError, SizingError};
+use xc_lsh::{FamilyParamsError, TableSizingError};
 
 /// Where labels come from; see the table of [samplers](super).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -205,7 +205,7 @@ pub enum SamplerParamsError {
     LabelTexts,
     /// The tables cannot be built.
     #[error("tables of labels")]
-    Sizing(#[from] SizingError),
+    Sizing(#[from] TableSizingError),
     /// The hash functions cannot be built.
     #[error("functions of tables of labels")]
     Family(#[from] FamilyParamsError),

@@ -74,7 +74,7 @@ pub(super) fn top(
     assert!(width == weights.width(), "vectors of {width}, rows of {}", weights.width());
     let inputs = MatRef::new(vectors.values(), vectors.len(), width);
     let mut best = vec![TopK::new(k); vectors.len()];
-    let (mut scores, mut widened, mut scratch) = (Vec::new(), Vec::new(), xc_dense::Scratch::default());
+    let (mut scores, mut widened, mut scratch) = (Vec::new(), Vec::new(), xc_dense::MatmulScratch::default());
     for first in labels.clone().step_by(BLOCK) {
         let block = first..labels.end.min(first + BLOCK as u32);
         let n = block.len();

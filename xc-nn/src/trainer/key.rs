@@ -3,13 +3,13 @@
 use super::{Subset, Trainer};
 use crate::Rows;
 use serde::Serialize;
-use xc_store::{CheckpointKey, Layout};
+use xc_store::{CheckpointKey, CheckpointLayout};
 
 /// Counts as part of every key: raise it when training changes its results.
 const VERSION: u64 = 1;
 
 /// The checkpoints of a training of one network.
-pub const CHECKPOINT: Layout = Layout { system: "network", parts: &[STATE] };
+pub const CHECKPOINT: CheckpointLayout = CheckpointLayout { system: "network", parts: &[STATE] };
 /// The only part of them.
 pub const STATE: &str = "state";
 
@@ -21,7 +21,7 @@ impl Trainer<'_> {
     /// *Cost*: one pass over the data, some GB a second.
     pub fn key(
         &self,
-        layout: Layout,
+        layout: CheckpointLayout,
         model: &impl Serialize,
         train: &Subset<'_>,
         validation: Option<&Subset<'_>>,

@@ -31,7 +31,7 @@ pub use xc_buffer::{Observer, Silent};
 
 use crate::state::{Role, Snapshot, StateError};
 use crate::{
-    Encoder, HardLabels, Head, Loss, Network, Optimizer, Rule, Schedule, Scratch, Step, StepError, StepParams,
+    Encoder, HardLabels, Head, Loss, Network, Optimizer, Schedule, Scratch, Step, StepError, StepParams, UpdateRule,
 };
 use checkpoint::{Best, Position};
 use std::io;
@@ -205,8 +205,8 @@ impl Trainer<'_> {
     }
 
     /// How encoder and head learn where the schedule says `factor`.
-    fn rules(&self, factor: f64) -> (Rule, Rule) {
-        let head = Rule { optimizer: self.optimizer, rate: self.params.rate };
+    fn rules(&self, factor: f64) -> (UpdateRule, UpdateRule) {
+        let head = UpdateRule { optimizer: self.optimizer, rate: self.params.rate };
         (self.params.encoder.unwrap_or(head).times(factor), head.times(factor))
     }
 

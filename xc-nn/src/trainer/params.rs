@@ -1,7 +1,7 @@
 //! Settings of a training run.
 
 use super::{EarlyStopping, Monitor};
-use crate::Rule;
+use crate::UpdateRule;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use thiserror::Error;
@@ -21,7 +21,7 @@ pub struct TrainParams {
     /// Base learning rate, which the schedule multiplies. Default 0.01, that of Adam for dense output layers.
     pub rate: f64,
     /// Optimiser and base rate of the encoder, if they are not those of the head.
-    pub encoder: Option<Rule>,
+    pub encoder: Option<UpdateRule>,
     /// Seed of every random stream. Default 0.
     pub seed: u64,
     /// Largest norm of a gradient; a larger one is clipped. Default: none.
@@ -104,7 +104,7 @@ impl TrainParams {
         if !(self.rate.is_finite() && self.rate >= 0.0) {
             return fail("rate", self.rate, "a finite number from 0 on");
         }
-        if let Some(Rule { rate, .. }) = self.encoder
+        if let Some(UpdateRule { rate, .. }) = self.encoder
             && !(rate.is_finite() && rate >= 0.0)
         {
             return fail("encoder.rate", rate, "a finite number from 0 on");

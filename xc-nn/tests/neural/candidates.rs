@@ -9,7 +9,7 @@ use xc_dense::MatmulPrecision;
 use xc_nn::head::{Dense, Ranked, Sampled, SampledParams, SampledScratch};
 use xc_nn::sampler::{Drawn, Lists, Weighting};
 use xc_nn::state::{Snapshot, State};
-use xc_nn::{Activations, Decay, Head, Init, Loss, Mode, Optimizer, Parameter, Rule, Step, Targets, Update};
+use xc_nn::{Activations, Decay, Head, Init, Loss, Mode, Optimizer, Parameter, Step, Targets, Update, UpdateRule};
 
 /// A batch, a layer and lists.
 #[derive(Clone, Debug)]
@@ -155,7 +155,7 @@ impl Case {
 }
 
 fn update(optimizer: Optimizer, rate: f64, number: u64) -> Update {
-    Update::new(Step { number, epoch: 0, seed: 5 }, Rule { optimizer, rate }, 1.0)
+    Update::new(Step { number, epoch: 0, seed: 5 }, UpdateRule { optimizer, rate }, 1.0)
 }
 
 fn flat(targets: &[Vec<u32>]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {

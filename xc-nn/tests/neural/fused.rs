@@ -2,13 +2,13 @@
 
 use crate::reference::{features, targets};
 use std::ops::Range;
-use xc_nn::encoder::transformer::{Family, IS_BUILT, Transformer, TransformerParams};
+use xc_nn::encoder::transformer::{Architecture, IS_BUILT, Transformer, TransformerParams};
 use xc_nn::encoder::{Bag, Precomputed, Stack};
 use xc_nn::head::{Dense, DenseScratch};
 use xc_nn::state::State;
 use xc_nn::{
     Activation, Activations, Batch, DenseRows, Encoder, Examples, Head, Loss, Mode, Named, Network, Optimizer,
-    Parameter, Rows, Rule, Scratch, Step, StepError, StepParams, Targets, Update, WrongBatch,
+    Parameter, Rows, Scratch, Step, StepError, StepParams, Targets, Update, UpdateRule, WrongBatch,
 };
 use xc_sparse::LabelRows;
 use xc_sparse::rows::TokenRows;
@@ -102,7 +102,7 @@ impl State for Fused {
 }
 
 fn params(number: u64, clip_norm: Option<f64>) -> StepParams {
-    let rule = Rule { optimizer: Optimizer::sgd(), rate: 0.5 };
+    let rule = UpdateRule { optimizer: Optimizer::sgd(), rate: 0.5 };
     StepParams { clip_norm, ..StepParams::new(Step { number, epoch: 0, seed: 11 }, rule) }
 }
 
@@ -165,7 +165,7 @@ fn rows_that_an_encoder_does_not_take_are_refused_and_change_nothing() {
 
 fn transformer() -> Transformer {
     let params = TransformerParams {
-        family: Family::Bert,
+        family: Architecture::Bert,
         vocabulary: 30,
         positions: 8,
         first_position: 0,
@@ -298,7 +298,7 @@ fn encoder_and_head_learn_by_rules_of_their_own() {
     let start = Network::new(Bag::new(30, 6, Activation::Relu, 0.0, 1), Dense::new(9, 6, 1));
     // What two steps make of each part. The loss of the first one has the same gradients whatever
     // the rules are.
-    let after = |encoder: Rule, head: Rule, clip_norm: Option<f64>, n_steps: u64| {
+    let after = |encoder: UpdateRule, head: UpdateRule, clip_norm: Option<f64>, n_steps: u64| {
         let mut network = start.clone();
         network.prepare(encoder.optimizer, head.optimizer);
         for number in 0..n_steps {
@@ -311,13 +311,18 @@ fn encoder_and_head_learn_by_rules_of_their_own() {
     };
     let (sgd, adam) = (Optimizer::sgd(), Optimizer::adam());
     for clip in [None, Some(0.01)] {
-        let slow = after(Rule { optimizer: adam, rate: 0.01 }, Rule { optimizer: adam, rate: 0.01 }, clip, 1);
-        let fast = after(Rule { optimizer: sgd, rate: 0.5 }, Rule { optimizer: sgd, rate: 0.5 }, clip, 1);
-        let mixed = after(Rule { optimizer: adam, rate: 0.01 }, Rule { optimizer: sgd, rate: 0.5 }, clip, 1);
+        let slow =
+            after(UpdateRule { optimizer: adam, rate: 0.01 }, UpdateRule { optimizer: adam, rate: 0.01 }, clip, 1);
+        let fast = after(UpdateRule { optimizer: sgd, rate: 0.5 }, UpdateRule { optimizer: sgd, rate: 0.5 }, clip, 1);
+        let mixed =
+            after(UpdateRule { optimizer: adam, rate: 0.01 }, UpdateRule { optimizer: sgd, rate: 0.5 }, clip, 1);
         assert_eq!(mixed, (slow.0, fast.1));
         // At rate 0 the encoder stands still, and the head learns from its vectors as they are.
-        let still = after(Rule { optimizer: adam, rate: 0.0 }, Rule { optimizer: sgd, rate: 0.5 }, clip, 2);
-        assert_eq!(still.0, after(Rule { optimizer: sgd, rate: 0.5 }, Rule { optimizer: sgd, rate: 0.5 }, clip, 0).0);
+        let still = after(UpdateRule { optimizer: adam, rate: 0.0 }, UpdateRule { optimizer: sgd, rate: 0.5 }, clip, 2);
+        assert_eq!(
+            still.0,
+            after(UpdateRule { optimizer: sgd, rate: 0.5 }, UpdateRule { optimizer: sgd, rate: 0.5 }, clip, 0).0
+        );
         assert_ne!(still.1, mixed.1);
     }
 }

@@ -6,8 +6,8 @@ use xc_nn::encoder::{Bag, Precomputed, Stack};
 use xc_nn::head::Dense;
 use xc_nn::state::State;
 use xc_nn::{
-    Activation, Activations, Batch, DenseRows, Encoder, Examples, Head, Loss, Mode, Network, Optimizer, Rows, Rule,
-    Scratch, Step, StepParams,
+    Activation, Activations, Batch, DenseRows, Encoder, Examples, Head, Loss, Mode, Network, Optimizer, Rows, Scratch,
+    Step, StepParams, UpdateRule,
 };
 use xc_sparse::{CsrMatrix, LabelRows};
 
@@ -20,7 +20,7 @@ fn batch(examples: &Examples<'_>) -> Batch {
 }
 
 fn at(number: u64, rate: f64) -> StepParams {
-    StepParams::new(Step { number, epoch: 0, seed: 7 }, Rule { optimizer: Optimizer::sgd(), rate })
+    StepParams::new(Step { number, epoch: 0, seed: 7 }, UpdateRule { optimizer: Optimizer::sgd(), rate })
 }
 
 /// With plain descent at rate 1, what a step takes away is the gradient.

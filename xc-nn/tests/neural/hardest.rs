@@ -9,7 +9,7 @@ use xc_nn::head::sparse::Screening;
 use xc_nn::head::{Dense, Ranked, Sampled, SampledParams, Sparse};
 use xc_nn::sampler::{Lists, Sampler};
 use xc_nn::state::{Snapshot, State};
-use xc_nn::{Activations, Decay, Head, Init, Loss, Mode, Optimizer, Parameter, Rule, Step, Targets, Update};
+use xc_nn::{Activations, Decay, Head, Init, Loss, Mode, Optimizer, Parameter, Step, Targets, Update, UpdateRule};
 use xc_sparse::rank::{Scored, rank_order};
 
 const LOSSES: [Loss; 4] = [Loss::Bce, Loss::Softmax, Loss::SquaredHinge, Loss::Nce];
@@ -104,7 +104,7 @@ impl Case {
 type Left = (u64, Vec<u32>, Snapshot, Vec<u32>);
 
 fn update() -> Update {
-    Update::new(Step { number: 3, epoch: 0, seed: 5 }, Rule { optimizer: Optimizer::adagrad(), rate: 0.5 }, 1.0)
+    Update::new(Step { number: 3, epoch: 0, seed: 5 }, UpdateRule { optimizer: Optimizer::adagrad(), rate: 0.5 }, 1.0)
 }
 
 fn step<H>(mut head: H, case: &Case, loss: Loss, n: usize, by_parts: bool, threads: usize) -> Left

@@ -18,8 +18,8 @@ use xc_nn::trainer::{
     CHECKPOINT, CheckpointAt, Keep, Observer, STATE, Silent, Subset, TrainError, TrainEvent, TrainObserver,
 };
 use xc_nn::{
-    Activation, Activations, Batch, DenseRows, Examples, Head, Init, Loss, Mode, Network, Optimizer, Rows, Rule,
-    Scratch, Step, StepParams, TrainParams, Trainer, Update,
+    Activation, Activations, Batch, DenseRows, Examples, Head, Init, Loss, Mode, Network, Optimizer, Rows, Scratch,
+    Step, StepParams, TrainParams, Trainer, Update, UpdateRule,
 };
 use xc_sparse::LabelRows;
 use xc_sparse::uniform::{FanIn, Indices, LANES};
@@ -128,7 +128,7 @@ fn plain(head: &Sparse, data: &Data, loss: &str) -> (f64, Vec<f64>, Vec<f64>, Ve
 }
 
 pub(crate) fn update(optimizer: Optimizer, rate: f64, number: u64) -> Update {
-    Update::new(Step { number, epoch: 0, seed: 5 }, Rule { optimizer, rate }, 1.0)
+    Update::new(Step { number, epoch: 0, seed: 5 }, UpdateRule { optimizer, rate }, 1.0)
 }
 
 fn state(head: &Sparse) -> Vec<Vec<u8>> {
@@ -362,8 +362,10 @@ fn connections_change_while_training_and_stay_sound() {
         let (mut scratch, batch) = (Scratch::default(), data.batch());
         after.prepare(Optimizer::adam(), Optimizer::adam());
         for number in 0..5 {
-            let step =
-                StepParams::new(Step { number, epoch: 0, seed: 4 }, Rule { optimizer: Optimizer::adam(), rate: 0.01 });
+            let step = StepParams::new(
+                Step { number, epoch: 0, seed: 4 },
+                UpdateRule { optimizer: Optimizer::adam(), rate: 0.01 },
+            );
             let loss = after.step(&batch, Loss::SquaredHinge, &step, &mut scratch).unwrap();
             assert!(loss.is_finite());
             let same = after.head().connections().indices() == before.head().connections().indices();

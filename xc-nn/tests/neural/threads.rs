@@ -5,8 +5,8 @@ use crate::sparse::{self, Data};
 use xc_nn::encoder::{Bag, Stack};
 use xc_nn::head::Dense;
 use xc_nn::{
-    Activation, Activations, Batch, Examples, Head, Loss, Mode, Network, Optimizer, Rows, Rule, Scratch, Step,
-    StepParams,
+    Activation, Activations, Batch, Examples, Head, Loss, Mode, Network, Optimizer, Rows, Scratch, Step, StepParams,
+    UpdateRule,
 };
 
 fn bytes_after_training(threads: usize, loss: Loss, optimizer: Optimizer, clip_norm: Option<f64>) -> Vec<u32> {
@@ -24,7 +24,7 @@ fn bytes_after_training(threads: usize, loss: Loss, optimizer: Optimizer, clip_n
             batch.fill(&examples, &rows);
             let params = StepParams {
                 clip_norm,
-                ..StepParams::new(Step { number, epoch: 0, seed: 3 }, Rule { optimizer, rate: 0.01 })
+                ..StepParams::new(Step { number, epoch: 0, seed: 3 }, UpdateRule { optimizer, rate: 0.01 })
             };
             assert!(network.step(&batch, loss, &params, &mut workspace).unwrap().is_finite());
         }

@@ -1,7 +1,7 @@
 //! What every sampler's lists have in common.
 
 use crate::given::{Given, step};
-use xc_lsh::upkeep::Schedule;
+use xc_lsh::upkeep::RebuildSchedule;
 use xc_lsh::{Kind, Projection};
 use xc_nn::Loss;
 use xc_nn::Step;
@@ -17,7 +17,7 @@ pub(crate) const LSH: LshParams = LshParams {
     probes: 1,
     candidates: 12,
     per_bucket: 9,
-    schedule: Schedule::Immediate { sort_every: 2 },
+    schedule: RebuildSchedule::Immediate { sort_every: 2 },
 };
 
 pub(crate) const ALL: [SamplerParams; 11] = [

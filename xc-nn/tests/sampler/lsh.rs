@@ -3,7 +3,7 @@
 use crate::given::{Given, step};
 use crate::lists::LSH;
 use crate::mixture::gradient;
-use xc_lsh::upkeep::Schedule;
+use xc_lsh::upkeep::RebuildSchedule;
 use xc_lsh::{Kind, Projection};
 use xc_nn::sampler::{
     Candidates, Lists, Lsh, LshBy, LshParams, NegativeParams, Sampler, SamplerData, SamplerParams, Weighting,
@@ -142,9 +142,9 @@ fn tables_follow_labels_that_move() {
     given.ptr = vec![0, 0];
     given.labels.clear();
     let schedules = [
-        Schedule::Immediate { sort_every: 0 },
-        Schedule::Drift { share: 0.1, per_step: 3, sort_every: 1 },
-        Schedule::Rebuild { every: 1, growth: 1.0 },
+        RebuildSchedule::Immediate { sort_every: 0 },
+        RebuildSchedule::Drift { share: 0.1, per_step: 3, sort_every: 1 },
+        RebuildSchedule::Rebuild { every: 1, growth: 1.0 },
     ];
     for schedule in schedules {
         let mut given = given.clone();
@@ -166,7 +166,7 @@ fn tables_follow_labels_that_move() {
 #[test]
 fn work_of_a_step_is_bounded_and_what_waits_is_told() {
     let given = Given::new(3, 200, 6, 4);
-    let schedule = Schedule::Drift { share: 0.1, per_step: 5, sort_every: 0 };
+    let schedule = RebuildSchedule::Drift { share: 0.1, per_step: 5, sort_every: 0 };
     let mut sampler = tables(LshBy::Embedding, LshParams { schedule, ..LSH }, &given, 1);
     let none = given.sample(&sampler, step(0));
     assert_eq!((none.cost().n_stale, none.cost().n_rehashed), (0, 0));
@@ -199,7 +199,7 @@ fn tables_that_cannot_be_are_named() {
     assert!(said(LshParams { probes: 9, ..LSH }).contains("probes is 9"));
     assert!(said(LshParams { candidates: 0, ..LSH }).contains("candidates is 0"));
     assert!(said(LshParams { n_tables: 0, ..LSH }).contains("tables of labels: 0 tables"));
-    let schedule = Schedule::Rebuild { every: 50, growth: 0.5 };
+    let schedule = RebuildSchedule::Rebuild { every: 50, growth: 0.5 };
     assert!(said(LshParams { schedule, ..LSH }).contains("growth is 0.5"));
     let mut out = Candidates::default();
     let bytes = LshParams::default().bytes(670_000, 128).unwrap();

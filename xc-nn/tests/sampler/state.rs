@@ -3,7 +3,7 @@
 use crate::given::{Given, step};
 use crate::lists::{ALL, ANN, LSH, build, lists};
 use xc_hash::stream::Stream;
-use xc_lsh::upkeep::Schedule;
+use xc_lsh::upkeep::RebuildSchedule;
 use xc_nn::sampler::{AnnParams, Candidates, Lists, LshParams, NegativeParams, Sampler, SamplerParams, ScheduleParams};
 use xc_nn::state::{Snapshot, State};
 
@@ -30,12 +30,12 @@ fn one_step(given: &mut Given, sampler: &mut dyn Sampler, number: u64) -> Candid
 fn stateful() -> Vec<SamplerParams> {
     let with = |schedule| SamplerParams::LshEmbedding(LshParams { schedule, ..LSH });
     let mut all = ALL.to_vec();
-    all.push(with(Schedule::Rebuild { every: 2, growth: 1.5 }));
+    all.push(with(RebuildSchedule::Rebuild { every: 2, growth: 1.5 }));
     all.push(SamplerParams::Ann(AnnParams { exact_below: 0, ..ANN }));
     all.push(SamplerParams::Ann(AnnParams { exact_below: 0, every: 3, ..ANN }));
     all.push(SamplerParams::Schedule(ScheduleParams { per_instance: 4, every_epochs: 1, first_epoch: 2, recall: 0.9 }));
     all.push(SamplerParams::Schedule(ScheduleParams { per_instance: 4, every_epochs: 4, first_epoch: 3, recall: 0.9 }));
-    all.push(with(Schedule::Drift { share: 0.1, per_step: 7, sort_every: 3 }));
+    all.push(with(RebuildSchedule::Drift { share: 0.1, per_step: 7, sort_every: 3 }));
     all
 }
 

@@ -6,7 +6,7 @@ use xc_buffer::simd::Isa;
 use xc_dense::MatmulPrecision;
 use xc_nn::encoder::transformer::{Distances, Pooling, Transformer, TransformerLearning, TransformerParams};
 use xc_nn::head::Dense;
-use xc_nn::{Activations, Batch, Encoder, Loss, Mode, Network, Optimizer, Row, Rule, Scratch, Step, StepParams};
+use xc_nn::{Activations, Batch, Encoder, Loss, Mode, Network, Optimizer, Row, Scratch, Step, StepParams, UpdateRule};
 
 const PRECISIONS: [MatmulPrecision; 2] = [MatmulPrecision::F32, MatmulPrecision::Bf16];
 
@@ -96,7 +96,7 @@ fn trained(products: MatmulPrecision, clip_norm: Option<f64>) -> Vec<u32> {
     for number in 0..3u64 {
         let numbers: Vec<u32> = (0..30).filter(|i| i % 3 != number as u32).collect();
         let at = Step { number, epoch: 0, seed: 3 };
-        let params = StepParams { clip_norm, ..StepParams::new(at, Rule { optimizer, rate: 0.01 }) };
+        let params = StepParams { clip_norm, ..StepParams::new(at, UpdateRule { optimizer, rate: 0.01 }) };
         network.step(&batch(&rows, &numbers), Loss::Softmax, &params, &mut scratch).unwrap();
     }
     network.parameters().iter().flat_map(|p| p.parameter.values().iter().map(|v| v.to_bits())).collect()
@@ -136,7 +136,7 @@ fn answers_follow_weights_that_change() {
             let at = Step { number: 0, epoch: 0, seed: 3 };
             let (mut out, mut scratch) = (Activations::default(), Default::default());
             of.forward(&batch, Mode::Train(at), &mut out, &mut scratch).unwrap();
-            let update = Update::new(at, Rule { optimizer, rate: 0.1 }, 1.0);
+            let update = Update::new(at, UpdateRule { optimizer, rate: 0.1 }, 1.0);
             of.update(&batch, &out, &mut scratch, &update).unwrap();
             let second = check(&of);
             assert_eq!(second == first, frozen_layers == 2, "{products:?}, {frozen_layers} frozen");
@@ -165,7 +165,8 @@ fn states_that_are_known_give_the_bits_of_those_that_are_computed() {
                 // The last step has an instance whose states are not known; one is empty in others.
                 let numbers: &[u32] = if number == 2 { &[8, 4, 0] } else { &[7, 0, 3, 1, 8] };
                 let at = Step { number, epoch: 0, seed: 3 };
-                let params = StepParams { clip_norm: Some(0.5), ..StepParams::new(at, Rule { optimizer, rate: 0.01 }) };
+                let params =
+                    StepParams { clip_norm: Some(0.5), ..StepParams::new(at, UpdateRule { optimizer, rate: 0.01 }) };
                 network.step(&batch(&rows, numbers), Loss::Softmax, &params, &mut scratch).unwrap();
                 network.parameters().iter().flat_map(|p| p.parameter.values().to_vec()).collect::<Vec<f32>>()
             };

@@ -7,7 +7,9 @@ use xc_nn::encoder::transformer::{
 };
 use xc_nn::head::Dense;
 use xc_nn::state::State;
-use xc_nn::{Activations, Batch, Encoder, Loss, Mode, Network, Optimizer, Rule, Scratch, Step, StepParams, Update};
+use xc_nn::{
+    Activations, Batch, Encoder, Loss, Mode, Network, Optimizer, Scratch, Step, StepParams, Update, UpdateRule,
+};
 
 const AT: Step = Step { number: 3, epoch: 0, seed: 5 };
 
@@ -30,7 +32,7 @@ fn gradient(of: &Transformer, batch: &Batch) -> (Vec<Vec<f64>>, f64) {
     gradient.reshape(vectors.len(), vectors.width());
     gradient.values_mut().iter_mut().zip(coefficients()).for_each(|(g, c)| *g = c);
     let squares = changed.squared_norm(batch, &gradient, &mut scratch).unwrap();
-    let update = Update::new(AT, Rule { optimizer: Optimizer::sgd(), rate: 1.0 }, 1.0);
+    let update = Update::new(AT, UpdateRule { optimizer: Optimizer::sgd(), rate: 1.0 }, 1.0);
     changed.update(batch, &gradient, &mut scratch, &update).unwrap();
     let pairs = of.parameters().into_iter().zip(changed.parameters());
     let of_one = pairs.map(|(before, after)| {
@@ -241,7 +243,7 @@ fn a_network_learns_with_and_without_clipping() {
         let first = network.loss(&batch, Loss::Softmax, &mut scratch).unwrap();
         for number in 0..150 {
             let at = Step { number, epoch: 0, seed: 1 };
-            let params = StepParams { clip_norm, ..StepParams::new(at, Rule { optimizer, rate: 0.01 }) };
+            let params = StepParams { clip_norm, ..StepParams::new(at, UpdateRule { optimizer, rate: 0.01 }) };
             assert!(network.step(&batch, Loss::Softmax, &params, &mut scratch).unwrap().is_finite());
         }
         let last = network.loss(&batch, Loss::Softmax, &mut scratch).unwrap();

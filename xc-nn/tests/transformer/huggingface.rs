@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use xc_nn::encoder::transformer::{Folder, Transformer};
 use xc_nn::state::State;
-use xc_nn::{Activations, Encoder, Mode, Optimizer, Rule, Step, Update};
+use xc_nn::{Activations, Encoder, Mode, Optimizer, Step, Update, UpdateRule};
 use xc_sparse::rows::TokenRows;
 use xc_store::atomic::OutputFolder;
 
@@ -96,7 +96,7 @@ fn check_folder(family: &str, folder: &Path, reference: &Value) {
     }
     let squares = before.squared_norm(&batch, &gradient, &mut scratch).unwrap();
     let mut after = before.clone();
-    let update = Update::new(at, Rule { optimizer: Optimizer::sgd(), rate: 1.0 }, 1.0);
+    let update = Update::new(at, UpdateRule { optimizer: Optimizer::sgd(), rate: 1.0 }, 1.0);
     after.update(&batch, &gradient, &mut scratch, &update).unwrap();
     let mut sum = 0.0;
     for array in reference["gradients"].as_array().unwrap() {

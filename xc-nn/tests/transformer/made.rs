@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::path::Path;
-use xc_nn::encoder::transformer::{Distances, Family, Pooling, TransformerParams};
+use xc_nn::encoder::transformer::{Architecture, Distances, Pooling, TransformerParams};
 use xc_nn::{Batch, Examples, Rows};
 use xc_sparse::LabelRows;
 use xc_sparse::rows::TokenRows;
@@ -52,7 +52,7 @@ pub(crate) fn write_folder(folder: &Path, reference: &Value) {
 /// A transformer of a few hundred values.
 pub(crate) fn small(distances: Option<Distances>, pooling: Pooling, types: usize) -> TransformerParams {
     TransformerParams {
-        family: Family::Bert,
+        family: Architecture::Bert,
         vocabulary: 11,
         positions: 9,
         first_position: 2,

@@ -10,7 +10,7 @@
 //!   feature 40     0.1    0.2   0.3         row            40      3    111      0.1  0.2  0.3
 //! ```
 //!
-//! Rows are found by one of four iterators ([`Intersect`]). The mask of a row then expands the packed
+//! Rows are found by one of four iterators ([`IteratorKind`]). The mask of a row then expands the packed
 //! values to the lanes of a vector register, where they are multiplied by the query's value and added to
 //! the children's sums. Implements `[etter2022mscm]`, sections 4 and 5. Differs in: sibling masks,
 //! half-precision values, a rank directory as the hash iterator, a choice of iterator for each (query,
@@ -36,11 +36,11 @@ mod touched;
 pub use check::ChunkedError;
 #[cfg(feature = "store")]
 pub use file::{LevelSizes, LevelStreams, OpenLevelError};
-pub use iterate::{Choice, Intersect};
+pub use iterate::{IteratorChoice, IteratorKind};
 pub use level::{ChunkView, ChunkedLevel, ChunkedView, LevelArrays};
 pub use pack::{PackError, PackedSizes, Packer, count_features};
 pub use product::{ProductScratch, Visit, margins, margins_with, shared_margins};
-pub use query::{DensePositions, QueryScratch, QueryView};
+pub use query::{ChunkQuery, DensePositions, QueryView};
 pub use rows::{ChunkRows, ChunkRowsError};
 pub use slot_map::SlotMap;
 pub use touched::Touched;

@@ -39,11 +39,11 @@ impl QueryView<'_> {
 
 /// Buffer for the part of a query that is computed once per tree.
 #[derive(Clone, Debug, Default)]
-pub struct QueryScratch {
+pub struct ChunkQuery {
     slots: Vec<u32>,
 }
 
-impl QueryScratch {
+impl ChunkQuery {
     /// Prepares a query for the levels that share `slot_map`. Features at or above the map's length
     /// cannot match anything and are left out (they can only be at the end of the row).
     ///

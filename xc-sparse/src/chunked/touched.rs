@@ -1,6 +1,6 @@
 //! The memory that products read: the floor of their time.
 
-use super::iterate::{Choice, Intersect, choose};
+use super::iterate::{IteratorChoice, IteratorKind, choose};
 use super::level::{ChunkView, ChunkedView};
 use super::query::QueryView;
 use std::collections::HashSet;
@@ -35,7 +35,7 @@ impl Touched {
     ///
     /// # Panics
     /// If the parent is out of range.
-    pub fn add(&mut self, level: &ChunkedView<'_>, query: &QueryView<'_>, parent: u32, choice: Choice) {
+    pub fn add(&mut self, level: &ChunkedView<'_>, query: &QueryView<'_>, parent: u32, choice: IteratorChoice) {
         self.array(level.part_ptr, parent as usize, 2);
         for number in level.parts(parent as usize) {
             self.array(level.records, number, 2);
@@ -43,10 +43,10 @@ impl Touched {
             self.array(level.bias, chunk.first_child as usize, chunk.width());
             self.probes += query.nnz() as u64;
             match choose(choice, query.nnz(), chunk.n_rows(), 1) {
-                Intersect::Hashed => self.directory(level, &chunk, query),
-                Intersect::Galloping => self.bisections(&chunk, query),
+                IteratorKind::Hashed => self.directory(level, &chunk, query),
+                IteratorKind::Galloping => self.bisections(&chunk, query),
                 // Both read every key.
-                Intersect::Marching | Intersect::Lookup => self.array(chunk.headers, 0, chunk.headers.len()),
+                IteratorKind::Marching | IteratorKind::Lookup => self.array(chunk.headers, 0, chunk.headers.len()),
             }
             self.matches(level, &chunk, query);
         }
@@ -116,7 +116,7 @@ impl Touched {
 mod tests {
     use super::*;
     use crate::SparseRow;
-    use crate::chunked::{ChunkRows, ChunkedLevel, QueryScratch, SlotMap, count_features};
+    use crate::chunked::{ChunkQuery, ChunkRows, ChunkedLevel, SlotMap, count_features};
     use xc_buffer::dtype::DType;
 
     #[test]
@@ -127,21 +127,21 @@ mod tests {
         let map = SlotMap::new(&count_features(&rows, 100_000));
         let level = ChunkedLevel::pack(&rows, &map, DType::F32).unwrap();
         let view = level.view();
-        let mut slots = QueryScratch::default();
+        let mut slots = ChunkQuery::default();
         let row = SparseRow::from_checked(&[0, 1, 2, 1001, 1998], &[1.0; 5]);
         let query = slots.prepare(row, level.slot_map());
         let mut hashed = Touched::default();
-        hashed.add(&view, &query, 0, Choice::Fixed(Intersect::Hashed));
+        hashed.add(&view, &query, 0, IteratorChoice::Fixed(IteratorKind::Hashed));
         assert_eq!((hashed.probes, hashed.rows, hashed.weights), (5, 3, 1 + 3 + 1));
         // Pointers, record, bias; a word or two a probe, a header and values a row: each on one
         // line or two.
         assert!((6..=22).contains(&hashed.lines()), "{}", hashed.lines());
         let mut marching = Touched::default();
-        marching.add(&view, &query, 0, Choice::Fixed(Intersect::Marching));
+        marching.add(&view, &query, 0, IteratorChoice::Fixed(IteratorKind::Marching));
         let all = level.arrays().headers.len() * 4 / LINE;
         assert!(marching.lines() >= all && marching.lines() <= all + 20, "{}", marching.lines());
         let before = marching.lines();
-        marching.add(&view, &query, 0, Choice::Fixed(Intersect::Marching));
+        marching.add(&view, &query, 0, IteratorChoice::Fixed(IteratorKind::Marching));
         assert_eq!(marching.lines(), before, "lines are counted once");
     }
 }

@@ -1,9 +1,9 @@
 //! Forward and backward pass of a whole batch: the products of all labels with all instances.
 //!
-//! [`Kernels`] has the products that a trainer fuses with its loss and update; this is the plain form,
+//! [`UniformKernels`] has the products that a trainer fuses with its loss and update; this is the plain form,
 //! for any width of indices and any type of weights.
 
-use super::product::{Kernels, Sums, weight_gradients};
+use super::product::{Sums, UniformKernels, weight_gradients};
 use super::{Connections, LANES, Lines};
 use crate::with_indices;
 use rayon::prelude::*;
@@ -23,7 +23,7 @@ impl Connections {
         if out.is_empty() {
             return;
         }
-        let kernels = Kernels::current();
+        let kernels = UniformKernels::current();
         with_indices!(self.indices(), inputs => {
             out.par_chunks_mut(LANES * n_labels).enumerate().for_each_init(Vec::new, |row, (block, out)| {
                 let lines = batch.block(block);
@@ -55,7 +55,7 @@ impl Connections {
         self.expect_batch(batch, n_labels, gradient.len());
         let lengths = (of_weights.len(), of_inputs.len());
         assert!(lengths == (self.len(), batch.len() * n_inputs), "gradients of {lengths:?} weights and inputs");
-        let kernels = Kernels::current();
+        let kernels = UniformKernels::current();
         let of_lanes = |block: usize, label: usize| {
             let mut sums = Sums::default();
             let rows = gradient[block * LANES * n_labels..].chunks_exact(n_labels).take(batch.lanes(block));

@@ -9,7 +9,7 @@ use xc_buffer::dtype::DType;
 /// Why columns cannot be converted to connections.
 #[derive(Debug, Error, PartialEq)]
 #[non_exhaustive]
-pub enum ConvertError {
+pub enum UniformConvertError {
     /// Labels have different numbers of weights.
     #[error("label {label} has {got} weights, label 0 has {expected}: expected the same number everywhere")]
     NotUniform {
@@ -30,8 +30,8 @@ impl Connections {
     /// weights if `uniform`. Weights are rounded to the nearest.
     ///
     /// # Errors
-    /// See [`ConvertError`].
-    pub fn from_csc(matrix: CscView<'_>, of: DType, uniform: bool) -> Result<Self, ConvertError> {
+    /// See [`UniformConvertError`].
+    pub fn from_csc(matrix: CscView<'_>, of: DType, uniform: bool) -> Result<Self, UniformConvertError> {
         let (n_inputs, n_labels) = (matrix.rows(), matrix.cols());
         let by_label = matrix.transpose();
         let (indptr, indices, weights) = (by_label.indptr(), by_label.indices(), by_label.data());
@@ -41,7 +41,7 @@ impl Connections {
         let fan_in = if uniform {
             let expected = if n_labels == 0 { 1 } else { length(0) };
             if let Some(label) = (0..n_labels).find(|&label| length(label) != expected) {
-                return Err(ConvertError::NotUniform { label, got: length(label), expected });
+                return Err(UniformConvertError::NotUniform { label, got: length(label), expected });
             }
             FanIn::Uniform(expected)
         } else {

@@ -11,9 +11,9 @@ pub const LANES: usize = 32;
 /// the upper half instance `i + 16`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
-pub struct Line(pub [u32; LANES / 2]);
+pub struct UniformLine(pub [u32; LANES / 2]);
 
-impl Line {
+impl UniformLine {
     /// The value of instance `i`.
     ///
     /// # Panics
@@ -32,10 +32,10 @@ impl Line {
 }
 
 /// Dense inputs of a batch, rounded to bf16 and transposed: blocks of [`LANES`] instances, each with one
-/// [`Line`] per input. The lanes beyond the last instance are zeros.
+/// [`UniformLine`] per input. The lanes beyond the last instance are zeros.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    lines: Pages<Line>,
+    lines: Pages<UniformLine>,
     n_inputs: usize,
     len: usize,
 }
@@ -102,7 +102,7 @@ impl Lines {
     ///
     /// # Panics
     /// If `block >= n_blocks()`.
-    pub fn block(&self, block: usize) -> &[Line] {
+    pub fn block(&self, block: usize) -> &[UniformLine] {
         assert!(block < self.n_blocks(), "block {block} of {}", self.n_blocks());
         &self.lines[block * self.n_inputs..][..self.n_inputs]
     }

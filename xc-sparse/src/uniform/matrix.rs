@@ -42,13 +42,13 @@ mod sealed {
 /// ```compile_fail,E0277
 /// #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 /// struct Mine;
-/// impl xc_sparse::uniform::Index for Mine {
+/// impl xc_sparse::uniform::IndexWidth for Mine {
 ///     fn at(self) -> usize { 1 << 30 }
 ///     fn of(_: usize) -> Self { Mine }
 ///     fn all_below(_: &[Self], _: usize) -> bool { true }
 /// }
 /// ```
-pub trait Index: sealed::Sealed + Copy + Ord + Send + Sync + 'static {
+pub trait IndexWidth: sealed::Sealed + Copy + Ord + Send + Sync + 'static {
     /// As an index.
     fn at(self) -> usize;
     /// From an index that fits.
@@ -57,7 +57,7 @@ pub trait Index: sealed::Sealed + Copy + Ord + Send + Sync + 'static {
     fn all_below(inputs: &[Self], bound: usize) -> bool;
 }
 
-impl Index for u16 {
+impl IndexWidth for u16 {
     #[inline(always)]
     fn at(self) -> usize {
         usize::from(self)
@@ -78,7 +78,7 @@ impl Index for u16 {
     }
 }
 
-impl Index for u32 {
+impl IndexWidth for u32 {
     #[inline(always)]
     fn at(self) -> usize {
         self as usize

@@ -56,11 +56,11 @@ mod product;
 mod rewire;
 mod screen;
 
-pub use convert::ConvertError;
+pub use convert::UniformConvertError;
 #[cfg(feature = "store")]
 pub use file::OpenConnectionsError;
-pub use lines::{LANES, Line, Lines};
-pub use matrix::{Connections, ConnectionsError, FanIn, Index, Indices, check_shape};
-pub use product::{Kernels, Sums, weight_gradients};
+pub use lines::{LANES, Lines, UniformLine};
+pub use matrix::{Connections, ConnectionsError, FanIn, IndexWidth, Indices, check_shape};
+pub use product::{Sums, UniformKernels, weight_gradients};
 pub use rewire::{Rewired, distinct};
 pub use screen::{BYTE_LANES, ByteBlock, ByteLine, ByteLines, DEVIATIONS, LaneBounds, RowBound, ScreenRow, ScreenRows};

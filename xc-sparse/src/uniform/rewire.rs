@@ -4,7 +4,7 @@
 //! In the uniform form a label's connections are replaced within the label, whose fan-in stays the same;
 //! in the unstructured form the new ones may go to any label.
 
-use super::matrix::{Connections, FanIn, Index, Indices};
+use super::matrix::{Connections, FanIn, IndexWidth, Indices};
 use crate::with_indices;
 use rayon::prelude::*;
 use xc_buffer::FloatBuffer;
@@ -124,7 +124,7 @@ impl Connections {
                     let n = of_label.len().min(free);
                     let fresh = distinct(n, n_inputs, row.iter().map(|i| i.at()), &mut random);
                     for (&at, input) in of_label.iter().zip(fresh) {
-                        row[at as usize % fan_in] = Index::of(input);
+                        row[at as usize % fan_in] = IndexWidth::of(input);
                         done.push(at);
                     }
                 }

@@ -108,11 +108,11 @@ proptest! {
             let level = ChunkedLevel::pack(&parents, &slot_map(&parents, n_features), precision).unwrap();
             let view = level.view();
             let expected = reference(&parents, precision, &query, &wanted);
-            let (mut scratch, mut slots) = (ProductScratch::default(), QueryScratch::default());
+            let (mut scratch, mut slots) = (ProductScratch::default(), ChunkQuery::default());
             let row = SparseRow::from_checked(&indices, &values);
             let prepared = slots.prepare(row, level.slot_map());
             for isa in Isa::available() {
-                for choice in Intersect::ALL.map(Choice::Fixed).into_iter().chain([Choice::Auto]) {
+                for choice in IteratorKind::ALL.map(IteratorChoice::Fixed).into_iter().chain([IteratorChoice::Auto]) {
                     let mut out = Vec::new();
                     margins_with(isa, &view, &prepared, &wanted, choice, &mut scratch, &mut out);
                     prop_assert_eq!(bits(&out), bits(&expected), "{} {:?} {:?}", isa, choice, precision);
@@ -129,7 +129,7 @@ proptest! {
         let queries: Vec<(Vec<u32>, Vec<f32>)> = (0..n_queries)
             .map(|q| first.iter().enumerate().filter(|(i, _)| i % (q + 2) != 0).map(|(_, &pair)| pair).unzip())
             .collect();
-        let mut slots = vec![QueryScratch::default(); n_queries];
+        let mut slots = vec![ChunkQuery::default(); n_queries];
         let prepared: Vec<QueryView<'_>> = queries
             .iter()
             .zip(&mut slots)
@@ -139,7 +139,7 @@ proptest! {
             .flat_map(|parent| (0..n_queries as u32).step_by(stride).map(move |query| Visit { parent, query }))
             .collect();
         let mut scratch = ProductScratch::default();
-        for choice in Intersect::ALL.map(Choice::Fixed).into_iter().chain([Choice::Auto]) {
+        for choice in IteratorKind::ALL.map(IteratorChoice::Fixed).into_iter().chain([IteratorChoice::Auto]) {
             let mut met = vec![vec![]; visits.len()];
             shared_margins(&view, &visits, |q| prepared[q as usize], choice, &mut scratch, |at, child, margins| {
                 assert_eq!(child as usize, view.children(visits[at].parent as usize).start as usize + met[at].len());
@@ -206,11 +206,11 @@ fn crowded_features_are_found() {
     let (indices, values): (Vec<u32>, Vec<f32>) = (499_900..500_400u32).step_by(3).map(|f| (f, 1.0)).unzip();
     let query: Vec<(u32, f32)> = indices.iter().copied().zip(values.iter().copied()).collect();
     let expected = reference(&parents, DType::F32, &query, &[0]);
-    let (mut scratch, mut slots) = (ProductScratch::default(), QueryScratch::default());
+    let (mut scratch, mut slots) = (ProductScratch::default(), ChunkQuery::default());
     let prepared = slots.prepare(SparseRow::from_checked(&indices, &values), level.slot_map());
     for isa in Isa::available() {
         let mut out = Vec::new();
-        margins_with(isa, &view, &prepared, &[0], Choice::Fixed(Intersect::Hashed), &mut scratch, &mut out);
+        margins_with(isa, &view, &prepared, &[0], IteratorChoice::Fixed(IteratorKind::Hashed), &mut scratch, &mut out);
         assert_eq!(out, expected);
     }
 }
@@ -245,10 +245,10 @@ fn panic_message(body: impl FnOnce()) -> String {
 #[test]
 fn a_query_of_another_slot_map_is_refused_by_every_path() {
     let (level, other) = (level_of_ones(64), SlotMap::try_new(vec![0; 40_000_000].into()).unwrap());
-    let mut slots = QueryScratch::default();
+    let mut slots = ChunkQuery::default();
     let query = slots.prepare(SparseRow::try_new(&[39_999_999], &[1.0]).unwrap(), &other);
     for isa in Isa::available() {
-        for choice in Intersect::ALL.map(Choice::Fixed) {
+        for choice in IteratorKind::ALL.map(IteratorChoice::Fixed) {
             let message = panic_message(|| {
                 margins_with(isa, &level.view(), &query, &[0], choice, &mut ProductScratch::default(), &mut Vec::new());
             });
@@ -258,7 +258,7 @@ fn a_query_of_another_slot_map_is_refused_by_every_path() {
     let visits = [Visit { parent: 0, query: 0 }];
     let mut scratch = ProductScratch::default();
     let message = panic_message(|| {
-        shared_margins(&level.view(), &visits, |_| query, Choice::Auto, &mut scratch, |_, _, _| ());
+        shared_margins(&level.view(), &visits, |_| query, IteratorChoice::Auto, &mut scratch, |_, _, _| ());
     });
     assert!(message.contains("another slot map"), "{message}");
 }
@@ -269,8 +269,8 @@ fn a_scratch_serves_on_after_a_panic() {
     let (large_map, small_map) = (large.slot_map().clone(), small.slot_map().clone());
     let (large_map, small_map) = (&large_map, &small_map);
     let (large, small) = (large.view(), small.view());
-    for choice in Intersect::ALL.map(Choice::Fixed) {
-        let (mut slots, mut scratch, mut out) = (QueryScratch::default(), ProductScratch::default(), Vec::new());
+    for choice in IteratorKind::ALL.map(IteratorChoice::Fixed) {
+        let (mut slots, mut scratch, mut out) = (ChunkQuery::default(), ProductScratch::default(), Vec::new());
         let query = slots.prepare(SparseRow::try_new(&[99_999], &[1.0]).unwrap(), large_map);
         panic_message(|| margins(&large, &query, &[0, 7], choice, &mut scratch, &mut out));
         // The second visit's query is not there: a panic while the chunk of the first is loaded.
@@ -279,7 +279,7 @@ fn a_scratch_serves_on_after_a_panic() {
             let query = |q| if q == 0 { query } else { panic!("{q}") };
             shared_margins(&large, &visits, query, choice, &mut scratch, |_, _, _| ());
         });
-        let mut slots = QueryScratch::default();
+        let mut slots = ChunkQuery::default();
         let query = slots.prepare(SparseRow::try_new(&[1, 2], &[1.0, 4.0]).unwrap(), small_map);
         out.clear();
         margins(&small, &query, &[0], choice, &mut scratch, &mut out);
@@ -294,7 +294,7 @@ fn rows_out_of_order_are_refused_where_a_query_is_prepared() {
         let row = SparseRow::from_checked(indices, &[1.0, 0.5]);
         assert!(row.check().unwrap_err().to_string().contains(wanted));
         let message = panic_message(|| {
-            QueryScratch::default().prepare(row, &map);
+            ChunkQuery::default().prepare(row, &map);
         });
         assert!(message.contains(wanted), "{message}");
     }

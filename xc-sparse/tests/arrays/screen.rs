@@ -153,19 +153,19 @@ proptest! {
     ) {
         let per_label = ((n_inputs as f64 * share) as usize).clamp(1, n_inputs);
         let case = Case::new(n_labels, n_inputs, per_label, len, is_signed, seed);
-        for kernels in Isa::available().map(Kernels::of) {
+        for kernels in Isa::available().map(UniformKernels::of) {
             check(|block, inputs, row| kernels.screen([block], inputs, row, inputs), &case, bar, RULE)?;
         }
         // The same bits on every instruction set, for one block and for two.
         let (lines, rows) = case.screened(bar);
-        let plain = Kernels::of(Isa::Scalar);
+        let plain = UniformKernels::of(Isa::Scalar);
         for label in 0..n_labels {
             let (inputs, row) = (case.inputs(label), rows.row(label));
             let wide: Vec<u32> = inputs.iter().map(|&i| u32::from(i)).collect();
             for block in 0..lines.n_blocks() {
                 let [one, other] = [block, lines.n_blocks() - 1 - block].map(|b| lines.block(b));
                 let wanted = [one, other].map(|block| plain.screen([block], &inputs, row, &[]));
-                for kernels in Isa::available().map(Kernels::of) {
+                for kernels in Isa::available().map(UniformKernels::of) {
                     prop_assert_eq!(kernels.screen([one], &inputs, row, &inputs), wanted[0]);
                     prop_assert_eq!(kernels.screen([one], &wide, row, &[]), wanted[0]);
                     prop_assert_eq!(kernels.screen([one, other], &inputs, row, &inputs), wanted[0] | wanted[1] << 2);
@@ -180,7 +180,7 @@ fn a_wrong_screening_and_a_wrong_margin_are_found() {
     let mut cases = [false, true, false].map(|is_signed| Case::new(12, 120, 10, 128, is_signed, 7));
     // Of the last one an input is far above the others, so that those are rounded one way.
     cases[2].values.chunks_exact_mut(120).for_each(|row| row[11] = 400.0 * row.iter().fold(0.0, |m: f32, v| m.max(*v)));
-    let kernels = Kernels::current();
+    let kernels = UniformKernels::current();
     let right = |block: ByteBlock<'_>, inputs: &[u16], row: ScreenRow<'_>| kernels.screen([block], inputs, row, &[]);
     // Bars close to each other: for some the best score lies within the margin.
     let verdict = |look: &dyn Fn(ByteBlock<'_>, &[u16], ScreenRow<'_>) -> u32, rule: Rule| {
@@ -220,7 +220,7 @@ fn an_input_far_above_the_others_does_not_hide_them() {
     *case.connections.weights_mut() = FloatBuffer::nearest(DType::F32, (0..32).map(|_| 1.0));
     case.biases[0] = -1.2;
     let (lines, rows) = case.screened(-0.1);
-    assert_eq!(Kernels::current().screen([lines.block(0)], &case.inputs(0), rows.row(0), &[]), 1);
+    assert_eq!(UniformKernels::current().screen([lines.block(0)], &case.inputs(0), rows.row(0), &[]), 1);
 }
 
 #[test]
@@ -229,7 +229,8 @@ fn what_is_not_finite_is_always_seen_and_nothing_where_there_is_no_instance() {
         for isa in Isa::available() {
             let look = |case: &Case| -> Vec<u32> {
                 let (lines, rows) = case.screened(1e30);
-                let one = |block| Kernels::of(isa).screen([lines.block(block)], &case.inputs(1), rows.row(1), &[]);
+                let one =
+                    |block| UniformKernels::of(isa).screen([lines.block(block)], &case.inputs(1), rows.row(1), &[]);
                 (0..lines.n_blocks()).map(one).collect()
             };
             let mut case = Case::new(3, 50, 9, 100, false, 3);
@@ -262,7 +263,9 @@ fn nothing_but_zeros_leaves_the_bias() {
         let (lines, rows) = case.screened(-1.0);
         for isa in Isa::available() {
             let met: Vec<u32> = (0..3)
-                .map(|label| Kernels::of(isa).screen([lines.block(0)], &case.inputs(label), rows.row(label), &[]))
+                .map(|label| {
+                    UniformKernels::of(isa).screen([lines.block(0)], &case.inputs(label), rows.row(label), &[])
+                })
                 .collect();
             assert_eq!(met, [0, 3, 3], "{isa}");
         }
@@ -275,7 +278,8 @@ fn low_precision_weights_are_looked_at_as_they_are() {
         let mut case = Case::new(30, 90, 12, 64, false, 11);
         let weights: Vec<f32> = (0..360).map(|i| number(i, 12)).collect();
         *case.connections.weights_mut() = FloatBuffer::nearest(of, weights.into_iter());
-        check(|block, inputs, row| Kernels::current().screen([block], inputs, row, &[]), &case, 0.3, RULE).unwrap();
+        check(|block, inputs, row| UniformKernels::current().screen([block], inputs, row, &[]), &case, 0.3, RULE)
+            .unwrap();
     }
 }
 
@@ -284,5 +288,5 @@ fn low_precision_weights_are_looked_at_as_they_are() {
 fn an_input_that_is_not_there_is_refused() {
     let case = Case::new(1, 50, 4, 64, false, 1);
     let (lines, rows) = case.screened(0.0);
-    Kernels::current().screen([lines.block(0)], &[1u16, 2, 3, 50], rows.row(0), &[]);
+    UniformKernels::current().screen([lines.block(0)], &[1u16, 2, 3, 50], rows.row(0), &[]);
 }

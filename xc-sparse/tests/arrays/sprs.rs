@@ -5,7 +5,7 @@ use sprs::{CsMatI, CsMatViewI};
 use std::collections::BTreeMap;
 use xc_buffer::{DType, Isa};
 use xc_sparse::chunked::{
-    Choice, ChunkRows, ChunkedLevel, ProductScratch, QueryScratch, SlotMap, count_features, margins_with,
+    ChunkQuery, ChunkRows, ChunkedLevel, IteratorChoice, ProductScratch, SlotMap, count_features, margins_with,
 };
 use xc_sparse::rows::FromSprsError;
 use xc_sparse::{CscMatrix, CscView, CsrMatrix, CsrView};
@@ -31,11 +31,11 @@ fn chunked(isa: Isa, rows: CsrView<'_>, columns: CscView<'_>) -> Vec<Vec<f32>> {
     let chunk = [ChunkRows::from_entries(columns.cols(), entries, vec![0.0; columns.cols()]).unwrap()];
     let slots = SlotMap::new(&count_features(&chunk, columns.rows()));
     let level = ChunkedLevel::pack(&chunk, &slots, DType::F32).unwrap();
-    let (mut scratch, mut query) = (ProductScratch::default(), QueryScratch::default());
+    let (mut scratch, mut query) = (ProductScratch::default(), ChunkQuery::default());
     let product = |row| {
         let mut out = Vec::new();
         let prepared = query.prepare(row, level.slot_map());
-        margins_with(isa, &level.view(), &prepared, &[0], Choice::Auto, &mut scratch, &mut out);
+        margins_with(isa, &level.view(), &prepared, &[0], IteratorChoice::Auto, &mut scratch, &mut out);
         out
     };
     rows.iter().map(product).collect()

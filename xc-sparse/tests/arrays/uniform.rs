@@ -42,7 +42,7 @@ struct Plain {
     weight_gradient: Vec<f64>,
 }
 
-fn plain(lines: &[Line], inputs: &[usize], weights: &[f32], gradient: &Sums) -> Plain {
+fn plain(lines: &[UniformLine], inputs: &[usize], weights: &[f32], gradient: &Sums) -> Plain {
     let g = |i: usize| f64::from(gradient[i / 16][i % 16]);
     let mut out = Plain {
         scores: [0.0; LANES],
@@ -62,9 +62,9 @@ fn plain(lines: &[Line], inputs: &[usize], weights: &[f32], gradient: &Sums) -> 
 
 /// Compares all products with plain sums, and their bits on every instruction set with those of the
 /// plain path. `forward` is the first product, so that a wrong one can be put in its place.
-fn check_products<I: Index>(
-    forward: impl Fn(Kernels, &[Line], &[I], &[f32], &[I]) -> Sums,
-    lines: &[Line],
+fn check_products<I: IndexWidth>(
+    forward: impl Fn(UniformKernels, &[UniformLine], &[I], &[f32], &[I]) -> Sums,
+    lines: &[UniformLine],
     inputs: &[usize],
     weights: &[f32],
     gradient: &Sums,
@@ -73,7 +73,7 @@ fn check_products<I: Index>(
     let expected = plain(lines, inputs, weights, gradient);
     let mut first: Option<(Sums, Vec<Sums>, Vec<f32>)> = None;
     for isa in Isa::available() {
-        let kernels = Kernels::of(isa);
+        let kernels = UniformKernels::of(isa);
         let scores = forward(kernels, lines, &stored, weights, &stored[1..]);
         let mut input_gradient = vec![Sums::default(); lines.len()];
         kernels.add_input_gradient(&mut input_gradient, &stored, weights, gradient);
@@ -91,7 +91,7 @@ fn check_products<I: Index>(
             prop_assert!(lanes == expected, "{isa}: {lanes:b} above {bar}, expected {expected:b}");
             prop_assert!(above == if lanes == 0 { Sums::default() } else { biased }, "{isa}: sums with a bias");
             // Two blocks at once are each block alone.
-            let other: Vec<Line> = lines.iter().rev().copied().collect();
+            let other: Vec<UniformLine> = lines.iter().rev().copied().collect();
             let (mut a, mut b, mut alone) = <(Sums, Sums, Sums)>::default();
             let both = [&mut a, &mut b];
             let got = kernels.forward_above_two([lines, &other], &stored, weights, &stored, [0.25, bar], both);
@@ -139,13 +139,13 @@ proptest! {
         for lane in distinct(n_active.min(len), len, Vec::new().into_iter(), &mut next) {
             gradient[lane / 16][lane % 16] = number(&mut next);
         }
-        check_products::<u16>(Kernels::forward, lines.block(0), &inputs, &weights, &gradient)?;
-        check_products::<u32>(Kernels::forward, lines.block(0), &inputs, &weights, &gradient)?;
+        check_products::<u16>(UniformKernels::forward, lines.block(0), &inputs, &weights, &gradient)?;
+        check_products::<u32>(UniformKernels::forward, lines.block(0), &inputs, &weights, &gradient)?;
         // One instance alone has the bits that it has in its lane; labels may come in a run.
         let (stored, block): (Vec<u32>, _) = (inputs.iter().map(|&i| i as u32).collect(), lines.block(0));
         let other: Vec<f32> = weights.iter().map(|w| 0.5 - w).collect();
         let run = ([&stored[..], &stored].concat(), [&weights[..], &other].concat());
-        for kernels in Isa::available().map(Kernels::of) {
+        for kernels in Isa::available().map(UniformKernels::of) {
             let in_block = [&weights, &other].map(|weights| kernels.forward(block, &stored, weights, &[]));
             for lane in 0..len {
                 let alone: Vec<f32> = block.iter().map(|line| line.get(lane)).collect();
@@ -156,9 +156,9 @@ proptest! {
         }
         // The gradients are what finite differences say: the products are linear, so one step of 1
         // is exact but for rounding.
-        let score = |lines: &[Line], weights: &[f32]| -> f64 {
+        let score = |lines: &[UniformLine], weights: &[f32]| -> f64 {
             let stored: Vec<u32> = inputs.iter().map(|&i| i as u32).collect();
-            let sums = Kernels::current().forward(lines, &stored, weights, &[]);
+            let sums = UniformKernels::current().forward(lines, &stored, weights, &[]);
             (0..LANES).map(|i| f64::from(sums[i / 16][i % 16]) * f64::from(gradient[i / 16][i % 16])).sum()
         };
         let expected = plain(lines.block(0), &inputs, &weights, &gradient);
@@ -167,7 +167,7 @@ proptest! {
         for lane in 0..len {
             let alone: Vec<f32> = block.iter().map(|line| line.get(lane)).collect();
             let (mut of_inputs, g) = (vec![0.0f32; n_inputs], gradient[lane / 16][lane % 16]);
-            Kernels::current().add_gradients_of_one(&alone, &mut of_inputs, &stored, &weights, g, &mut of_weights);
+            UniformKernels::current().add_gradients_of_one(&alone, &mut of_inputs, &stored, &weights, g, &mut of_weights);
             for (got, expected) in of_inputs.iter().zip(&expected.input_gradient) {
                 prop_assert!((f64::from(*got) - expected[lane]).abs() < 1e-5);
             }
@@ -306,9 +306,9 @@ fn planted_wrong_kernels_are_found() {
     let mut lines = Lines::default();
     lines.fill(&values, LANES, 3);
     let lines = lines.block(0);
-    type Forward = fn(Kernels, &[Line], &[u16], &[f32], &[u16]) -> Sums;
+    type Forward = fn(UniformKernels, &[UniformLine], &[u16], &[f32], &[u16]) -> Sums;
     let check = |forward: Forward| check_products(forward, lines, &[0, 2], &[1.0, -2.0], &Sums::default());
-    assert!(check(Kernels::forward).is_ok());
+    assert!(check(UniformKernels::forward).is_ok());
     // Halves exchanged; the last connection forgotten; a neighbour's line; bits that differ on one
     // instruction set alone.
     assert!(

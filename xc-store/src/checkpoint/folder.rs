@@ -1,7 +1,7 @@
 //! The folder of a checkpoint: its lock, and which entries belong to the checkpoint.
 
 use super::super::config::{ArrayEntry, CONFIG_FILE, Config};
-use super::{CheckpointError, Layout, OpenError, WriteError, damaged};
+use super::{CheckpointError, CheckpointLayout, OpenError, WriteError, damaged};
 use crate::atomic::{name_of_partial, partial_path, refused_to_make, write_file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ pub(super) struct Part {
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) path: PathBuf,
-    pub(super) layout: Layout,
+    pub(super) layout: CheckpointLayout,
     pub(super) made: bool,
     /// Held until the folder is dropped.
     lock: File,
@@ -70,7 +70,7 @@ fn gone(outcome: io::Result<()>) -> io::Result<()> {
 impl Folder {
     /// Makes the folder or takes one that is empty or a checkpoint, and locks it. Nothing is
     /// touched before it is known to be one of these; what killed saves left in it is removed.
-    pub(super) fn claim(path: &Path, layout: Layout) -> Result<Self, CheckpointError> {
+    pub(super) fn claim(path: &Path, layout: CheckpointLayout) -> Result<Self, CheckpointError> {
         let mut made = false;
         for _ in 0..TRIES {
             match std::fs::create_dir(path) {
@@ -198,7 +198,7 @@ impl Folder {
 }
 
 /// Every entry by name, sorted.
-fn list(path: &Path, layout: Layout) -> Result<Vec<(String, Entry)>, CheckpointError> {
+fn list(path: &Path, layout: CheckpointLayout) -> Result<Vec<(String, Entry)>, CheckpointError> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(path).map_err(io_error(path))? {
         let entry = entry.map_err(io_error(path))?;
@@ -242,7 +242,7 @@ fn read_marker(path: &Path) -> Result<Option<Marker>, CheckpointError> {
 
 /// The first entry by which a folder is seen not to be ours, without looking into parts. A folder
 /// that begins to be used holds the lock alone.
-fn foreign_name(path: &Path, layout: Layout) -> Result<Option<String>, CheckpointError> {
+fn foreign_name(path: &Path, layout: CheckpointLayout) -> Result<Option<String>, CheckpointError> {
     let entries = list(path, layout)?;
     if let Some((name, _)) = entries.iter().find(|(_, entry)| matches!(entry, Entry::Foreign)) {
         return Ok(Some(name.clone()));
@@ -352,7 +352,7 @@ fn is_same(_: &File, path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    const LAYOUT: Layout = Layout { system: "test", parts: &["state"] };
+    const LAYOUT: CheckpointLayout = CheckpointLayout { system: "test", parts: &["state"] };
 
     #[test]
     fn a_folder_that_several_make_at_once_is_gone_when_all_are_done() {

@@ -12,9 +12,9 @@
 //! empty. `docs/formats/checkpoint.md` is the specification.
 //!
 //! ```
-//! use xc_store::{CHECKPOINT_KIND, CheckpointFolder, CheckpointKey, Layout};
+//! use xc_store::{CHECKPOINT_KIND, CheckpointFolder, CheckpointKey, CheckpointLayout};
 //!
-//! const LAYOUT: Layout = Layout { system: "sum", parts: &["term-#"] };
+//! const LAYOUT: CheckpointLayout = CheckpointLayout { system: "sum", parts: &["term-#"] };
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("sum.checkpoint");
 //! let mut key = CheckpointKey::new(LAYOUT.system, 1);
@@ -50,14 +50,14 @@ pub const KIND: &str = "checkpoint";
 
 /// The system that is trained, and the names that its parts may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct CheckpointLayout {
     /// The system, named like its kind of model.
     pub system: &'static str,
     /// Names of the parts, of lower-case letters and `-`; `#` stands for a number.
     pub parts: &'static [&'static str],
 }
 
-impl Layout {
+impl CheckpointLayout {
     /// Whether a part may have this name.
     fn has_part(self, name: &str) -> bool {
         self.parts.iter().any(|pattern| matches(pattern, name))
@@ -179,7 +179,7 @@ impl CheckpointFolder {
     ///
     /// # Cost
     /// The configurations of all parts are read, the arrays are not.
-    pub fn claim(path: impl AsRef<Path>, layout: Layout) -> Result<Self, CheckpointError> {
+    pub fn claim(path: impl AsRef<Path>, layout: CheckpointLayout) -> Result<Self, CheckpointError> {
         let path = path.as_ref();
         Folder::claim(path, layout).map(|folder| Self(Some(folder)))
     }

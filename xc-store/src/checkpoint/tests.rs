@@ -3,7 +3,7 @@
 use super::*;
 use std::fs;
 
-const LAYOUT: Layout = Layout { system: "sum", parts: &["state", "term-#-of-#"] };
+const LAYOUT: CheckpointLayout = CheckpointLayout { system: "sum", parts: &["state", "term-#-of-#"] };
 
 fn begin(path: &Path, key: &str) -> Result<Checkpoint, CheckpointError> {
     CheckpointFolder::claim(path, LAYOUT)?.begin(key.to_owned())
@@ -203,7 +203,7 @@ fn other_keys_other_places_and_damage_are_told_apart() {
 
     let got = begin(&path, "other").unwrap_err();
     assert!(matches!(got, CheckpointError::Foreign { .. }), "{got}");
-    let product = Layout { system: "product", ..LAYOUT };
+    let product = CheckpointLayout { system: "product", ..LAYOUT };
     let got = CheckpointFolder::claim(&path, product).unwrap().begin("k".to_owned()).unwrap_err();
     assert!(matches!(got, CheckpointError::Foreign { .. }), "{got}");
 

@@ -10,7 +10,7 @@ use xc_ann::{Metric, exact};
 use xc_buffer::dtype::DType;
 use xc_dense::DenseRows;
 use xc_dense::{MatMut, MatRef, MatmulPrecision, Start, product};
-use xc_hash::universal::{Family, FamilyParams};
+use xc_hash::universal::{UniversalFamily, UniversalParams};
 use xc_kernels::Device;
 use xc_kernels::best::Best;
 use xc_kernels::product::{Product, Rows};
@@ -252,8 +252,12 @@ fn sure(of: &Assignment) -> Vec<f32> {
 fn mach(device: &Arc<Device>, n_labels: usize, decoder: Decoder) -> Result<Case, Failed> {
     /// Queries of which the CPU's answers are compared.
     const COMPARED: usize = 16;
-    let params =
-        FamilyParams { family: Family::MultiplyShift, n_keys: n_labels as u64, n_buckets: MACH_BUCKETS, seed: 11 };
+    let params = UniversalParams {
+        family: UniversalFamily::MultiplyShift,
+        n_keys: n_labels as u64,
+        n_buckets: MACH_BUCKETS,
+        seed: 11,
+    };
     let of = Assignment::first(params, MACH_REPETITIONS)?;
     let (scores, on_device) = (sure(&of), of.on(device)?);
     let uploaded = device.upload(&scores)?;

@@ -7,7 +7,7 @@ use xc_sparse::rank::{LabelId, Scored};
 /// The scale of a member's scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scale {
+pub enum FeatureScale {
     /// Between 0 and 1: their log-odds are used.
     Probability,
     /// Anything else: used as they are.
@@ -17,7 +17,7 @@ pub enum Scale {
 /// Probabilities are kept this far from 0 and 1, so that log-odds stay finite.
 const LEAST: f32 = 1e-6;
 
-impl Scale {
+impl FeatureScale {
     /// The scale of the scores that a member returned.
     pub fn of(mut scores: impl Iterator<Item = f32>) -> Self {
         if scores.all(|score| (0.0..=1.0).contains(&score)) { Self::Probability } else { Self::Raw }
@@ -65,7 +65,7 @@ pub struct FeatureScratch {
 /// and variance 1 over the rows of the fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Features {
-    scales: Vec<Scale>,
+    scales: Vec<FeatureScale>,
     label_counts: Vec<u32>,
     mean: Vec<f32>,
     /// What a feature is multiplied by after its mean is subtracted.
@@ -75,7 +75,7 @@ pub struct Features {
 impl Features {
     /// For members with scores of these scales, and labels with these numbers of rows; not
     /// standardised yet.
-    pub fn new(scales: Vec<Scale>, label_counts: Vec<u32>) -> Self {
+    pub fn new(scales: Vec<FeatureScale>, label_counts: Vec<u32>) -> Self {
         let n = scales.len() * OF_MEMBER + OF_LABEL;
         Self { scales, label_counts, mean: vec![0.0; n], factor: vec![1.0; n] }
     }
@@ -96,7 +96,7 @@ impl Features {
     }
 
     /// Scales of the members' scores.
-    pub fn scales(&self) -> &[Scale] {
+    pub fn scales(&self) -> &[FeatureScale] {
         &self.scales
     }
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_candidate_has_the_score_and_rank_of_each_member_and_how_often_it_is_true() {
         let (a, b) = (list(&[7, 2]), list(&[2]));
-        let features = Features::new(vec![Scale::Probability, Scale::Raw], vec![0, 0, 20, 0, 0, 0, 0, 3]);
+        let features = Features::new(vec![FeatureScale::Probability, FeatureScale::Raw], vec![0, 0, 20, 0, 0, 0, 0, 3]);
         let (mut labels, mut values) = (Vec::new(), Vec::new());
         features.fill(&[&a, &b], &mut Default::default(), &mut labels, &mut values);
         assert_eq!((&labels[..], values.len()), (&[2, 7][..], 2 * features.n()));
@@ -224,15 +224,15 @@ mod tests {
 
     #[test]
     fn nothing_is_made_of_nothing_and_scores_of_0_and_1_stay_finite() {
-        let features = Features::new(vec![Scale::Probability], vec![1; 3]);
+        let features = Features::new(vec![FeatureScale::Probability], vec![1; 3]);
         let (mut labels, mut values) = (Vec::new(), Vec::new());
         features.fill(&[&[]], &mut Default::default(), &mut labels, &mut values);
         assert!(labels.is_empty() && values.is_empty());
         let sure = [Scored { label: 0, score: 1.0 }, Scored { label: 1, score: 0.0 }];
         features.fill(&[&sure], &mut Default::default(), &mut labels, &mut values);
         assert!(values.iter().all(|v| v.is_finite()) && values[0] > 13.0 && values[6] < -13.0, "{values:?}");
-        assert_eq!(Scale::of([0.0, 1.0].into_iter()), Scale::Probability);
-        assert_eq!(Scale::of([0.5, -0.1].into_iter()), Scale::Raw);
+        assert_eq!(FeatureScale::of([0.0, 1.0].into_iter()), FeatureScale::Probability);
+        assert_eq!(FeatureScale::of([0.5, -0.1].into_iter()), FeatureScale::Raw);
     }
 
     proptest! {
@@ -267,7 +267,7 @@ mod tests {
 
         #[test]
         fn standardised_numbers_have_mean_0_and_variance_1(values in prop::collection::vec(-50.0f32..50.0, 12..240)) {
-            let mut features = Features::new(vec![Scale::Raw], vec![]);
+            let mut features = Features::new(vec![FeatureScale::Raw], vec![]);
             let n = features.n();
             let mut values = values[..values.len() / n * n].to_vec();
             let before = values.clone();

@@ -28,7 +28,7 @@ mod features;
 pub mod fit;
 mod rule;
 
-pub use features::{Features, Scale, candidates};
+pub use features::{FeatureScale, Features, candidates};
 pub(crate) use rule::below;
 pub use rule::{OpenRuleError, Rule, RuleKind, RuleScratch};
 

@@ -2,7 +2,7 @@
 
 use super::platt::logistic;
 use super::{Pair, isotonic, platt};
-use crate::blend::{Scale, below};
+use crate::blend::{FeatureScale, below};
 use xc_sparse::rank::Scored;
 
 /// How a curve is fitted.
@@ -38,7 +38,7 @@ pub enum Curve {
     /// A logistic function of scores on a scale.
     Platt {
         /// The scale of the scores.
-        scale: Scale,
+        scale: FeatureScale,
         /// What they are multiplied by; at least 0.
         slope: f64,
         /// What is added.
@@ -110,7 +110,7 @@ impl Curve {
         match method {
             Method::Isotonic => Self::Isotonic(points(&isotonic::pool(pairs))),
             Method::Platt => {
-                let scale = Scale::of(pairs.iter().map(|pair| pair.score));
+                let scale = FeatureScale::of(pairs.iter().map(|pair| pair.score));
                 let (slope, bias) = platt::fit(pairs.iter().map(|p| (f64::from(scale.apply(p.score)), p.is_true)));
                 Self::Platt { scale, slope, bias }
             }
@@ -154,13 +154,13 @@ const LEAST: f32 = 1e-30;
 
 /// One point in the middle of each block. An outermost share of 0 or 1 is moved inwards as if there
 /// had been half an observation more.
-fn points(blocks: &[isotonic::Block]) -> Points {
+fn points(blocks: &[isotonic::IsotonicBlock]) -> Points {
     let n = blocks.len();
     if n == 0 {
         return Points { scores: vec![0.0], probabilities: vec![0.5] };
     }
-    let score = |block: &isotonic::Block| block.score.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32;
-    let mut shares: Vec<f64> = blocks.iter().map(isotonic::Block::share).collect();
+    let score = |block: &isotonic::IsotonicBlock| block.score.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32;
+    let mut shares: Vec<f64> = blocks.iter().map(isotonic::IsotonicBlock::share).collect();
     if shares[0] == 0.0 {
         let least = 0.5 / (blocks[0].n as f64 + 1.0);
         shares[0] = shares.get(1).map_or(least, |next| least.min(next / 2.0));

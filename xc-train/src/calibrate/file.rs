@@ -2,7 +2,7 @@
 
 use super::curve::Points;
 use super::{Calibration, Curve, Method, Thresholds};
-use crate::blend::Scale;
+use crate::blend::FeatureScale;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ struct Entry {
     method: Method,
     top_k: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    scale: Option<Scale>,
+    scale: Option<FeatureScale>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     slope: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

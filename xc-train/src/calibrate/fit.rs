@@ -43,7 +43,7 @@ impl Default for CalibrateParams {
 /// Why a calibration cannot be fitted.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum FitError {
+pub enum CurveFitError {
     /// A setting out of range.
     #[error("{name} {got}; at least {least} is expected")]
     Setting {
@@ -81,8 +81,8 @@ pub enum FitError {
 
 /// The result of a fit.
 #[derive(Clone, Debug)]
-pub struct Fitted {
-    /// Fitted on all rows.
+pub struct FittedCurve {
+    /// FittedCurve on all rows.
     pub calibration: Calibration,
     /// Reliability of the model's own scores; `None` if they do not lie between 0 and 1.
     pub before: Option<Reliability>,
@@ -115,22 +115,22 @@ pub fn fit(
     n_labels: usize,
     params: &CalibrateParams,
     cancel: &dyn Cancel,
-) -> Result<Fitted, FitError> {
+) -> Result<FittedCurve, CurveFitError> {
     assert_eq!(answers.len(), truth.len(), "one answer a row");
     for (name, got, least) in [("folds", params.folds, 2), ("labels asked for", params.top_k, 1)] {
         if got < least {
-            return Err(FitError::Setting { name, got, least });
+            return Err(CurveFitError::Setting { name, got, least });
         }
     }
     if truth.len() < 2 {
-        return Err(FitError::Rows { got: truth.len() });
+        return Err(CurveFitError::Rows { got: truth.len() });
     }
     let sample = Sample { answers, truth, n_labels, cancel };
     sample.check()?;
     let all = sample.pairs(|_| true)?;
     let (n_pairs, n_true) = (all.len() as u64, all.iter().filter(|pair| pair.is_true).count() as u64);
     if n_true == 0 {
-        return Err(FitError::NoTrue);
+        return Err(CurveFitError::NoTrue);
     }
     let before = Reliability::of(all.iter().map(|pair| (pair.score, pair.is_true)));
     let (calibration, n_own) = sample.calibration(all, |_| true, params)?;
@@ -142,7 +142,7 @@ pub fn fit(
             let others = |row: usize| folds.of_row[row] != fold;
             Ok(sample.calibration(sample.pairs(others)?, others, params)?.0)
         })
-        .collect::<Result<_, FitError>>()?;
+        .collect::<Result<_, CurveFitError>>()?;
     let (mut judged, mut list) = (Vec::with_capacity(n_pairs as usize), Vec::new());
     let mut kept = ThresholdKind::ALL.map(|kind| (kind, RankedBatch::new()));
     for row in 0..truth.len() {
@@ -162,8 +162,8 @@ pub fn fit(
         sample.go_on(0)?;
         Ok((*kind, evaluate(truth, batch, decided.clone())?))
     };
-    let decisions = kept.iter().map(judge).collect::<Result<Vec<_>, FitError>>()?;
-    Ok(Fitted { calibration, before, after, decisions, n_pairs, n_true, n_own })
+    let decisions = kept.iter().map(judge).collect::<Result<Vec<_>, CurveFitError>>()?;
+    Ok(FittedCurve { calibration, before, after, decisions, n_pairs, n_true, n_own })
 }
 
 /// Answers and their truth.
@@ -176,16 +176,16 @@ struct Sample<'a> {
 
 impl Sample<'_> {
     /// Asks now and then whether to stop.
-    fn go_on(&self, row: usize) -> Result<(), FitError> {
+    fn go_on(&self, row: usize) -> Result<(), CurveFitError> {
         /// Rows between two questions.
         const ASK: usize = 1024;
-        if row.is_multiple_of(ASK) && self.cancel.cancelled() { Err(FitError::Cancelled) } else { Ok(()) }
+        if row.is_multiple_of(ASK) && self.cancel.cancelled() { Err(CurveFitError::Cancelled) } else { Ok(()) }
     }
 
-    fn check(&self) -> Result<(), FitError> {
+    fn check(&self) -> Result<(), CurveFitError> {
         for (row, list) in self.answers.iter().enumerate() {
             if let Some(s) = list.iter().find(|s| s.score.is_nan()) {
-                return Err(FitError::NotANumber { row, label: s.label });
+                return Err(CurveFitError::NotANumber { row, label: s.label });
             }
         }
         Ok(())
@@ -196,7 +196,7 @@ impl Sample<'_> {
     }
 
     /// The answers of some rows, sorted by score.
-    fn pairs(&self, takes: impl Fn(usize) -> bool) -> Result<Vec<Pair>, FitError> {
+    fn pairs(&self, takes: impl Fn(usize) -> bool) -> Result<Vec<Pair>, CurveFitError> {
         // Curves take finite scores; the order of the others stays.
         let score = |s: &Scored| s.score.clamp(f32::MIN, f32::MAX);
         let mut pairs = Vec::new();
@@ -228,7 +228,7 @@ impl Sample<'_> {
         mut pairs: Vec<Pair>,
         takes: impl Fn(usize) -> bool,
         params: &CalibrateParams,
-    ) -> Result<(Calibration, usize), FitError> {
+    ) -> Result<(Calibration, usize), CurveFitError> {
         self.go_on(0)?;
         let curve = Curve::fit(&pairs, params.method);
         self.go_on(0)?;

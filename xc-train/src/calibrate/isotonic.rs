@@ -4,7 +4,7 @@ use super::Pair;
 
 /// Neighbouring scores that are treated as equally often true.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Block {
+pub struct IsotonicBlock {
     /// Mean of the scores.
     pub score: f64,
     /// Number of scores.
@@ -13,7 +13,7 @@ pub struct Block {
     pub n_true: u64,
 }
 
-impl Block {
+impl IsotonicBlock {
     /// Share of true ones.
     pub fn share(&self) -> f64 {
         self.n_true as f64 / self.n as f64
@@ -30,11 +30,11 @@ impl Block {
 /// `pairs` are sorted by score, largest first; equal scores are one point.
 ///
 /// *Cost*: O(pairs).
-pub fn pool(pairs: &[Pair]) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
+pub fn pool(pairs: &[Pair]) -> Vec<IsotonicBlock> {
+    let mut blocks: Vec<IsotonicBlock> = Vec::new();
     for same in pairs.rchunk_by_score() {
         let n_true = same.iter().filter(|pair| pair.is_true).count() as u64;
-        let mut block = Block { score: f64::from(same[0].score), n: same.len() as u64, n_true };
+        let mut block = IsotonicBlock { score: f64::from(same[0].score), n: same.len() as u64, n_true };
         // While the share is not above the previous one. Compared without division, in exact
         // integers.
         while let Some(mut before) = blocks.pop_if(|before| {

@@ -30,9 +30,9 @@ mod thresholds;
 
 pub use curve::{Curve, Method};
 pub use file::OpenCalibrationError;
-pub use isotonic::{Block, pool};
+pub use isotonic::{IsotonicBlock, pool};
 pub use reliability::{Bin, Reliability};
-pub use thresholds::{Best, Pair, best_by_label, best_macro, best_micro, best_threshold};
+pub use thresholds::{BestThreshold, Pair, best_by_label, best_macro, best_micro, best_threshold};
 
 use xc_sparse::rank::{LabelId, Scored};
 

@@ -23,7 +23,7 @@ impl Pair {
 
 /// A threshold: labels that score at least this much are answered.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Best {
+pub struct BestThreshold {
     /// The threshold.
     pub threshold: f32,
     /// F1 at this threshold.
@@ -49,7 +49,7 @@ fn between(last: f32, next: Option<f32>) -> f32 {
 ///
 /// # Panics
 /// If there are fewer rows of true labels than lists.
-pub fn best_threshold(truth: &LabelRows, answers: &RankedBatch) -> Option<Best> {
+pub fn best_threshold(truth: &LabelRows, answers: &RankedBatch) -> Option<BestThreshold> {
     let mut pairs: Vec<Pair> = Vec::new();
     for (row, list) in answers.iter().enumerate() {
         let labels = truth.row(row);
@@ -65,15 +65,15 @@ pub fn best_threshold(truth: &LabelRows, answers: &RankedBatch) -> Option<Best> 
 /// answered.
 ///
 /// *Cost*: O(pairs).
-pub fn best_micro(pairs: &[Pair], n_true: u64) -> Option<Best> {
-    let mut best: Option<Best> = None;
+pub fn best_micro(pairs: &[Pair], n_true: u64) -> Option<BestThreshold> {
+    let mut best: Option<BestThreshold> = None;
     let (mut tp, mut n) = (0u64, 0u64);
     each_cut(pairs, |same, next| {
         n += same.len() as u64;
         tp += same.iter().filter(|pair| pair.is_true).count() as u64;
         let f1 = f1(tp, n, n_true);
         if f1 > best.map_or(0.0, |best| best.f1) {
-            best = Some(Best { threshold: between(same[0].score, next), f1 });
+            best = Some(BestThreshold { threshold: between(same[0].score, next), f1 });
         }
     });
     best
@@ -84,9 +84,9 @@ pub fn best_micro(pairs: &[Pair], n_true: u64) -> Option<Best> {
 /// none.
 ///
 /// *Cost*: O(pairs + labels).
-pub fn best_macro(pairs: &[Pair], n_true: &[u64]) -> Option<Best> {
+pub fn best_macro(pairs: &[Pair], n_true: &[u64]) -> Option<BestThreshold> {
     let n_labels = n_true.iter().filter(|&&n| n > 0).count() as f64;
-    let mut best: Option<Best> = None;
+    let mut best: Option<BestThreshold> = None;
     let mut counts = vec![(0u64, 0u64); n_true.len()];
     let mut sum = 0.0;
     each_cut(pairs, |same, next| {
@@ -100,10 +100,10 @@ pub fn best_macro(pairs: &[Pair], n_true: &[u64]) -> Option<Best> {
         }
         // The sum of many changes has a rounding error: smaller differences do not count.
         if sum > best.map_or(0.0, |best| best.f1) + 1e-9 {
-            best = Some(Best { threshold: between(same[0].score, next), f1: sum });
+            best = Some(BestThreshold { threshold: between(same[0].score, next), f1: sum });
         }
     });
-    best.map(|best| Best { f1: best.f1 / n_labels, ..best })
+    best.map(|best| BestThreshold { f1: best.f1 / n_labels, ..best })
 }
 
 /// For each label, the threshold with its largest F1; `usual` for labels with fewer than `least`

@@ -2,7 +2,7 @@
 
 use super::error::PredictError;
 use super::place::{ChooseScratch, EncoderScratch, NetworkScratch, Place};
-use super::predict::{BATCH, LOGITS, Only, PredictScratch};
+use super::predict::{BATCH, ClassifierScratch, LOGITS, Only};
 use super::{Classifier, Input, Output};
 use std::sync::Arc;
 use thiserror::Error;
@@ -71,7 +71,7 @@ impl DeviceClassifier {
         queries: Rows<'_>,
         k: usize,
         only: Only<'_>,
-        scratch: &mut PredictScratch,
+        scratch: &mut ClassifierScratch,
     ) -> Result<RankedBatch, DevicePredictError> {
         let of = &self.classifier;
         of.check_width(queries.kind(), queries.width())?;

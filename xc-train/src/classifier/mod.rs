@@ -81,7 +81,7 @@ pub use output::{Output, OutputScratch};
 pub use params::{CandidateHeadParams, ClassifierParams, HeadParams, SparseHeadParams, Wiring};
 pub use precision_fit::LostPrecision;
 pub(crate) use predict::Logits;
-pub use predict::{Only, PredictScratch};
+pub use predict::{ClassifierScratch, Only};
 pub use preset::Preset;
 pub use ranker_weights::{LogitScratch, RankerWeights, RankerWeightsError};
 pub use tokens::{TokensLearning, TokensParams};

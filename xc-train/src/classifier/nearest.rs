@@ -16,7 +16,7 @@ use xc_ann::{
 };
 use xc_buffer::{FloatSlice, Observer};
 use xc_dense::{DenseMatrix, DenseRows};
-use xc_dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
+use xc_dense::{MatMut, MatRef, MatmulPrecision, MatmulScratch, Start, product};
 use xc_nn::encoder::Stack;
 use xc_nn::head::sparse::OneScratch;
 use xc_nn::in_memory;
@@ -314,7 +314,7 @@ pub(super) struct NearScratch {
     /// Labels that were found for each query, and their logits one after the other.
     pub(super) found: RankedBatch,
     pub(super) logits: Vec<f32>,
-    search: xc_ann::Scratch,
+    search: xc_ann::SearchScratch,
     one: Vec<Scored>,
     some: SomeLabels,
     top: TopK,
@@ -326,7 +326,7 @@ pub(super) struct NearScratch {
 struct SomeLabels {
     rows: Vec<f32>,
     biases: Vec<f32>,
-    product: Scratch,
+    product: MatmulScratch,
 }
 
 const SCALE: &str = "bias_scale";

@@ -50,7 +50,7 @@ impl<'a> Only<'a> {
 
 /// Buffers of answering; they grow to the largest batch and stay.
 #[derive(Default)]
-pub struct PredictScratch {
+pub struct ClassifierScratch {
     batch: Batch,
     vectors: Activations,
     logits: Activations,
@@ -120,7 +120,7 @@ impl Classifier {
         queries: Rows<'_>,
         k: usize,
         only: Only<'_>,
-        scratch: &mut PredictScratch,
+        scratch: &mut ClassifierScratch,
     ) -> Result<RankedBatch, PredictError> {
         self.check_width(queries.kind(), queries.width())?;
         if let Rows::Tokens(rows) = queries {
@@ -145,10 +145,10 @@ impl Classifier {
             return self.predict_at(&self.network, queries, 0..n, at_once(1), k, only, scratch);
         }
         let firsts: Vec<usize> = (0..n).step_by(of_each).collect();
-        let answer = |scratch: &mut PredictScratch, first: usize| {
+        let answer = |scratch: &mut ClassifierScratch, first: usize| {
             self.predict_at(&self.network, queries, first..n.min(first + of_each), of_each, k, only, scratch)
         };
-        let answers: Vec<_> = firsts.into_par_iter().map_init(PredictScratch::default, answer).collect();
+        let answers: Vec<_> = firsts.into_par_iter().map_init(ClassifierScratch::default, answer).collect();
         let mut out = RankedBatch::new();
         // In order, so that the first error is given.
         answers.into_iter().try_for_each(|answers| answers.map(|answers| out.append(&answers)))?;
@@ -164,7 +164,7 @@ impl Classifier {
         size: usize,
         k: usize,
         only: Only<'_>,
-        scratch: &mut PredictScratch,
+        scratch: &mut ClassifierScratch,
     ) -> Result<RankedBatch, P::Error> {
         let mut out = RankedBatch::new();
         for first in range.clone().step_by(size) {
@@ -183,7 +183,7 @@ impl Classifier {
         query: Row<'_>,
         k: usize,
         only: Only<'_>,
-        scratch: &mut PredictScratch,
+        scratch: &mut ClassifierScratch,
         out: &mut Vec<Scored>,
     ) -> Result<(), PredictError> {
         match query {
@@ -299,7 +299,7 @@ impl Classifier {
         first: usize,
         k: usize,
         only: Only<'_>,
-        scratch: &mut PredictScratch,
+        scratch: &mut ClassifierScratch,
         mut push: impl FnMut(&[Scored]),
     ) -> Result<(), P::Error> {
         // A wide term takes the network's logits for what its loss makes of them, and has logits of its own.
@@ -308,7 +308,7 @@ impl Classifier {
         let loss = if let ScoreScale::Of(loss) = network_scale { loss } else { Loss::Bce };
         let n_answers = k;
         let k = self.wide.as_ref().map_or(k, |wide| k.max(wide.params.labels));
-        let PredictScratch {
+        let ClassifierScratch {
             batch,
             vectors,
             logits,

@@ -7,7 +7,7 @@ use super::{
 use crate::astra::AstraParams;
 use xc_buffer::dtype::DType;
 use xc_dense::MatmulPrecision;
-use xc_lsh::upkeep::Schedule;
+use xc_lsh::upkeep::RebuildSchedule;
 use xc_lsh::{Kind, Projection};
 #[cfg(feature = "train")]
 use xc_nn::TrainParams;
@@ -373,7 +373,7 @@ pub fn lns_of(data: &str) -> Option<Preset> {
         _ => return None,
     };
     let _ = batch_size;
-    let schedule = Schedule::Rebuild { every: 50, growth: 1.1 };
+    let schedule = RebuildSchedule::Rebuild { every: 50, growth: 1.1 };
     let tables = LshParams { kind, n_tables, n_codes: Some(n_codes), candidates, schedule, ..LshParams::default() };
     let sampler = SamplerParams::LshEmbedding(tables);
     let negatives = NegativeParams { lists: Lists::Own, ..NegativeParams::new(sampler, 0, Loss::Softmax) };

@@ -1,7 +1,7 @@
 //! The weight of the network beside the rankers of a wide term, by instances that are held out.
 
 use super::wide::{Wide, WideScratch};
-use super::{Classifier, InputKind, Only, PredictError, PredictScratch, ScoreScale};
+use super::{Classifier, ClassifierScratch, InputKind, Only, PredictError, ScoreScale};
 use xc_nn::Rows;
 use xc_nn::loss::Total;
 use xc_sparse::LabelRows;
@@ -86,7 +86,7 @@ impl Classifier {
             return Err(WrongInput { got: queries.kind(), expected: InputKind::Sparse }.into());
         };
         let (mut with, mut without) = (vec![Precisions::default(); weights.len()], Precisions::default());
-        let (mut asking, mut scratch, mut row) = (PredictScratch::default(), WideScratch::default(), Vec::new());
+        let (mut asking, mut scratch, mut row) = (ClassifierScratch::default(), WideScratch::default(), Vec::new());
         for first in (0..queries.len()).step_by(AT_ONCE) {
             let numbers: Vec<u32> = (first..queries.len().min(first + AT_ONCE)).map(|i| i as u32).collect();
             let some = queries.select(&numbers);

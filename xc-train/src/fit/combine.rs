@@ -3,9 +3,9 @@
 use super::held_out::{HeldOut, Validation};
 use super::{Context, Extras, FitError, save_with};
 use crate::Model;
-use crate::blend::fit::{FitError as BlendError, FitParams, Fitted as Rule, fit as fit_blend};
+use crate::blend::fit::{FitParams, FittedRule, RuleFitError, fit as fit_blend};
 use crate::blend::{DEPTH, KIND};
-use crate::calibrate::fit::{CalibrateParams, FitError as CurveError, Fitted as Curve, fit as fit_curve};
+use crate::calibrate::fit::{CalibrateParams, CurveFitError, FittedCurve, fit as fit_curve};
 use crate::message::chain;
 use crate::model::{QueryOptions, ScoreOptions, TrainingRows, write_blend};
 use serde_json::json;
@@ -38,7 +38,7 @@ pub fn blend(
     params: &FitParams,
     output: impl AsRef<Path>,
     context: &Context<'_>,
-) -> Result<FittedTo<Rule>, FitError> {
+) -> Result<FittedTo<FittedRule>, FitError> {
     let output = output.as_ref();
     params.check().map_err(|e| FitError::usage(chain(&e)))?;
     ContainerWriter::check(output)?;
@@ -103,7 +103,7 @@ pub fn calibrate(
     params: &CalibrateParams,
     output: impl AsRef<Path>,
     context: &Context<'_>,
-) -> Result<FittedTo<Curve>, FitError> {
+) -> Result<FittedTo<FittedCurve>, FitError> {
     /// Bytes at work for an answer in each fold.
     const PAIR_BYTES: u64 = 24;
     if params.top_k == 0 {
@@ -126,8 +126,8 @@ pub fn calibrate(
         let fitted =
             fit_curve(&answers[0], &validation.labels, n_labels, params, &xc_buffer::Unwatched(context.observer));
         let fitted = fitted.map_err(|e| match &e {
-            CurveError::Cancelled => FitError::interrupted(),
-            CurveError::Setting { .. } => FitError::usage(chain(&e)),
+            CurveFitError::Cancelled => FitError::interrupted(),
+            CurveFitError::Setting { .. } => FitError::usage(chain(&e)),
             _ => FitError::input(rows.source.name(), &e),
         })?;
         context.check_interrupt()?;
@@ -136,11 +136,11 @@ pub fn calibrate(
     })
 }
 
-fn blend_error(error: &BlendError, rows: &Path) -> FitError {
+fn blend_error(error: &RuleFitError, rows: &Path) -> FitError {
     match error {
-        BlendError::Train { source: TrainError::Cancelled { .. }, .. } => FitError::interrupted(),
-        BlendError::Train { .. } => FitError::failed(chain(error)),
-        BlendError::Setting { .. } | BlendError::TooLarge { .. } => FitError::usage(chain(error)),
+        RuleFitError::Train { source: TrainError::Cancelled { .. }, .. } => FitError::interrupted(),
+        RuleFitError::Train { .. } => FitError::failed(chain(error)),
+        RuleFitError::Setting { .. } | RuleFitError::TooLarge { .. } => FitError::usage(chain(error)),
         _ => FitError::input(rows, error),
     }
 }

@@ -4,12 +4,12 @@ use super::{Context, Extras, FitError, open_container, save_created, tree};
 use crate::calibrate::Calibration;
 use crate::message::chain;
 use crate::model::{
-    MergeError, Merged as Parts, TrainingRows, merge as joined, merge_trees as joined_trees, read_form, read_pipeline,
-    trained_alike,
+    MergeError, MergedParts as Parts, TrainingRows, merge as joined, merge_trees as joined_trees, read_form,
+    read_pipeline, trained_alike,
 };
 use std::path::{Path, PathBuf};
 use xc_data::LabelNames;
-use xc_hash::universal::FamilyParamsError;
+use xc_hash::universal::UniversalParamsError;
 use xc_mach::AssignError;
 use xc_store::{Container, ContainerWriter};
 use xc_tree::{PART_KIND, TreeParams};
@@ -130,7 +130,7 @@ fn merge_trees(
 fn no_room(n_labels: usize, error: &MergeError) -> FitError {
     let full = match error {
         MergeError::Model(error) => {
-            matches!(error.downcast_ref(), Some(AssignError::Hash(FamilyParamsError::CannotGrow { .. })))
+            matches!(error.downcast_ref(), Some(AssignError::Hash(UniversalParamsError::CannotGrow { .. })))
         }
         _ => false,
     };

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use xc_buffer::Part;
 use xc_store::atomic::{OutputFile, OutputFolder, WriteFileError, parent_of};
-use xc_store::{Checkpoint, CheckpointFolder, ContainerWriter, Layout, OpenMode, PART_FOLDER};
+use xc_store::{Checkpoint, CheckpointFolder, CheckpointLayout, ContainerWriter, OpenMode, PART_FOLDER};
 
 /// Where a model goes, and its checkpoint.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +59,11 @@ impl Place {
 
     /// Takes the checkpoint folder for this run alone, before the long work. What another run left
     /// is gone on with, or removed, only when that was asked for.
-    pub(super) fn claim_checkpoint(&self, layout: Layout, context: &Context<'_>) -> Result<CheckpointFolder, FitError> {
+    pub(super) fn claim_checkpoint(
+        &self,
+        layout: CheckpointLayout,
+        context: &Context<'_>,
+    ) -> Result<CheckpointFolder, FitError> {
         let path = self.checkpoint();
         let (model, inside) = (resolve(&self.model)?, resolve(&path)?);
         if model.starts_with(&inside) || inside.starts_with(&model) {

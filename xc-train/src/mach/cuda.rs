@@ -1,7 +1,7 @@
 //! MACH models whose networks and scans run on a CUDA device.
 
 use super::MachModel;
-use super::predict::{AnswerError, Answers, Asking, Visit};
+use super::predict::{AnswerError, Asking, MachAnswers, Visit};
 use std::sync::Arc;
 use thiserror::Error;
 use xc_mach::{Certificate, Decoder, DeviceAssignment, DeviceScanError, Effort};
@@ -73,14 +73,14 @@ impl DeviceMachModel {
     ///
     /// # Panics
     /// If queries have another number of features.
-    pub fn predict_batch(&self, queries: Rows<'_>, asking: &Asking) -> Result<Answers, DeviceAnswerError> {
+    pub fn predict_batch(&self, queries: Rows<'_>, asking: &Asking) -> Result<MachAnswers, DeviceAnswerError> {
         if asking.effort != Effort::Exact {
             return Ok(self.model.predict_batch(queries, asking)?);
         }
         let (decoder, labels_touched) = (self.model.decoder(asking), self.model.n_labels() as u64);
         let of_scan =
             Certificate { exact: true, bound: f32::NEG_INFINITY, labels_touched, buckets_walked: 0, scanned: true };
-        let mut answers = Answers::default();
+        let mut answers = MachAnswers::default();
         self.blocks(queries, |first, n, scores| {
             let ranked = self.buckets.scan(scores, n, decoder, asking.top_k).map_err(|e| in_batch(first, e))?;
             answers.ranked.append(&ranked);

@@ -11,14 +11,14 @@ use crate::classifier::{Classifier, LearningParams, OpenClassifierError, preset}
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_mach::Assignment;
-use xc_store::{Container, ContainerWriter, Layout, OpenError, OpenMode, WriteError, to_parameter};
+use xc_store::{CheckpointLayout, Container, ContainerWriter, OpenError, OpenMode, WriteError, to_parameter};
 
 /// The kind that `config.json` names.
 pub const KIND: &str = "mach";
 
 /// The checkpoints of a training run: finished repetitions, each a model of its own, and the states of
 /// unfinished ones.
-pub const CHECKPOINT: Layout = Layout { system: KIND, parts: &["finished-#", "running-#"] };
+pub const CHECKPOINT: CheckpointLayout = CheckpointLayout { system: KIND, parts: &["finished-#", "running-#"] };
 
 /// Why a folder does not open as a MACH model.
 #[derive(Debug, Error)]

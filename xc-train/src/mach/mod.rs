@@ -29,13 +29,13 @@ mod train;
 #[cfg(feature = "cuda")]
 pub use cuda::{DeviceAnswerError, DeviceMachModel};
 pub use file::{CHECKPOINT, KIND, LostRepetition, MachContainer, OpenMachError, array_prefix};
-pub use predict::{AnswerError, Answers, Asking, MachScratch};
+pub use predict::{AnswerError, Asking, MachAnswers, MachScratch};
 pub use repetition::{Repetition, bucket_rows, repetition_seed};
 
 use crate::classifier::{Classifier, ClassifierParams, ClassifierParamsError, Preset, preset};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use xc_hash::universal::{Family, FamilyParams};
+use xc_hash::universal::{UniversalFamily, UniversalParams};
 use xc_mach::{AssignError, Assignment, Decoder, Sizing, SizingError, UsualSize};
 
 /// A repetition: a dense classifier over buckets.
@@ -53,7 +53,7 @@ pub struct MachParams {
     /// Buckets of a repetition, B.
     pub n_buckets: u32,
     /// Family of the hash functions. Prime needs no memory a label.
-    pub family: Family,
+    pub family: UniversalFamily,
     /// What ranks labels unless a query asks for something else.
     pub decoder: Decoder,
     /// Names the hash functions, and the initial values of each repetition.
@@ -102,7 +102,7 @@ impl MachParams {
     pub fn assignment(&self, n_labels: usize, numbers: &[u32]) -> Result<Assignment, MachParamsError> {
         self.sizing(n_labels, numbers.len())?;
         let (n_keys, seed) = (n_labels as u64, self.seed);
-        let params = FamilyParams { family: self.family, n_keys, n_buckets: self.n_buckets, seed };
+        let params = UniversalParams { family: self.family, n_keys, n_buckets: self.n_buckets, seed };
         Ok(Assignment::try_new(params, numbers)?)
     }
 }

@@ -32,9 +32,9 @@ impl Asking {
     }
 }
 
-/// Answers of a batch.
+/// MachAnswers of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answers {
+pub struct MachAnswers {
     /// The labels.
     pub ranked: RankedBatch,
     /// What is known of each answer.
@@ -77,7 +77,7 @@ impl MachModel {
         asking.decoder.unwrap_or(self.params.decoder)
     }
 
-    /// Answers queries.
+    /// MachAnswers queries.
     ///
     /// *Cost*: R networks, and the decode ([`xc_mach::Assignment::decode`]); 128 MiB of bucket
     /// scores at the most, but for one query.
@@ -89,8 +89,8 @@ impl MachModel {
     ///
     /// # Panics
     /// If queries have another number of features.
-    pub fn predict_batch(&self, queries: Rows<'_>, asking: &Asking) -> Result<Answers, AnswerError> {
-        let mut answers = Answers::default();
+    pub fn predict_batch(&self, queries: Rows<'_>, asking: &Asking) -> Result<MachAnswers, AnswerError> {
+        let mut answers = MachAnswers::default();
         self.blocks(queries, |first, scores| -> Result<(), AnswerError> {
             let block: Vec<_> = scores
                 .par_chunks_exact(self.query_len())
@@ -112,7 +112,7 @@ impl MachModel {
         Ok(answers)
     }
 
-    /// Answers queries from the labels that `candidates` gives for the query of each number.
+    /// MachAnswers queries from the labels that `candidates` gives for the query of each number.
     ///
     /// *Cost*: R networks, R look-ups a candidate.
     ///
@@ -147,7 +147,7 @@ impl MachModel {
         Ok(ranked)
     }
 
-    /// Answers to the queries from `first` on, whose bucket scores these are, from their candidates.
+    /// MachAnswers to the queries from `first` on, whose bucket scores these are, from their candidates.
     fn candidates_of<'c>(
         &self,
         first: usize,
@@ -171,7 +171,7 @@ impl MachModel {
         Ok(ranked)
     }
 
-    /// Answers one query into `out`.
+    /// MachAnswers one query into `out`.
     ///
     /// # Errors
     /// Its scores are not finite.
@@ -193,7 +193,7 @@ impl MachModel {
         Ok(self.assignment.decode(&scores, self.decoder(asking), asking.top_k, asking.effort, decode, out)?)
     }
 
-    /// Answers one query from the labels `candidates` into `out`.
+    /// MachAnswers one query from the labels `candidates` into `out`.
     ///
     /// # Errors
     /// Its scores are not finite.

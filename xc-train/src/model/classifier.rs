@@ -2,9 +2,9 @@
 
 use super::index::take_index;
 use super::query::{Answers, CELLS, Candidates, QueryError, WIDTH};
-use super::system::{Ask, Cell, Check, Kind, Opened, Shape, System, Table, Told, scratch_of};
+use super::system::{Ask, Cell, Check, InfoTable, Kind, Opened, Shape, System, Told, scratch_of};
 use super::{InputKind, OpenModelError, OpenOptions, Row, Rows};
-use crate::classifier::{Classifier, Only, PredictError, PredictScratch, ScoreScale, preset};
+use crate::classifier::{Classifier, ClassifierScratch, Only, PredictError, ScoreScale, preset};
 use std::any::Any;
 use xc_ann::Scope;
 use xc_sparse::rank::Scored;
@@ -30,14 +30,14 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
     let takes = model.params().encoder.input();
     let beside = model.wide().filter(|_| takes == InputKind::Tokens);
     let words = beside.map(|wide| wide.rankers.n_features());
-    let shape = Shape { takes, words, ..Shape::new::<PredictScratch>(model.n_features(), model.n_labels()) };
+    let shape = Shape { takes, words, ..Shape::new::<ClassifierScratch>(model.n_features(), model.n_labels()) };
     let warning = take_index(&mut model, &container, options)?;
     let warnings = warning.into_iter().map(|warning| Box::new(warning) as _).collect();
     Ok(Opened { system: Box::new(model), shape, container, warnings })
 }
 
 /// Sizes of the parts of the network, as the configuration states them.
-fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
+fn tables(container: &Container) -> Result<Vec<InfoTable>, OpenModelError> {
     let part = |name: &str| match name.split_once('.') {
         Some(("bag", _)) => Some("embeddings"),
         Some(("head", "indices" | "starts")) => Some("output layer: connections"),
@@ -60,7 +60,7 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
     }
     let row = |(part, numbers, bytes)| vec![Cell::Text(part), Cell::Count(numbers), Cell::Bytes(bytes)];
     let columns = ["part", "numbers", "bytes"].to_vec();
-    Ok(vec![Table { name: "parts", note: "", columns, rows: parts.into_iter().map(row).collect() }])
+    Ok(vec![InfoTable { name: "parts", note: "", columns, rows: parts.into_iter().map(row).collect() }])
 }
 
 /// The query that has no answer, in a batch.

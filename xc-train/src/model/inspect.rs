@@ -1,11 +1,11 @@
 //! What a container holds, as a report.
 
-use super::{Cell, Table};
+use super::{Cell, InfoTable};
 use serde_json::{Value, json};
 use xc_store::Container;
 
 /// Kind, parameters, arrays and tables of a container. *Cost*: its headers.
-pub fn inspected(container: &Container, tables: &[Table]) -> Value {
+pub fn inspected(container: &Container, tables: &[InfoTable]) -> Value {
     let arrays: Vec<Value> = container
         .arrays()
         .map(|(name, entry)| {

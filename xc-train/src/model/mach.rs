@@ -1,7 +1,7 @@
 //! MACH as a [`Model`](super::Model).
 
 use super::query::{Answers, QueryError};
-use super::system::{Ask, Cell, Check, Kind, Opened, Shape, System, Table, Told, scratch_of};
+use super::system::{Ask, Cell, Check, InfoTable, Kind, Opened, Shape, System, Told, scratch_of};
 use super::{OpenModelError, OpenOptions, Row, Rows};
 use crate::mach::{self, AnswerError, Asking, MachContainer, MachModel, MachScratch, array_prefix};
 use std::any::Any;
@@ -42,7 +42,7 @@ struct InPart {
 }
 
 /// Sizes of all repetitions, as the configuration states them, and whether the file of each opens.
-fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
+fn tables(container: &Container) -> Result<Vec<InfoTable>, OpenModelError> {
     let numbers: Vec<u32> = container.parameter("repetitions")?;
     let row = |number: u32| {
         let prefix = array_prefix(number);
@@ -57,7 +57,7 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
         vec![Cell::Count(number.into()), Cell::Count(parameters), Cell::Bytes(bytes), Cell::Text(file)]
     };
     let columns = ["repetition", "parameters", "bytes", "file"].to_vec();
-    Ok(vec![Table { name: "repetitions", note: "", columns, rows: numbers.into_iter().map(row).collect() }])
+    Ok(vec![InfoTable { name: "repetitions", note: "", columns, rows: numbers.into_iter().map(row).collect() }])
 }
 
 pub(super) fn asking(ask: &Ask<'_>) -> Asking {

@@ -27,14 +27,14 @@ const SHARED_BY_TREES: [&str; 9] = [
 
 /// Parts of one model that belong together, to be written as one.
 #[derive(Debug)]
-pub struct Merged {
+pub struct MergedParts {
     parts: Vec<MachContainer>,
     numbers: Vec<u32>,
     /// The part that each repetition lies in.
     places: Vec<usize>,
 }
 
-impl Merged {
+impl MergedParts {
     /// Of parts with the same parameters.
     fn new(parts: Vec<Container>) -> Result<Self, MergeError> {
         let parts: Vec<_> =
@@ -93,7 +93,7 @@ impl Merged {
         Ok(writer)
     }
 
-    /// Adds the repetition at `position` of [`Merged::numbers`].
+    /// Adds the repetition at `position` of [`MergedParts::numbers`].
     ///
     /// # Errors
     /// The part is damaged; the container refuses.
@@ -185,7 +185,7 @@ impl MergeError {
 ///
 /// # Panics
 /// If there is none.
-pub fn merge(parts: Vec<Container>) -> Result<Merged, MergeError> {
+pub fn merge(parts: Vec<Container>) -> Result<MergedParts, MergeError> {
     assert!(!parts.is_empty(), "no parts to merge");
     let (first, others) = (&parts[0], &parts[1..]);
     if first.kind() != mach::KIND {
@@ -194,7 +194,7 @@ pub fn merge(parts: Vec<Container>) -> Result<Merged, MergeError> {
     }
     verify(&parts, mach::KIND)?;
     others.iter().try_for_each(|part| same(first, part, &SHARED))?;
-    Merged::new(parts)
+    MergedParts::new(parts)
 }
 
 /// The trees of parts, checked as [`merge`] does.

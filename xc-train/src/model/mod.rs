@@ -58,7 +58,7 @@ pub use index::{IndexError, IndexFit, IndexWarning, label_index_params};
 pub use input::{read_form, write_form};
 pub use inspect::inspected;
 #[cfg(feature = "train")]
-pub use merge::{MergeError, Merged, merge, merge_trees, trained_alike};
+pub use merge::{MergeError, MergedParts, merge, merge_trees, trained_alike};
 #[cfg(any(feature = "requests", feature = "fit"))]
 pub use names::dictionary;
 pub use open::{OpenModelError, OpenOptions, UseIndex, open_container, tables};
@@ -66,7 +66,7 @@ pub use query::{
     Answer, Answers, BatchError, Candidates, Excluded, QueryError, QueryOptions, ScoreOptions, SearchOptions,
 };
 pub use scratch::Scratch;
-pub use system::{Cell, Description, Table};
+pub use system::{Cell, Description, InfoTable};
 pub use training_rows::{TrainingRows, TrainingRowsError};
 pub use xc_sparse::rows::{InputKind, OwnedRows, Row, Rows, Texts};
 pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, write_pipeline};

@@ -1,6 +1,6 @@
 //! Opening a model folder, whatever its kind.
 
-use super::system::{Check, Kind, Opened, Table};
+use super::system::{Check, InfoTable, Kind, Opened};
 use super::{InputKind, Model, StoredPipelineError, kinds, read_pipeline};
 use crate::calibrate::{Calibration, OpenCalibrationError};
 use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
@@ -362,7 +362,7 @@ fn kind_of(container: &Container) -> Result<Kind, OpenModelError> {
 ///
 /// # Errors
 /// Arrays or parameters that the kind does not allow.
-pub fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
+pub fn tables(container: &Container) -> Result<Vec<InfoTable>, OpenModelError> {
     let Ok(kind) = kind_of(container) else { return Ok(Vec::new()) };
     (kind.tables)(container)
 }

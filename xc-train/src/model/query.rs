@@ -5,7 +5,7 @@ use crate::mach::AnswerError;
 use thiserror::Error;
 use xc_hash::text::{TokeniseError, VectoriseError};
 use xc_mach::{Certificate, Decoder};
-use xc_sparse::chunked::Choice;
+use xc_sparse::chunked::IteratorChoice;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::rows::{InputKind, Rows, WrongInput};
 use xc_sparse::{LabelRows, SparseRow, SparseRowError};
@@ -186,7 +186,7 @@ pub struct SearchOptions {
     pub max_labels: Option<u64>,
     /// How a query's features are intersected with the weights of a tree. Default: chosen for each query;
     /// answers do not depend on it.
-    pub matching: Option<Choice>,
+    pub matching: Option<IteratorChoice>,
     /// The scope of a search of the label index. Default: the fitted one.
     pub scope: Option<xc_ann::Scope>,
     /// Score all labels, even if there is an index of them.

@@ -1,7 +1,7 @@
 //! Word vectors as a [`Model`](super::Model): labels are words, an answer the words nearest to a text's.
 
 use super::query::{Answers, QueryError};
-use super::system::{Ask, Cell, Check, Kind, Opened, Shape, System, Table, Told, scratch_of};
+use super::system::{Ask, Cell, Check, InfoTable, Kind, Opened, Shape, System, Told, scratch_of};
 use super::{OpenModelError, OpenOptions, Row, Rows};
 use crate::skipgram::{NearestScratch, SkipgramModel};
 use std::any::Any;
@@ -18,14 +18,14 @@ fn open(container: Container, _: &OpenOptions, _: Check) -> Result<Opened, OpenM
 }
 
 /// Sizes of the arrays, as the configuration states them.
-fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
+fn tables(container: &Container) -> Result<Vec<InfoTable>, OpenModelError> {
     let part = |(name, part)| {
         let entry = container.entry(name)?;
         let numbers = entry.n_elements().unwrap_or(0) as u64;
         Some(vec![Cell::Text(part), Cell::Count(numbers), Cell::Bytes(entry.n_bytes().unwrap_or(0) as u64)])
     };
     let rows = [("vectors", "vectors"), ("words", "words by feature")].into_iter().filter_map(part).collect();
-    Ok(vec![Table { name: "parts", note: "", columns: ["part", "numbers", "bytes"].to_vec(), rows }])
+    Ok(vec![InfoTable { name: "parts", note: "", columns: ["part", "numbers", "bytes"].to_vec(), rows }])
 }
 
 impl System for SkipgramModel {

@@ -25,7 +25,7 @@ pub(super) struct Kind {
     /// Opens the arrays of a container of this kind.
     pub(super) open: fn(Container, &OpenOptions, Check) -> Result<Opened, OpenModelError>,
     /// Tables of what a container of this kind consists of.
-    pub(super) tables: fn(&Container) -> Result<Vec<Table>, OpenModelError>,
+    pub(super) tables: fn(&Container) -> Result<Vec<InfoTable>, OpenModelError>,
 }
 
 /// Whether the arrays of a model are looked at when it is opened.
@@ -148,7 +148,7 @@ pub struct Description {
 
 /// A table of the parts of a model: sizes that the configuration states.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Table {
+pub struct InfoTable {
     /// What the rows are: `levels`.
     pub name: &'static str,
     /// What a reader has to know about the columns; may be empty.
@@ -159,7 +159,7 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// One entry of a [`Table`].
+/// One entry of a [`InfoTable`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// A count, or a number that names something.

@@ -1,7 +1,7 @@
 //! Label trees as a [`Model`](super::Model).
 
 use super::query::{Answers, Candidates, QueryError};
-use super::system::{Ask, Cell, Check, Kind, Opened, Shape, System, Table, Told, scratch_of};
+use super::system::{Ask, Cell, Check, InfoTable, Kind, Opened, Shape, System, Told, scratch_of};
 use super::{OpenModelError, OpenOptions, Row, Rows};
 use rayon::prelude::*;
 use std::any::Any;
@@ -41,7 +41,7 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
 }
 
 /// Sizes level by level.
-fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
+fn tables(container: &Container) -> Result<Vec<InfoTable>, OpenModelError> {
     let per = |a: usize, b: usize| Cell::Mean(if b == 0 { 0.0 } else { a as f64 / b as f64 });
     let count = |n: usize| Cell::Count(n as u64);
     let mut rows = Vec::new();
@@ -65,7 +65,7 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
     let columns =
         ["tree", "level", "parents", "nodes", "weights", "weights_per_node", "siblings_per_row", "bytes"].to_vec();
     let note = "siblings_per_row: how many children of one parent share a feature, on average";
-    Ok(vec![Table { name: "levels", note, columns, rows }])
+    Ok(vec![InfoTable { name: "levels", note, columns, rows }])
 }
 
 #[derive(Default)]

@@ -8,7 +8,7 @@ use crate::tune::Scale;
 use Values::{F32, Forms, Names, Size};
 use serde::{Deserialize, Serialize};
 use xc_buffer::dtype::DType;
-use xc_lsh::upkeep::Schedule;
+use xc_lsh::upkeep::RebuildSchedule;
 use xc_lsh::{Kind, Projection};
 use xc_nn::Loss;
 use xc_nn::sampler::{
@@ -218,8 +218,8 @@ impl CandidateSettings {
         let sizing = tables.and_then(|of| of.sizing(n_labels as u64, params.encoder.top_width(n_features)).ok());
         let schedule = tables.map(|of| of.schedule);
         let (every, share) = match schedule {
-            Some(Schedule::Rebuild { every, .. }) => (Some(every), None),
-            Some(Schedule::Drift { share, .. }) => (None, Some(share)),
+            Some(RebuildSchedule::Rebuild { every, .. }) => (Some(every), None),
+            Some(RebuildSchedule::Drift { share, .. }) => (None, Some(share)),
             _ => (None, None),
         };
         Self {
@@ -371,9 +371,11 @@ impl CandidateSettings {
             n_codes: codes.or(of.n_codes),
             candidates: self.candidates.unwrap_or(of.candidates),
             schedule: match self.upkeep(of.schedule) {
-                Schedule::Rebuild { every: of, growth } => Schedule::Rebuild { every: every.unwrap_or(of), growth },
-                Schedule::Drift { share: of, per_step, sort_every } => {
-                    Schedule::Drift { share: share.unwrap_or(of), per_step, sort_every }
+                RebuildSchedule::Rebuild { every: of, growth } => {
+                    RebuildSchedule::Rebuild { every: every.unwrap_or(of), growth }
+                }
+                RebuildSchedule::Drift { share: of, per_step, sort_every } => {
+                    RebuildSchedule::Drift { share: share.unwrap_or(of), per_step, sort_every }
                 }
                 other => other,
             },
@@ -382,11 +384,11 @@ impl CandidateSettings {
     }
 
     /// The upkeep that was asked for, with the values that it usually has, or else this one.
-    fn upkeep(&self, of: Schedule) -> Schedule {
+    fn upkeep(&self, of: RebuildSchedule) -> RebuildSchedule {
         match self.upkeep.as_deref() {
-            Some("rebuild") => Schedule::Rebuild { every: 50, growth: 1.1 },
-            Some("immediate") => Schedule::Immediate { sort_every: 20 },
-            Some(_) => Schedule::Drift { share: 0.05, per_step: 512, sort_every: 20 },
+            Some("rebuild") => RebuildSchedule::Rebuild { every: 50, growth: 1.1 },
+            Some("immediate") => RebuildSchedule::Immediate { sort_every: 20 },
+            Some(_) => RebuildSchedule::Drift { share: 0.05, per_step: 512, sort_every: 20 },
             None => of,
         }
     }
@@ -406,7 +408,7 @@ impl CandidateSettings {
 }
 
 /// What the rehash policy is called.
-fn upkeep_name(schedule: Schedule) -> Option<String> {
+fn upkeep_name(schedule: RebuildSchedule) -> Option<String> {
     serialised(&schedule)["upkeep"].as_str().map(str::to_owned)
 }
 
@@ -512,7 +514,7 @@ mod tests {
         };
         let paper = tables("--preset amazon-670k");
         assert_eq!((paper.n_codes, paper.n_tables), (Some(6), 400));
-        assert!(matches!(paper.schedule, Schedule::Rebuild { every: 50, .. }));
+        assert!(matches!(paper.schedule, RebuildSchedule::Rebuild { every: 50, .. }));
         assert_eq!(tables("--preset amazon-670k --tables 50"), LshParams { n_tables: 50, ..paper });
         assert_eq!(tables("--preset text8 --negatives.sampled 7").candidates, 7);
     }

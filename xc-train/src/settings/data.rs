@@ -3,7 +3,7 @@
 use super::{Choices, Setting, Table, Values};
 use crate::tune::Scale;
 use Values::{Bool, Switch};
-use xc_hash::text::{Idf, Norm, Tf, Weighting};
+use xc_hash::text::{Idf, Norm, TermWeighting, Tf};
 
 /// Settings of rows of features; vectors stay as they are.
 pub const TABLE: Table = Table {
@@ -25,10 +25,10 @@ pub fn normalises(choices: &Choices, is_vectors: bool) -> bool {
 }
 
 /// How sparse features are weighted; `None`: not at all.
-pub fn weighting(choices: &Choices, is_vectors: bool) -> Option<Weighting> {
+pub fn weighting(choices: &Choices, is_vectors: bool) -> Option<TermWeighting> {
     let norm = if normalises(choices, is_vectors) { Norm::L2 } else { Norm::None };
     match choices.get("tfidf") {
-        Some(_) => Some(Weighting { norm, ..Weighting::default() }),
-        None => (norm != Norm::None).then_some(Weighting { tf: Tf::Raw, idf: Idf::None, norm }),
+        Some(_) => Some(TermWeighting { norm, ..TermWeighting::default() }),
+        None => (norm != Norm::None).then_some(TermWeighting { tf: Tf::Raw, idf: Idf::None, norm }),
     }
 }

@@ -7,7 +7,7 @@ use crate::tune::Scale;
 use Values::{Names, Size, Text};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use xc_hash::universal::Family;
+use xc_hash::universal::UniversalFamily;
 use xc_mach::{Decoder, UsualSize};
 
 const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
@@ -70,7 +70,7 @@ pub struct MachSettings {
     /// Buckets of a repetition.
     pub buckets: Option<u32>,
     /// Family of the hash functions.
-    pub family: Option<Family>,
+    pub family: Option<UniversalFamily>,
     /// How bucket scores are combined.
     pub decoder: Option<Decoder>,
 }

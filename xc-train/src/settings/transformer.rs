@@ -6,7 +6,7 @@ use crate::tune::Scale;
 use Values::{F32, F64, Names, Size, Switch, Text};
 use serde::{Deserialize, Serialize};
 use xc_nn::encoder::transformer::{IS_BUILT, TransformerLearning};
-use xc_nn::{Optimizer, Rule};
+use xc_nn::{Optimizer, UpdateRule};
 
 const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
     Setting::new(name, field, values, unit).heading("Transformer options")
@@ -188,7 +188,7 @@ impl TransformerSettings {
     }
 
     /// Its optimiser and rate.
-    pub fn rule(&self) -> Rule {
-        Rule { optimizer: Optimizer::adam().with_weight_decay(0.01), rate: self.rate }
+    pub fn rule(&self) -> UpdateRule {
+        UpdateRule { optimizer: Optimizer::adam().with_weight_decay(0.01), rate: self.rate }
     }
 }

@@ -1,6 +1,6 @@
 //! A text as the numbers of its words: what word vectors learn from.
 
-use super::Words;
+use super::CorpusWords;
 use super::words::Cutter;
 use thiserror::Error;
 use xc_hash::stream::{Purpose, mix, name, unit};
@@ -16,9 +16,9 @@ pub enum CorpusError {
     /// Nothing is beside a word.
     #[error("{n_kept} of {n_different} different words occur {min_count} times or more; at least two are expected")]
     FewWords {
-        /// Words that are kept.
+        /// CorpusWords that are kept.
         n_kept: usize,
-        /// Words that there are.
+        /// CorpusWords that there are.
         n_different: usize,
         /// Times that a word has to occur.
         min_count: u64,
@@ -77,7 +77,7 @@ impl Corpus {
 
 /// Takes the lines of a text.
 pub struct CorpusBuilder<'w> {
-    names: &'w Words,
+    names: &'w CorpusWords,
     cutter: Cutter,
     /// Chance that an occurrence of each word stays; none where all do.
     stays: Vec<f64>,
@@ -97,7 +97,7 @@ impl<'w> CorpusBuilder<'w> {
     ///
     /// # Panics
     /// If `subsample` is below 0 or no number.
-    pub fn new(names: &'w Words, subsample: f64, seed: u64) -> Self {
+    pub fn new(names: &'w CorpusWords, subsample: f64, seed: u64) -> Self {
         assert!(subsample >= 0.0, "subsample {subsample}, expected 0 or more");
         let total = names.counts().iter().sum::<u64>() as f64;
         let chance = |&count: &u64| {
@@ -164,13 +164,13 @@ mod tests {
     use super::*;
     use xc_hash::text::PipelineParams;
 
-    fn words(lines: &[&str], min_count: u64) -> Words {
+    fn words(lines: &[&str], min_count: u64) -> CorpusWords {
         let mut counts = WordCounts::new(&PipelineParams { min_token_chars: 1, ..PipelineParams::default() });
         lines.iter().for_each(|line| counts.add(line));
         counts.finish(&WordsParams { min_count, most: None }).unwrap()
     }
 
-    fn corpus(lines: &[&str], names: &Words, subsample: f64, seed: u64) -> Result<Corpus, CorpusError> {
+    fn corpus(lines: &[&str], names: &CorpusWords, subsample: f64, seed: u64) -> Result<Corpus, CorpusError> {
         let mut builder = CorpusBuilder::new(names, subsample, seed);
         lines.iter().for_each(|line| builder.add_line(line));
         builder.finish(2)

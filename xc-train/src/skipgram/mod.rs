@@ -44,4 +44,4 @@ mod words;
 pub use corpus::{Corpus, CorpusBuilder, CorpusError};
 pub use model::{NearestScratch, OpenSkipgramError, SkipgramModel};
 #[cfg(feature = "train")]
-pub use words::{WordCounts, Words, WordsParams};
+pub use words::{CorpusWords, WordCounts, WordsParams};

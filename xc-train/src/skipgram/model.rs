@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use thiserror::Error;
 use xc_buffer::Buffer;
-use xc_dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product};
+use xc_dense::{MatMut, MatRef, MatmulPrecision, MatmulScratch, Start, product};
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 use xc_sparse::{CsrView, SparseRow};
 use xc_store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
@@ -62,7 +62,7 @@ pub struct NearestScratch {
     queries: Vec<f32>,
     sum: Vec<f64>,
     cosines: Vec<f32>,
-    product: Scratch,
+    product: MatmulScratch,
     top: TopK,
 }
 
@@ -87,7 +87,7 @@ impl SkipgramModel {
     /// # Panics
     /// If the classifier has no embeddings, or not as many as there are words.
     #[cfg(feature = "train")]
-    pub fn of_classifier(classifier: &crate::classifier::Classifier, words: &super::Words) -> Self {
+    pub fn of_classifier(classifier: &crate::classifier::Classifier, words: &super::CorpusWords) -> Self {
         let parts = classifier.network().parameters();
         let table = parts.iter().find(|named| named.name == "bag.table");
         let table = table.unwrap_or_else(|| panic!("a classifier of vectors has no embeddings"));

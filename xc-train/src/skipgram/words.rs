@@ -10,7 +10,7 @@ const PIECE: usize = 1 << 16;
 /// Which words are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordsParams {
-    /// Words that occur less often are dropped.
+    /// CorpusWords that occur less often are dropped.
     pub min_count: u64,
     /// Most words, those that occur most often.
     pub most: Option<usize>,
@@ -75,7 +75,7 @@ impl WordCounts {
     ///
     /// # Errors
     /// There is no word, or fewer than two are kept.
-    pub fn finish(self, params: &WordsParams) -> Result<Words, CorpusError> {
+    pub fn finish(self, params: &WordsParams) -> Result<CorpusWords, CorpusError> {
         let n_different = self.counts.len();
         if n_different == 0 {
             return Err(CorpusError::NoWords);
@@ -87,12 +87,12 @@ impl WordCounts {
         if kept.len() < 2 {
             return Err(CorpusError::FewWords { n_kept: kept.len(), n_different, min_count: params.min_count });
         }
-        Words::new(self.cutter.params, kept)
+        CorpusWords::new(self.cutter.params, kept)
     }
 }
 
-/// Words, most frequent first: a word's number is its place.
-pub struct Words {
+/// CorpusWords, most frequent first: a word's number is its place.
+pub struct CorpusWords {
     names: Vec<String>,
     counts: Vec<u64>,
     pipeline: Pipeline,
@@ -100,7 +100,7 @@ pub struct Words {
     of_feature: Vec<u32>,
 }
 
-impl Words {
+impl CorpusWords {
     fn new(params: PipelineParams, kept: Vec<(Box<str>, u64)>) -> Result<Self, CorpusError> {
         let (names, counts): (Vec<String>, Vec<u64>) = kept.into_iter().map(|(w, n)| (w.into_string(), n)).unzip();
         let too_many = |_| CorpusError::TooMany { n: names.len() };
@@ -163,7 +163,7 @@ impl Words {
 mod tests {
     use super::*;
 
-    fn counted(lines: &[&str], min_count: u64, most: Option<usize>) -> Result<Words, CorpusError> {
+    fn counted(lines: &[&str], min_count: u64, most: Option<usize>) -> Result<CorpusWords, CorpusError> {
         let mut counts = WordCounts::new(&PipelineParams { min_token_chars: 1, ..PipelineParams::default() });
         lines.iter().for_each(|line| counts.add(line));
         counts.finish(&WordsParams { min_count, most })

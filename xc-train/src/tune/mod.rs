@@ -21,10 +21,10 @@
 //! first, and then mostly near the best ones.
 //!
 //! ```
-//! use xc_train::tune::{Choice, Scale, Search, SearchParams, Space};
+//! use xc_train::tune::{Choice, Scale, Search, HalvingParams, Space};
 //!
 //! let cost = Choice::new("cost", &["0.1", "1", "10"], 1, Scale::Ordered);
-//! let mut search = Search::new(Space::new(vec![cost]), SearchParams { rungs: 2, ..SearchParams::default() });
+//! let mut search = Search::new(Space::new(vec![cost]), HalvingParams { rungs: 2, ..HalvingParams::default() });
 //! let mut trials = 0;
 //! while let Some(job) = search.next(trials < 3) {
 //!     trials += usize::from(job.rung == 0);
@@ -47,5 +47,5 @@ mod search;
 mod space;
 
 pub use paired::Paired;
-pub use search::{Job, Search, SearchParams, Winner};
+pub use search::{HalvingParams, Job, Search, Winner};
 pub use space::{Choice, Scale, Settings, Space};

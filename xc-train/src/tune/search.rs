@@ -7,7 +7,7 @@ use xc_hash::stream::{Purpose, Stream, name};
 
 /// How a space is searched.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SearchParams {
+pub struct HalvingParams {
     /// Names all draws.
     pub seed: u64,
     /// Number of rungs; 1 or more.
@@ -21,7 +21,7 @@ pub struct SearchParams {
     pub at_random: usize,
 }
 
-impl Default for SearchParams {
+impl Default for HalvingParams {
     fn default() -> Self {
         Self { seed: 0, rungs: 1, decides_from: 0, reduction: 3, at_random: 8 }
     }
@@ -62,7 +62,7 @@ struct Trial {
 #[derive(Clone, Debug)]
 pub struct Search {
     space: Space,
-    params: SearchParams,
+    params: HalvingParams,
     trials: Vec<Trial>,
 }
 
@@ -76,7 +76,7 @@ impl Search {
     ///
     /// # Panics
     /// If there is no rung, none decides, or the reduction is below 2.
-    pub fn new(space: Space, params: SearchParams) -> Self {
+    pub fn new(space: Space, params: HalvingParams) -> Self {
         assert!(params.decides_from < params.rungs, "{params:?}: one rung at least decides");
         assert!(params.reduction >= 2, "{params:?}: a reduction of 2 or more is expected");
         let default = Trial { settings: space.default_settings(), rungs: vec![None; params.rungs], failed: false };
@@ -149,7 +149,7 @@ impl Search {
     }
 
     /// Draws settings up to `n` trials before any of them is recorded, so that [`round`](Self::round) can share them out.
-    /// Fewer where the space has no more, or where they are drawn near good ones ([`SearchParams::at_random`]).
+    /// Fewer where the space has no more, or where they are drawn near good ones ([`HalvingParams::at_random`]).
     pub fn draw_ahead(&mut self, n: usize) {
         while self.trials.len() < n {
             let Some(Job { settings, .. }) = self.new_trial() else { return };
@@ -296,8 +296,8 @@ mod tests {
         ])
     }
 
-    fn params(seed: u64) -> SearchParams {
-        SearchParams { seed, rungs: 3, decides_from: 1, ..SearchParams::default() }
+    fn params(seed: u64) -> HalvingParams {
+        HalvingParams { seed, rungs: 3, decides_from: 1, ..HalvingParams::default() }
     }
 
     /// Scores of made-up settings: `quality` of them is right on average, the same rows for all.
@@ -391,7 +391,7 @@ mod tests {
         #[test]
         fn rounds_are_the_same_whoever_does_which_of_their_jobs(seed in 0u64..1000, n in 2usize..25, of in 1usize..5) {
             let begun = || {
-                let mut search = Search::new(space(), SearchParams { at_random: usize::MAX, ..params(seed) });
+                let mut search = Search::new(space(), HalvingParams { at_random: usize::MAX, ..params(seed) });
                 search.draw_ahead(n);
                 search
             };

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 use xc_buffer::{Cancel, DType};
-use xc_hash::text::{Featurizer, Pipeline, PipelineParams, RowWeights, Weighting};
-use xc_hash::universal::Family;
+use xc_hash::text::{Featurizer, Pipeline, PipelineParams, RowWeights, TermWeighting};
+use xc_hash::universal::UniversalFamily;
 use xc_mach::Decoder;
 use xc_nn::Loss;
 use xc_sparse::{CsrMatrix, LabelRows};
@@ -69,7 +69,7 @@ fn made(front: Front) -> (CsrMatrix, Option<Featurizer>) {
             let mut x = rows(120);
             let width = x.cols();
             let (indptr, indices, values) = x.parts_mut();
-            let weights = RowWeights::fit(Weighting::default(), width, indptr, indices, values).unwrap();
+            let weights = RowWeights::fit(TermWeighting::default(), width, indptr, indices, values).unwrap();
             weights.apply(width, indptr, indices, values).unwrap();
             (x, Some(Featurizer::Rows(weights)))
         }
@@ -169,7 +169,8 @@ pub(crate) fn mach(folder: &Path, front: Front) {
     let (x, maker) = made(front);
     let mut classifier = preset::dense().params;
     (classifier.encoder, classifier.loss) = (EncoderParams::bag([16]), Loss::Softmax);
-    let params = MachParams { n_buckets: 12, family: Family::Prime, decoder: Decoder::Median, seed: 5, classifier };
+    let params =
+        MachParams { n_buckets: 12, family: UniversalFamily::Prime, decoder: Decoder::Median, seed: 5, classifier };
     let numbers = [0, 1, 2, 3];
     let mut writer = params.create(folder, x.cols(), N_LABELS, &numbers).unwrap();
     for number in numbers {

@@ -6,7 +6,7 @@ use std::path::Path;
 use xc_buffer::dtype::DType;
 use xc_dense::DenseRows;
 use xc_nn::Loss;
-use xc_sparse::chunked::Choice;
+use xc_sparse::chunked::IteratorChoice;
 use xc_sparse::{CsrMatrix, LabelRows, SparseRow, SparseRowError};
 use xc_store::{Container, ContainerWriter, OpenMode};
 use xc_train::classifier;
@@ -102,7 +102,7 @@ fn labels_and_options_that_the_model_does_not_have_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     folders::dense(folder.path(), Front::Plain, Loss::Bce);
     let model = Model::open(folder.path()).unwrap();
-    let choice = with(SearchOptions { matching: Some(Choice::Auto), ..Default::default() });
+    let choice = with(SearchOptions { matching: Some(IteratorChoice::Auto), ..Default::default() });
     assert!(matches!(refused(&model, query, &choice), QueryError::Option { option: "iterator", kind: "dense" }));
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use xc_buffer::Cancel;
-use xc_hash::text::{PipelineParts, RowWeights, Weighting};
+use xc_hash::text::{PipelineParts, RowWeights, TermWeighting};
 use xc_sparse::rows::{InputKind, OwnedRows, TokenRows};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode};
@@ -164,7 +164,7 @@ fn a_model_and_a_pipeline_that_do_not_belong_together_are_refused() {
     of_features.set("epochs", "1").unwrap();
     run(&of_features, 1, &Silent).unwrap();
     let tokens = Model::open(at("tokens")).unwrap().pipeline().unwrap().to_parts();
-    let weights = RowWeights::fit(Weighting::default(), N_NAMES, &[0, 1], &[0], &[1.0]).unwrap().into_parts();
+    let weights = RowWeights::fit(TermWeighting::default(), N_NAMES, &[0, 1], &[0], &[1.0]).unwrap().into_parts();
     for (model, parts, what) in [
         ("tokens", None, "takes tokens, its pipeline makes nothing: there is none"),
         ("tokens", Some(weights), "takes tokens, its pipeline makes sparse features"),

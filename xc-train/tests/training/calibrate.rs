@@ -6,7 +6,7 @@ use xc_buffer::Cancel;
 use xc_metrics::{Average, Decision, Metric};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::{RankedBatch, Scored, rank_order};
-use xc_train::calibrate::fit::{CalibrateParams, FitError, fit};
+use xc_train::calibrate::fit::{CalibrateParams, CurveFitError, fit};
 use xc_train::calibrate::{
     Curve, Method, Pair, Reliability, ThresholdKind, best_by_label, best_macro, best_micro, pool,
 };
@@ -165,8 +165,8 @@ proptest! {
         let any_true = rows.iter().any(|(list, truth)| list.keys().any(|label| truth.contains(label)));
         let params = CalibrateParams { folds, ..CalibrateParams::default() };
         match fit(&answers, &truth, 4, &params, &Silent) {
-            Err(FitError::Rows { got }) => prop_assert!(got == rows.len() && got < 2),
-            Err(FitError::NoTrue) => prop_assert!(!any_true),
+            Err(CurveFitError::Rows { got }) => prop_assert!(got == rows.len() && got < 2),
+            Err(CurveFitError::NoTrue) => prop_assert!(!any_true),
             Err(other) => prop_assert!(false, "{}", other),
             Ok(fitted) => {
                 prop_assert!(rows.len() >= 2 && any_true);
@@ -251,7 +251,7 @@ fn a_fit_that_is_asked_to_stop_ends_there() {
     assert!(asked > 40, "{asked} questions");
     for from in 0..asked {
         let stopped = fit(&From(from, AtomicUsize::new(0)));
-        assert!(matches!(stopped, Err(FitError::Cancelled)), "question {from} of {asked}");
+        assert!(matches!(stopped, Err(CurveFitError::Cancelled)), "question {from} of {asked}");
     }
     assert_eq!(fit(&From(asked, AtomicUsize::new(0))).unwrap().calibration, whole.calibration);
 }

@@ -9,7 +9,7 @@ use super::scores::{Leaves, Reached, offer_nodes, scaled};
 use super::top;
 use crate::model::{Tree, TreeModel};
 use rayon::prelude::*;
-use xc_sparse::chunked::{ChunkedView, ProductScratch, QueryScratch, QueryView, Visit, shared_margins};
+use xc_sparse::chunked::{ChunkQuery, ChunkedView, ProductScratch, QueryView, Visit, shared_margins};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::{CsrView, SparseRow};
 
@@ -44,7 +44,7 @@ const MANY_CHILDREN: usize = 8;
 #[derive(Default)]
 struct TileScratch {
     product: ProductScratch,
-    slots: Vec<QueryScratch>,
+    slots: Vec<ChunkQuery>,
     scaled: Vec<Vec<f32>>,
     selects: Vec<TopK>,
     beams: Beams,
@@ -113,7 +113,7 @@ impl TreeModel {
         scratch: &mut TileScratch,
     ) -> RankedBatch {
         let n = range.len();
-        scratch.slots.resize_with(n.max(scratch.slots.len()), QueryScratch::default);
+        scratch.slots.resize_with(n.max(scratch.slots.len()), ChunkQuery::default);
         scratch.scaled.resize_with(n.max(scratch.scaled.len()), Vec::new);
         scratch.selects.resize_with(n.max(scratch.selects.len()), TopK::default);
         scratch.reached.resize_with(n.max(scratch.reached.len()), Reached::default);

@@ -6,7 +6,7 @@ use super::scores::{Leaves, Reached, offer_nodes, scaled};
 use super::top;
 use crate::model::{ModelInfo, PostProcessor, Top, Tree, TreeModel};
 use xc_sparse::SparseRow;
-use xc_sparse::chunked::{Choice, ChunkedView, ProductScratch, QueryScratch, QueryView, margins};
+use xc_sparse::chunked::{ChunkQuery, ChunkedView, IteratorChoice, ProductScratch, QueryView, margins};
 use xc_sparse::rank::{Scored, TopK};
 
 /// Parameters of a prediction.
@@ -17,13 +17,13 @@ pub struct PredictParams {
     /// Clusters kept per level. Default: the model's.
     pub beam: Option<usize>,
     /// The iterator of the products.
-    pub choice: Choice,
+    pub choice: IteratorChoice,
 }
 
 impl PredictParams {
     /// The `k` best labels, with the model's own beam.
     pub const fn top(k: usize) -> Self {
-        Self { top_k: k, beam: None, choice: Choice::Auto }
+        Self { top_k: k, beam: None, choice: IteratorChoice::Auto }
     }
 
     /// Another beam.
@@ -32,7 +32,7 @@ impl PredictParams {
     }
 
     /// Another iterator.
-    pub fn with_choice(self, choice: Choice) -> Self {
+    pub fn with_choice(self, choice: IteratorChoice) -> Self {
         Self { choice, ..self }
     }
 
@@ -48,13 +48,13 @@ impl PredictParams {
 pub(crate) struct Sought {
     pub(crate) top_k: usize,
     pub(crate) beam: usize,
-    pub(super) choice: Choice,
+    pub(super) choice: IteratorChoice,
 }
 
 /// Memory of one thread's predictions, reused from query to query.
 #[derive(Clone, Debug, Default)]
 pub struct PredictScratch {
-    pub(super) query: QueryScratch,
+    pub(super) query: ChunkQuery,
     pub(super) scaled: Vec<f32>,
     pub(super) search: SearchScratch,
     // Leaves that the beams of several trees reached, tree after tree, and the sums of their scores by label.
@@ -79,7 +79,7 @@ impl TreeModel {
     /// The best labels of one query, best first, into `out`.
     ///
     /// *Cost*: for each level, the products of the query with at most `beam` chunks; see
-    /// [`xc_sparse::chunked::Intersect`]. Allocates nothing once `scratch` and `out` have grown.
+    /// [`xc_sparse::chunked::IteratorKind`]. Allocates nothing once `scratch` and `out` have grown.
     ///
     /// *Determinism*: the same labels and score bits as [`TreeModel::predict_batch`], for any
     /// thread count.

@@ -4,7 +4,7 @@ use super::error::{QueryError, check_row};
 use super::scores::scaled;
 use crate::model::{Tree, TreeModel};
 use xc_sparse::SparseRow;
-use xc_sparse::chunked::{Choice, ProductScratch, QueryScratch, margins};
+use xc_sparse::chunked::{ChunkQuery, IteratorChoice, ProductScratch, margins};
 
 /// A node on the way to a label.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,14 +36,14 @@ impl TreeModel {
         check_row(row, &self.info)?;
         let mut room = Vec::new();
         let row = scaled(row, &self.info, &mut room);
-        let (mut query, mut product) = (QueryScratch::default(), ProductScratch::default());
+        let (mut query, mut product) = (ChunkQuery::default(), ProductScratch::default());
         let mut path = |tree: &Tree| {
             let view = query.prepare(row, tree.slot_map());
             let (mut score, mut of_children) = (0.0, Vec::new());
             let nodes = nodes_to(tree, label).into_iter().enumerate().map(|(at, (parent, node))| {
                 let level = tree.level(at);
                 of_children.clear();
-                margins(&level, &view, &[parent], Choice::Auto, &mut product, &mut of_children);
+                margins(&level, &view, &[parent], IteratorChoice::Auto, &mut product, &mut of_children);
                 let child = node - level.children(parent as usize).start;
                 let margin = of_children[child as usize];
                 score = self.info.post.accumulate(score, margin);

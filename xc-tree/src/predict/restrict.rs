@@ -6,7 +6,7 @@ use super::scores::{rank_scores, scaled};
 use crate::model::{Tree, TreeModel};
 use thiserror::Error;
 use xc_sparse::SparseRow;
-use xc_sparse::chunked::{Choice, margins};
+use xc_sparse::chunked::{IteratorChoice, margins};
 use xc_sparse::rank::Scored;
 
 /// The nodes on the paths to a set of labels, for every tree of a model; owned by the caller and reused from set to
@@ -123,7 +123,7 @@ impl TreeModel {
             for (l, nodes) in levels.iter().enumerate() {
                 let level = tree.level(l);
                 room_margins.clear();
-                margins(&level, &view, &nodes.parents, Choice::Auto, product, room_margins);
+                margins(&level, &view, &nodes.parents, IteratorChoice::Auto, product, room_margins);
                 let mut rest = &mut room_margins[..];
                 let mut on_the_way = nodes.nodes.iter().copied().peekable();
                 child_scores.clear();

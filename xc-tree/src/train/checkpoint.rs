@@ -12,13 +12,14 @@ use super::kept::{KeptChunks, KeptLevel, damaged};
 use super::params::TreeParams;
 use crate::model::Topology;
 use std::sync::Arc;
-use xc_store::{CHECKPOINT_KIND, Checkpoint, CheckpointError, CheckpointKey, Layout, OpenError};
+use xc_store::{CHECKPOINT_KIND, Checkpoint, CheckpointError, CheckpointKey, CheckpointLayout, OpenError};
 
 /// Counts as part of every key: raise it when training changes its results.
 pub(super) const VERSION: u64 = 2;
 
 /// The checkpoints of [`train_trees`](super::train_trees).
-pub const CHECKPOINT: Layout = Layout { system: crate::KIND, parts: &["tree-#-topology", "tree-#-level-#"] };
+pub const CHECKPOINT: CheckpointLayout =
+    CheckpointLayout { system: crate::KIND, parts: &["tree-#-topology", "tree-#-level-#"] };
 
 /// The key of a training run's checkpoint: everything that the rankers depend on. It excludes the number of
 /// trees (finished trees can be reused in a training of more), the memory limit, and parameters that

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use xc_buffer::dtype::DType;
-use xc_sparse::chunked::{Choice, ChunkRows, Intersect};
+use xc_sparse::chunked::{ChunkRows, IteratorChoice, IteratorKind};
 use xc_sparse::rank::{Scored, rank_order};
 use xc_sparse::{CsrMatrix, SparseRow};
 use xc_store::{Container, ContainerWriter, OpenMode};
@@ -200,7 +200,7 @@ proptest! {
         for post in POSTS {
             let model = TreeModel::from_parts(info(n_labels, post), vec![parts.clone()], DType::F32).unwrap();
             let (mut scratch, mut out) = (PredictScratch::default(), vec![]);
-            for choice in [Choice::Auto, Choice::Fixed(Intersect::Lookup), Choice::Fixed(Intersect::Marching)] {
+            for choice in [IteratorChoice::Auto, IteratorChoice::Fixed(IteratorKind::Lookup), IteratorChoice::Fixed(IteratorKind::Marching)] {
                 let params = PredictParams::top(k).with_beam(beam).with_choice(choice);
                 let batch = model.predict_batch(queries.view(), &params).unwrap();
                 prop_assert_eq!(batch.len(), n);

@@ -1,7 +1,8 @@
 use super::made::{build, clustered};
 use proptest::prelude::*;
 use xc_ann::{
-    BuildError, BuildParams, Filter, Graph, Index, Metric, QueryError, Scratch, SearchParams, Silent, exact, recall,
+    BuildError, BuildParams, Filter, Graph, Index, Metric, QueryError, SearchParams, SearchScratch, Silent, exact,
+    recall,
 };
 use xc_dense::{DenseMatrix, DenseRows};
 use xc_sparse::rank::{RankedBatch, Scored};
@@ -100,7 +101,7 @@ proptest! {
         let (rows, queries) = (clustered(n, 20, 7, seed), clustered(70, 20, 7, seed ^ 1));
         let (graph, params) = (build(rows.view(), Metric::ALL[metric]), SearchParams::top(k).with_width(width));
         let (found, of_batch) = graph.search_batch(rows.view(), queries.view(), params, None).unwrap();
-        let (mut scratch, mut alone, mut effort) = (Scratch::default(), Vec::new(), xc_ann::Effort::default());
+        let (mut scratch, mut alone, mut effort) = (SearchScratch::default(), Vec::new(), xc_ann::SearchStats::default());
         for (query, vector) in queries.view().iter().enumerate() {
             effort += graph.search(rows.view(), vector, params, None, &mut scratch, &mut alone).unwrap();
             prop_assert_eq!(found.row(query), &alone[..]);
@@ -362,7 +363,7 @@ fn what_cannot_be_searched_is_refused() {
             query,
             SearchParams::top(3).with_width(width),
             None,
-            &mut Scratch::default(),
+            &mut SearchScratch::default(),
             &mut Vec::new(),
         )
     };

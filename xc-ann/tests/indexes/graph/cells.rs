@@ -1,6 +1,8 @@
 use super::made::clustered;
 use proptest::prelude::*;
-use xc_ann::{BuildParams, Effort, Filter, Graph, Metric, QueryError, Refresh, Scratch, SearchParams, Silent, recall};
+use xc_ann::{
+    BuildParams, Filter, Graph, Metric, QueryError, Refresh, SearchParams, SearchScratch, SearchStats, Silent, recall,
+};
 use xc_dense::DenseRows;
 use xc_sparse::rank::Scored;
 use xc_store::OpenMode;
@@ -27,7 +29,7 @@ fn all_cells_are_a_scan(graph: &Graph, rows: DenseRows<'_>, queries: DenseRows<'
     for n in [1, 3, graph.n_cells() / 2].into_iter().filter(|n| (1..=graph.n_cells()).contains(n)) {
         let params = SearchParams::top(10).with_cells(n);
         let (found, of_batch) = graph.search_batch(rows, queries, params, None).unwrap();
-        let (mut scratch, mut alone, mut effort) = (Scratch::default(), Vec::new(), Effort::default());
+        let (mut scratch, mut alone, mut effort) = (SearchScratch::default(), Vec::new(), SearchStats::default());
         for (query, vector) in queries.iter().enumerate() {
             effort += graph.search(rows, vector, params, None, &mut scratch, &mut alone).unwrap();
             assert_eq!(found.row(query), &alone[..], "{n} cells");
@@ -51,7 +53,7 @@ proptest! {
         prop_assert_eq!(graph.n_cells(), cells.min(graph.stats().n_vertices));
         all_cells_are_a_scan(&graph, rows.view(), queries.view());
         // A query alone has the answers that it has among others.
-        let (mut scratch, mut one) = (xc_ann::Scratch::default(), Vec::new());
+        let (mut scratch, mut one) = (xc_ann::SearchScratch::default(), Vec::new());
         let params = SearchParams::top(5).with_cells(2);
         let together = answers(&graph, rows.view(), queries.view(), params);
         for (query, answer) in queries.view().iter().zip(together) {

@@ -1,7 +1,9 @@
 //! Rows that indexes are seldom tested with.
 
 use super::made::{build, clustered};
-use xc_ann::{BuildError, BuildParams, Filter, Graph, Index, Metric, Scratch, SearchParams, Silent, exact, recall};
+use xc_ann::{
+    BuildError, BuildParams, Filter, Graph, Index, Metric, SearchParams, SearchScratch, Silent, exact, recall,
+};
 use xc_dense::DenseMatrix;
 use xc_sparse::rank::Scored;
 use xc_store::OpenMode;
@@ -20,7 +22,7 @@ fn thousands_of_equal_rows_are_one_vertex_and_as_many_answers_as_are_asked_for()
         let (found, effort) = graph.search_batch(rows.view(), queries.view(), params(10), None).unwrap();
         assert!(recall(&found, &truth) >= 0.9, "{metric}: {}", recall(&found, &truth));
         assert!(effort.distances <= 50 * 2000, "{metric}: {effort:?}");
-        let (mut scratch, mut found) = (Scratch::default(), Vec::new());
+        let (mut scratch, mut found) = (SearchScratch::default(), Vec::new());
         graph.search(rows.view(), rows.view().row(0), params(3000), None, &mut scratch, &mut found).unwrap();
         assert_eq!(found.len(), 3000, "{metric}");
         // Of inner products longer rows are better answers.
@@ -94,7 +96,7 @@ fn an_index_without_rows_is_built_searched_fitted_saved_and_filled() {
         index.save(&path).unwrap();
         let opened = Index::open(&path, OpenMode::Map).unwrap();
         for index in [&index, &opened] {
-            assert_eq!(index.nearest(queries.view().row(0), 10, &mut Scratch::default()), Ok(Vec::new()));
+            assert_eq!(index.nearest(queries.view().row(0), 10, &mut SearchScratch::default()), Ok(Vec::new()));
             assert!(index.exact(queries.view(), 10, None).iter().all(<[_]>::is_empty));
         }
         assert_eq!(index.fit(queries.view(), 10, 0.95).unwrap().recall, 1.0, "there is nothing to find");

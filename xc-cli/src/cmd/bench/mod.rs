@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 use xc_hash::text::Featurizer;
-use xc_sparse::chunked::{Choice, Intersect, Touched};
+use xc_sparse::chunked::{IteratorChoice, IteratorKind, Touched};
 use xc_store::PART_FOLDER;
 use xc_train::Model;
 use xc_train::model::{Answer, BatchError, OwnedRows, QueryOptions, Rows, Scratch};
@@ -115,13 +115,13 @@ enum Iterator {
 }
 
 impl Iterator {
-    fn choice(self) -> Choice {
+    fn choice(self) -> IteratorChoice {
         match self {
-            Self::Auto => Choice::Auto,
-            Self::Marching => Choice::Fixed(Intersect::Marching),
-            Self::Galloping => Choice::Fixed(Intersect::Galloping),
-            Self::Hashed => Choice::Fixed(Intersect::Hashed),
-            Self::Lookup => Choice::Fixed(Intersect::Lookup),
+            Self::Auto => IteratorChoice::Auto,
+            Self::Marching => IteratorChoice::Fixed(IteratorKind::Marching),
+            Self::Galloping => IteratorChoice::Fixed(IteratorKind::Galloping),
+            Self::Hashed => IteratorChoice::Fixed(IteratorKind::Hashed),
+            Self::Lookup => IteratorChoice::Fixed(IteratorKind::Lookup),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use xc_ann::{Filter, Fitted, Index, QueryError, Scope, Scratch, SearchParams};
+use xc_ann::{Filter, Fitted, Index, QueryError, Scope, SearchParams, SearchScratch};
 use xc_data::Vectors;
 use xc_dense::{DenseMatrix, DenseRows};
 use xc_sparse::rank::RankedBatch;
@@ -307,7 +307,7 @@ fn alone(
     filter: Option<&Filter<'_>>,
     params: SearchParams,
 ) -> Result<[f64; 2], QueryError> {
-    let (mut scratch, mut found) = (Scratch::default(), Vec::new());
+    let (mut scratch, mut found) = (SearchScratch::default(), Vec::new());
     percentiles(asked.len(), |query| {
         index.search(asked.row(query), params, filter, &mut scratch, &mut found).map(|_| ())
     })

@@ -9,7 +9,7 @@ use crate::file_form::FEATURES_FIELD;
 use crate::instance::TextInstance;
 use crate::label::LabelRef;
 use crate::options::ReadOptions;
-use crate::row::{Limits, RowBlock, RowBuffer, RowSeen, RowStore};
+use crate::row::{RowBlock, RowBuffer, RowLimits, RowSeen, RowStore};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Unexpected, Visitor};
 use std::fmt;
 
@@ -20,7 +20,7 @@ use std::fmt;
 pub(crate) fn parse_jsonl_features(
     line: &[u8],
     options: &ReadOptions,
-    limits: &Limits,
+    limits: &RowLimits,
     row: &mut RowBuffer,
     into: &mut TextInstance,
 ) -> Result<(), LineError> {
@@ -31,7 +31,7 @@ pub(crate) fn parse_jsonl_features(
 fn append_features(
     line: &[u8],
     options: &ReadOptions,
-    limits: &Limits,
+    limits: &RowLimits,
     store: &mut RowStore,
     into: &mut TextInstance,
 ) -> Result<(), LineError> {
@@ -50,7 +50,7 @@ fn append_features(
 ///
 /// # Errors
 /// As [`parse_jsonl_features`].
-pub(crate) fn parse_features(text: &str, limits: &Limits) -> Result<RowBuffer, LineError> {
+pub(crate) fn parse_features(text: &str, limits: &RowLimits) -> Result<RowBuffer, LineError> {
     let mut row = RowBuffer::default();
     let mark = row.store.mark();
     let store = &mut row.store;
@@ -71,13 +71,13 @@ pub(super) struct FeatureSink<'a> {
     store: &'a mut RowStore,
     seen: RowSeen,
     next_id: u64,
-    limits: &'a Limits,
+    limits: &'a RowLimits,
     pub(super) found: bool,
 }
 
 impl FeatureSink<'_> {
     fn push<E: serde::de::Error>(&mut self, id: u32, value: f32, refused: &mut Option<ReadErrorKind>) -> Result<(), E> {
-        if u64::from(id) >= Limits::below(self.limits.features) {
+        if u64::from(id) >= RowLimits::below(self.limits.features) {
             *refused = Some(entries::out_of_range(IdKind::Feature, id, self.limits.features));
             return Err(E::custom("a feature id out of range"));
         }
@@ -160,7 +160,7 @@ pub(crate) struct NamedRows {
 
 pub(crate) struct JsonlFeaturesParser {
     pub(crate) options: ReadOptions,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RowLimits,
 }
 
 impl LineParser for JsonlFeaturesParser {

@@ -11,7 +11,7 @@
 
 use super::super::block::{BlockError, FittedBlock, Slots, VocabularyParams, lay_out};
 use super::super::vocabulary::{ALL_HASHES, HashRange, TermCounts, VocabularyError};
-use super::super::weighting::{Idf, RowWeights, Weighting};
+use super::super::weighting::{Idf, RowWeights, TermWeighting};
 use super::{Cut, Pipeline, PipelineParams, PipelineScratch};
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
@@ -289,7 +289,7 @@ impl Pipeline {
             hashes = counted.end..ALL_HASHES.end.min(counted.end + (counted.end - counted.start));
         }
         let (blocks, n_slots, term_df) = terms.close(&params, n_texts.unwrap_or(0))?;
-        let unweighted = RowWeights::from_df(Weighting { idf: Idf::None, ..params.weighting }, 0, n_slots, &[]);
+        let unweighted = RowWeights::from_df(TermWeighting { idf: Idf::None, ..params.weighting }, 0, n_slots, &[]);
         let mut pipeline = Pipeline { params, blocks, weights: unweighted };
 
         let mut df = Vec::new();

@@ -21,7 +21,7 @@ use super::ngrams::Chars;
 use super::normalise::{Accents, Case, normalise};
 use super::tokenise::{TokenRule, Words};
 use super::vocabulary::Vocabulary;
-use super::weighting::{Idf, Norm, RowWeights, Tf, Weighting};
+use super::weighting::{Idf, Norm, RowWeights, TermWeighting, Tf};
 use fold::FoldScratch;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,7 @@ pub struct PipelineParams {
     #[serde(skip_serializing_if = "is_zero")]
     pub oov_slots: u32,
     /// Counts to weights, over all slots at once.
-    pub weighting: Weighting,
+    pub weighting: TermWeighting,
     /// Folds all slots into this many features by hash, between the idf and the norm. Default: every
     /// slot is a feature.
     ///
@@ -94,7 +94,7 @@ impl Default for PipelineParams {
             min_token_chars: 2,
             blocks: vec![Block::words(1, 1)],
             oov_slots: 0,
-            weighting: Weighting::default(),
+            weighting: TermWeighting::default(),
             fold: None,
         }
     }
@@ -107,7 +107,7 @@ impl PipelineParams {
         let slots = Slots::Hashed(HashingParams { n_features, seed: 0, sign: HashSign::Alternate });
         Self {
             blocks: vec![Block { grams: Grams::Words { min: 1, max: 1 }, slots, scale: 1.0 }],
-            weighting: Weighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::L2 },
+            weighting: TermWeighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::L2 },
             ..Self::default()
         }
     }
@@ -201,7 +201,7 @@ impl Pipeline {
     /// More terms than there may be features.
     pub fn of_words(params: PipelineParams, vocabulary: Vocabulary) -> Result<Self, BlockError> {
         let block = Block { slots: Slots::Vocabulary(VocabularyParams::default()), ..Block::words(1, 1) };
-        let weighting = Weighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::None };
+        let weighting = TermWeighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::None };
         let params = PipelineParams { blocks: vec![block], oov_slots: 0, weighting, fold: None, ..params };
         let (blocks, n_slots) = lay_out(vec![(block, Some(vocabulary))], 0)?;
         Ok(Self { params, blocks, weights: RowWeights::from_raw(weighting, 0, n_slots, Vec::new()) })

@@ -5,7 +5,7 @@
 use super::super::block::{BlockError, FittedSlots, MAX_FEATURES, Slots, lay_out};
 use super::super::tokens::{TextsTaken, Tokenise, Vectorise};
 use super::super::vocabulary::{Vocabulary, VocabularyError};
-use super::super::weighting::{Idf, RowWeights, Weighting};
+use super::super::weighting::{Idf, RowWeights, TermWeighting};
 use super::{Pipeline, PipelineParams};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,7 +55,7 @@ struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     params: Option<PipelineParams>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    weighting: Option<Weighting>,
+    weighting: Option<TermWeighting>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,7 +201,7 @@ impl Shelf {
     }
 
     /// The idf, checked, or nothing where the weighting has none.
-    fn take_idf(&mut self, weighting: Weighting, n_features: usize) -> Result<Vec<f32>, OpenPipelineError> {
+    fn take_idf(&mut self, weighting: TermWeighting, n_features: usize) -> Result<Vec<f32>, OpenPipelineError> {
         if weighting.idf == Idf::None {
             return Ok(Vec::new());
         }

@@ -34,8 +34,8 @@ mod weights;
 pub use folder::{Folder, FolderError, TextRules, find_folder, find_folder_by};
 pub use network::{Transformer, TransformerScratch};
 pub use params::{
-    DenseActivation, DenseParams, Distances, Family, Pooling, TooManyTokens, TransformerLearning, TransformerParams,
-    TransformerParamsError,
+    Architecture, DenseActivation, DenseParams, Distances, Pooling, TooManyTokens, TransformerLearning,
+    TransformerParams, TransformerParamsError,
 };
 
 /// Whether this build has the network: without it [`Transformer::new`] fails.

@@ -6,7 +6,7 @@ use thiserror::Error;
 /// The families of models, which differ in the names of their weights and in what is added to a word's embedding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Family {
+pub enum Architecture {
     /// Positions and token types (`[devlin2019bert]`).
     Bert,
     /// Positions alone.
@@ -16,7 +16,7 @@ pub enum Family {
     Mpnet,
     /// Positions that begin at 2, and one token type.
     Roberta,
-    /// As [`Family::Roberta`].
+    /// As [`Architecture::Roberta`].
     XlmRoberta,
 }
 
@@ -47,7 +47,7 @@ pub struct Distances {
 #[serde(deny_unknown_fields)]
 pub struct TransformerParams {
     /// Where its weights come from or could go to.
-    pub family: Family,
+    pub family: Architecture,
     /// Number of tokens that there are.
     pub vocabulary: usize,
     /// Most tokens of an instance.

@@ -1,6 +1,6 @@
 //! What the weights of each family are called, and which of ours they become.
 
-use super::params::{DenseParams, Family, TransformerLearning, TransformerParams};
+use super::params::{Architecture, DenseParams, TransformerLearning, TransformerParams};
 use rayon::current_num_threads;
 use xc_dense::MatmulPrecision;
 
@@ -161,9 +161,9 @@ const MPNET: Names = Names {
 pub(super) fn sources(of: &TransformerParams) -> Vec<Source> {
     let (width, units) = (of.width, of.units);
     let names = match of.family {
-        Family::Bert | Family::Roberta | Family::XlmRoberta => BERT,
-        Family::DistilBert => DISTILBERT,
-        Family::Mpnet => MPNET,
+        Architecture::Bert | Architecture::Roberta | Architecture::XlmRoberta => BERT,
+        Architecture::DistilBert => DISTILBERT,
+        Architecture::Mpnet => MPNET,
     };
     let one = |parameter: String, array: String, shape: &[usize]| Source {
         parameter: format!("{PREFIX}{parameter}"),

@@ -10,7 +10,7 @@ use crate::stored::{StoredMut, Widened};
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_hash::stream::{Purpose, mix, name};
-use xc_sparse::uniform::{FanIn, Index, Kernels, Lines, weight_gradients};
+use xc_sparse::uniform::{FanIn, IndexWidth, Lines, UniformKernels, weight_gradients};
 use xc_sparse::with_indices;
 
 /// Outputs that one task changes.
@@ -56,14 +56,14 @@ struct Gradient {
 impl Gradient {
     /// Sums over the blocks with many instances, then over those with few, each in the order of the
     /// blocks.
-    fn fill<'a, I: Index>(
+    fn fill<'a, I: IndexWidth>(
         &mut self,
         inputs: &[I],
         entries: impl Iterator<Item = (usize, &'a Entry)> + Clone,
         lines: &Lines,
         active: &[Active],
     ) {
-        let kernels = Kernels::current();
+        let kernels = UniformKernels::current();
         self.sums.clear();
         self.sums.resize(inputs.len(), [0.0; 16]);
         self.weights.resize(inputs.len(), 0.0);
@@ -119,7 +119,7 @@ impl Sparse {
 
 impl Learning<'_> {
     /// Halves the touched outputs until a leaf has a few.
-    fn split<I: Index>(&self, places: Range<usize>, inputs: &[I], part: Part<'_>) {
+    fn split<I: IndexWidth>(&self, places: Range<usize>, inputs: &[I], part: Part<'_>) {
         if places.len() <= LEAF {
             return self.leaf(places, inputs, part);
         }
@@ -128,11 +128,11 @@ impl Learning<'_> {
         rayon::join(|| self.split(places.start..half, inputs, a), || self.split(half..places.end, inputs, b));
     }
 
-    fn leaf<I: Index>(&self, places: Range<usize>, inputs: &[I], mut part: Part<'_>) {
+    fn leaf<I: IndexWidth>(&self, places: Range<usize>, inputs: &[I], mut part: Part<'_>) {
         let mut gradient = Gradient::default();
         let mut widened = Widened::default();
         let base = self.fan_in.range(part.first).start;
-        let kernels = Kernels::current();
+        let kernels = UniformKernels::current();
         for at in places.clone() {
             if at + 1 < places.end {
                 // Its lines come while this one is worked on.

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use xc_buffer::dtype::nearest_bf16;
 use xc_buffer::vectorised;
-use xc_sparse::uniform::{ByteBlock, Index, Kernels, LANES, Line, ScreenRows, Sums};
+use xc_sparse::uniform::{ByteBlock, IndexWidth, LANES, ScreenRows, Sums, UniformKernels, UniformLine};
 use xc_sparse::with_indices;
 
 /// How many outputs ahead lines are asked for. 1 to 8 are about as good.
@@ -87,13 +87,13 @@ impl Sparse {
 
     /// Inputs of the output whose lines are asked for while that at a place of a tile is worked on.
     #[inline(always)]
-    pub(super) fn ahead<'a, I: Index>(&self, tile: Tile<'_>, at: usize, inputs: &'a [I]) -> &'a [I] {
+    pub(super) fn ahead<'a, I: IndexWidth>(&self, tile: Tile<'_>, at: usize, inputs: &'a [I]) -> &'a [I] {
         if at + AHEAD < tile.len() { &inputs[self.connections.range(tile.output(at + AHEAD))] } else { &[] }
     }
 
     /// A tile for one block or two.
-    fn blocks<I: Index>(&self, tile: Tile<'_>, inputs: &[I], tasks: &mut [Task<'_>]) {
-        let kernels = Kernels::current();
+    fn blocks<I: IndexWidth>(&self, tile: Tile<'_>, inputs: &[I], tasks: &mut [Task<'_>]) {
+        let kernels = UniformKernels::current();
         let all_inputs = inputs;
         let mut sums = [Sums::default(); 2];
         let mut weights = Weights::new(self.connections.weights());
@@ -130,7 +130,7 @@ impl Sparse {
 
     /// A tile for the blocks of `N` lines of bytes: what screening finds worth it is scored as in
     /// [`Self::blocks`].
-    fn screened<const N: usize, I: Index>(
+    fn screened<const N: usize, I: IndexWidth>(
         &self,
         tile: Tile<'_>,
         all_inputs: &[I],
@@ -138,7 +138,7 @@ impl Sparse {
         bytes: [ByteBlock<'_>; N],
         tasks: &mut [Task<'_>],
     ) {
-        let kernels = Kernels::current();
+        let kernels = UniformKernels::current();
         let mut sums = Sums::default();
         let mut weights = Weights::new(self.connections.weights());
         let next = |tasks: &[Task<'_>]| tasks.iter().map(|task| task.cursor.next()).min().unwrap_or(usize::MAX);
@@ -176,7 +176,7 @@ impl Sparse {
         self.add_waiting(all_inputs, tasks);
     }
 
-    fn add_waiting<I: Index>(&self, inputs: &[I], tasks: &mut [Task<'_>]) {
+    fn add_waiting<I: IndexWidth>(&self, inputs: &[I], tasks: &mut [Task<'_>]) {
         for task in tasks {
             while let Some(entry) = task.waiting.pop_front() {
                 self.add_gradient(entry, inputs, task);
@@ -185,7 +185,7 @@ impl Sparse {
     }
 
     /// Loss and gradient of an output for a block of which some lanes may have a loss.
-    fn judge<I: Index>(
+    fn judge<I: IndexWidth>(
         &self,
         tile: Tile<'_>,
         at: usize,
@@ -207,7 +207,7 @@ impl Sparse {
             if task.active.note_many() {
                 gradient.fill(Sums::default());
             }
-            Kernels::current().prefetch_gradient(gradient, inputs, lanes);
+            UniformKernels::current().prefetch_gradient(gradient, inputs, lanes);
             if task.waiting.len() == BEHIND
                 && let Some(entry) = task.waiting.pop_front()
             {
@@ -217,14 +217,14 @@ impl Sparse {
         }
     }
 
-    fn add_gradient<I: Index>(&self, entry: usize, inputs: &[I], task: &mut Task<'_>) {
+    fn add_gradient<I: IndexWidth>(&self, entry: usize, inputs: &[I], task: &mut Task<'_>) {
         let entry = task.active.entries()[entry];
         let range = self.connections.range(entry.output as usize);
         let mut weights = Weights::new(self.connections.weights());
         let (inputs, weights) = (&inputs[range.clone()], weights.row(range));
         if let Some(gradient) = &mut task.gradient {
             let of_one = task.active.gradient(&entry);
-            Kernels::current().add_input_gradient(gradient, inputs, weights, &of_one);
+            UniformKernels::current().add_input_gradient(gradient, inputs, weights, &of_one);
         }
     }
 
@@ -245,7 +245,7 @@ impl Sparse {
         });
     }
 
-    fn take_few_of<I: Index>(
+    fn take_few_of<I: IndexWidth>(
         &self,
         inputs: &[I],
         active: &mut Active,
@@ -253,7 +253,7 @@ impl Sparse {
         values: &[f32],
         one: &mut OneInstance,
     ) {
-        let (kernels, width) = (Kernels::current(), self.connections.n_inputs());
+        let (kernels, width) = (UniformKernels::current(), self.connections.n_inputs());
         let mut weights = Weights::new(self.connections.weights());
         let range = |entry: &Entry| self.connections.range(entry.output as usize);
         let n_weights = |output| self.connections.range(output).len();
@@ -317,7 +317,7 @@ fn valid(lanes: usize) -> u32 {
 
 /// A block of instances and what becomes of it in a tile.
 struct Task<'a> {
-    lines: &'a [Line],
+    lines: &'a [UniformLine],
     /// Lanes that are instances.
     lanes: u32,
     loss: Loss,

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use xc_buffer::dtype::nearest_bf16;
 use xc_buffer::parallel::{for_each_part, for_each_part_in_pool};
 use xc_sparse::rank::{LabelId, Scored, TopK};
-use xc_sparse::uniform::{FanIn, Kernels, LANES, Sums};
+use xc_sparse::uniform::{FanIn, LANES, Sums, UniformKernels};
 use xc_sparse::with_indices;
 
 /// Outputs of a task: enough for an order of their own, few enough that one query keeps all cores
@@ -22,7 +22,7 @@ impl Sparse {
     /// Calls `visit` with the place of every output of a tile, the output and its logits for a
     /// block of instances.
     fn each(&self, tile: Tile<'_>, block: usize, scratch: &SparseScratch, mut visit: impl FnMut(usize, usize, &Sums)) {
-        let kernels = Kernels::current();
+        let kernels = UniformKernels::current();
         let lines = scratch.lines.block(block);
         let mut weights = Weights::new(self.connections.weights());
         with_indices!(self.connections.indices(), inputs => {
@@ -204,7 +204,7 @@ impl Sparse {
     fn rank_part(&self, values: &[f32], part: usize, top: &mut TopK) {
         /// Outputs whose scores stand side by side.
         const SCORES: usize = 256;
-        let kernels = Kernels::current();
+        let kernels = UniformKernels::current();
         let end = self.connections.n_labels().min((part + 1) * OUTPUTS);
         let mut weights = Weights::new(self.connections.weights());
         let mut scores = [0.0f32; SCORES];
@@ -249,7 +249,7 @@ impl Sparse {
         let OneScratch { values, top, .. } = scratch;
         round(input, values);
         top.reset(k);
-        let kernels = Kernels::current();
+        let kernels = UniformKernels::current();
         let mut weights = Weights::new(self.connections.weights());
         with_indices!(self.connections.indices(), inputs => {
             for &label in labels {

@@ -63,7 +63,7 @@ mod tests {
     use crate::head::Head;
     use crate::head::sparse::{SparseParams, SparseScratch};
     use crate::state::State;
-    use crate::{Activations, Init, Optimizer, Rule, Step, Targets, Update};
+    use crate::{Activations, Init, Optimizer, Step, Targets, Update, UpdateRule};
     use xc_buffer::dtype::DType;
 
     const PARAMS: SparseParams =
@@ -79,7 +79,7 @@ mod tests {
             let head = Sparse::new(16, 9, PARAMS, Init::Random { seed: 1 }).unwrap();
             let mut head = head.with_screening(Screening::Always);
             head.parameters_mut().into_iter().for_each(|named| named.parameter.values_mut().fill(bias));
-            let rule = Rule { optimizer: Optimizer::sgd(), rate: 0.0 };
+            let rule = UpdateRule { optimizer: Optimizer::sgd(), rate: 0.0 };
             let (mut scratch, update) = (SparseScratch::default(), Update::new(Step::default(), rule, 1.0));
             head.step(&input, targets, Loss::SquaredHinge, &update, None, &mut scratch).unwrap();
             // Eight tiles of two outputs, three blocks; of the last tile that was screened.

@@ -1,7 +1,7 @@
 //! Weights as the products read them.
 
 use xc_buffer::FloatBuffer;
-use xc_sparse::uniform::Kernels;
+use xc_sparse::uniform::UniformKernels;
 
 /// Weights of an output in f32: as they lie there, or widened.
 pub(super) struct Weights<'a> {
@@ -28,7 +28,7 @@ impl<'a> Weights<'a> {
     #[inline(always)]
     pub(super) fn prefetch(&self, range: std::ops::Range<usize>) {
         if let FloatBuffer::F32(values) = self.all {
-            Kernels::current().prefetch(&values[range]);
+            UniformKernels::current().prefetch(&values[range]);
         }
     }
 }

@@ -53,7 +53,7 @@ impl Inclusion {
         let width = weights.width() + 1;
         let n = queries.len() / width;
         out.clear();
-        let (mut rows, mut products, mut scratch) = (Vec::new(), Vec::new(), xc_dense::Scratch::default());
+        let (mut rows, mut products, mut scratch) = (Vec::new(), Vec::new(), xc_dense::MatmulScratch::default());
         for labels in labels.chunks(BLOCK) {
             rows.clear();
             push_rows(weights, labels, &mut rows);

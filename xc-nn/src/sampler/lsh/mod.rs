@@ -34,9 +34,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
-use xc_lsh::tables::{By, Found, Limits, Query, Tables};
-use xc_lsh::upkeep::{Schedule, Upkeep, UpkeepCounts};
-use xc_lsh::{Family, HashError, Keys, Probes, Scratch};
+use xc_lsh::tables::{BatchFound, By, Query, QueryLimits, Tables};
+use xc_lsh::upkeep::{RebuildSchedule, Upkeep, UpkeepCounts};
+use xc_lsh::{Family, HashError, KeyScratch, Keys, Probes};
 
 /// Rows that are gathered and hashed at a time.
 const ROWS_AT_A_TIME: usize = 1 << 14;
@@ -87,8 +87,8 @@ struct Built {
 struct Buffers {
     vectors: Vec<f32>,
     keys: Vec<u32>,
-    found: Found,
-    scratch: Scratch,
+    found: BatchFound,
+    scratch: KeyScratch,
     probes: Probes,
 }
 
@@ -154,7 +154,7 @@ impl Lsh {
         }
         let n_tables = self.family.params().n_tables as usize;
         let (mut keys, mut all) = (Keys::new(n_tables), Vec::with_capacity(self.n_labels * n_tables));
-        let (mut values, mut scratch) = (Vec::new(), Scratch::default());
+        let (mut values, mut scratch) = (Vec::new(), KeyScratch::default());
         for first in (0..self.n_labels).step_by(ROWS_AT_A_TIME) {
             let labels: Vec<u32> = (first as u32..self.n_labels.min(first + ROWS_AT_A_TIME) as u32).collect();
             values.clear();
@@ -212,7 +212,7 @@ impl Lsh {
         cost.hash = begin.elapsed();
         let Buffers { keys, found, .. } = buffers;
         let per_query = keys.len() / n.max(1);
-        let limits = Limits { candidates: self.params.candidates, per_bucket: self.params.per_bucket };
+        let limits = QueryLimits { candidates: self.params.candidates, per_bucket: self.params.per_bucket };
         let counts = tables.query_many(n, limits, found, |i| {
             let own = queries.targets.row(i);
             let by = match self.by {
@@ -272,7 +272,7 @@ impl Lsh {
         (drawn, self.weighting.of(chance))
     }
 
-    fn sample_shared(&self, at: Step, queries: Queries<'_>, weights: LabelWeights<'_>, found: &Found) -> List {
+    fn sample_shared(&self, at: Step, queries: Queries<'_>, weights: LabelWeights<'_>, found: &BatchFound) -> List {
         let (mut list, mut drawn) = (List::default(), Vec::new());
         for place in 0..found.len() {
             match found.list(place) {
@@ -366,9 +366,9 @@ impl Sampler for Lsh {
         let mut buffer = Vec::new();
         for (i, &label) in labels.iter().enumerate() {
             match self.params.schedule {
-                Schedule::Rebuild { .. } => break,
-                Schedule::Immediate { .. } => upkeep.note(label, 0.0, 0.0),
-                Schedule::Drift { .. } => {
+                RebuildSchedule::Rebuild { .. } => break,
+                RebuildSchedule::Immediate { .. } => upkeep.note(label, 0.0, 0.0),
+                RebuildSchedule::Drift { .. } => {
                     // A label is due if it is not known how far it moved.
                     let moved = moved.get(i).copied().unwrap_or(f32::INFINITY);
                     let squares: f32 = weights.row(label, &mut buffer).iter().map(|v| v * v).sum();
@@ -384,7 +384,7 @@ impl Sampler for Lsh {
     }
 
     fn wants_moved(&self) -> bool {
-        matches!(self.params.schedule, Schedule::Drift { .. })
+        matches!(self.params.schedule, RebuildSchedule::Drift { .. })
     }
 
     fn knows_log_q(&self) -> bool {

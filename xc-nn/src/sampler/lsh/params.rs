@@ -2,8 +2,8 @@
 
 use crate::sampler::{Lists, NegativeParams, SamplerParamsError, Weighting};
 use serde::{Deserialize, Serialize};
-use xc_lsh::upkeep::Schedule;
-use xc_lsh::{FamilyParams, Kind, Sizing, SizingError};
+use xc_lsh::upkeep::RebuildSchedule;
+use xc_lsh::{FamilyParams, Kind, TableSizing, TableSizingError};
 
 /// Parameters of tables of labels, of their queries, and of how they follow the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,7 +14,7 @@ pub struct LshParams {
     /// Number of tables, L; the maximum if K is chosen by the sizing rule.
     pub n_tables: u32,
     /// Codes of a key, K. `None`: K and the number of tables are chosen so that unrelated labels
-    /// alone give about C candidates without a limit (see [`Sizing`]).
+    /// alone give about C candidates without a limit (see [`TableSizing`]).
     pub n_codes: Option<u32>,
     /// Keys per table that a query looks up: its own, and near misses.
     pub probes: u32,
@@ -23,7 +23,7 @@ pub struct LshParams {
     /// Maximum number of labels of a bucket.
     pub per_bucket: usize,
     /// Rehash policy.
-    pub schedule: Schedule,
+    pub schedule: RebuildSchedule,
 }
 
 impl Default for LshParams {
@@ -36,7 +36,7 @@ impl Default for LshParams {
             probes: 1,
             candidates: NegativeParams::usual_chosen(Lists::Shared),
             per_bucket: 128,
-            schedule: Schedule::Drift { share: 0.05, per_step: 512, sort_every: 20 },
+            schedule: RebuildSchedule::Drift { share: 0.05, per_step: 512, sort_every: 20 },
         }
     }
 }
@@ -45,13 +45,13 @@ impl LshParams {
     /// Codes, bits and memory of the tables of `n_labels` labels, for vectors of `width` values.
     ///
     /// # Errors
-    /// See [`SizingError`].
-    pub fn sizing(&self, n_labels: u64, width: usize) -> Result<Sizing, SizingError> {
+    /// See [`TableSizingError`].
+    pub fn sizing(&self, n_labels: u64, width: usize) -> Result<TableSizing, TableSizingError> {
         // The bias is an additional coordinate.
         let width = width + 1;
         match self.n_codes {
-            Some(n_codes) => Sizing::with_codes(n_labels, self.n_tables, n_codes, self.kind, width),
-            None => Sizing::try_new(n_labels, self.n_tables, self.candidates as f64, self.kind, width),
+            Some(n_codes) => TableSizing::with_codes(n_labels, self.n_tables, n_codes, self.kind, width),
+            None => TableSizing::try_new(n_labels, self.n_tables, self.candidates as f64, self.kind, width),
         }
     }
 
@@ -60,7 +60,7 @@ impl LshParams {
     ///
     /// # Errors
     /// As [`LshParams::sizing`].
-    pub fn bytes(&self, n_labels: u64, width: usize) -> Result<u64, SizingError> {
+    pub fn bytes(&self, n_labels: u64, width: usize) -> Result<u64, TableSizingError> {
         let sizing = self.sizing(n_labels, width)?;
         // How far each label moved, and whether it is queued.
         let upkeep = n_labels.saturating_mul(5);
@@ -103,14 +103,14 @@ impl LshParams {
             return number("probes", f64::from(self.probes), "at most 2 to the number of codes");
         }
         match self.schedule {
-            Schedule::Rebuild { every: 0, .. } => number("every", 0.0, "at least 1"),
-            Schedule::Rebuild { growth, .. } if !(growth >= 1.0 && growth.is_finite()) => {
+            RebuildSchedule::Rebuild { every: 0, .. } => number("every", 0.0, "at least 1"),
+            RebuildSchedule::Rebuild { growth, .. } if !(growth >= 1.0 && growth.is_finite()) => {
                 number("growth", growth, "at least 1")
             }
-            Schedule::Drift { share, .. } if !(share >= 0.0 && share.is_finite()) => {
+            RebuildSchedule::Drift { share, .. } if !(share >= 0.0 && share.is_finite()) => {
                 number("share", f64::from(share), "a finite number from 0 on")
             }
-            Schedule::Drift { per_step: 0, .. } => number("per_step", 0.0, "at least 1"),
+            RebuildSchedule::Drift { per_step: 0, .. } => number("per_step", 0.0, "at least 1"),
             _ => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use crate::sampler::error::SampleError;
 use crate::sampler::subset::subset;
 use crate::sampler::{LabelWeights, Queries};
 use rayon::prelude::*;
-use xc_ann::kmeans::{Codebook, Scratch};
+use xc_ann::kmeans::{Codebook, CodebookScratch};
 use xc_dense::Start;
 use xc_hash::stream::Stream;
 
@@ -65,7 +65,7 @@ impl Index {
             book.learn(rows, iterations, &mut random);
         }
         let mut cells = std::mem::take(&mut self.cells);
-        let buffers = <([Vec<f32>; 2], Scratch)>::default;
+        let buffers = <([Vec<f32>; 2], CodebookScratch)>::default;
         let assigned =
             cells.par_chunks_mut(BLOCK).enumerate().try_for_each_init(buffers, |(halves, scratch), (at, cells)| {
                 let first = (at * BLOCK) as u32;
@@ -130,7 +130,7 @@ impl Index {
             halves[1].push(1.0);
         }
         let (mut scores, mut scratch) =
-            (Scores { m, e: Default::default(), totals: vec![0.0; n] }, xc_dense::Scratch::default());
+            (Scores { m, e: Default::default(), totals: vec![0.0; n] }, xc_dense::MatmulScratch::default());
         let mut products = Vec::new();
         for (side, half) in halves.iter().enumerate() {
             self.books[side].products(half, Start::Zero, &mut products, &mut scratch);

@@ -1,15 +1,15 @@
 //! The choice of an iterator for each (query, chunk) pair.
 
-use super::Intersect;
+use super::IteratorKind;
 
 /// How the iterator of a pair is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Choice {
+pub enum IteratorChoice {
     /// By the sizes of query and chunk and, in a batch, by the number of queries that share the chunk.
     #[default]
     Auto,
     /// Always the same one.
-    Fixed(Intersect),
+    Fixed(IteratorKind),
 }
 
 /// A long query against a small chunk: below this share of the query's features, walking the chunk
@@ -22,11 +22,11 @@ const SHARED_BY: usize = 3;
 
 /// The iterator for a query of `nnz` features and a chunk of `n_rows` rows that `n_queries` queries
 /// of the batch visit.
-pub(crate) fn choose(choice: Choice, nnz: usize, n_rows: usize, n_queries: usize) -> Intersect {
+pub(crate) fn choose(choice: IteratorChoice, nnz: usize, n_rows: usize, n_queries: usize) -> IteratorKind {
     match choice {
-        Choice::Fixed(how) => how,
-        Choice::Auto if n_rows * SMALL_CHUNK < nnz => Intersect::Galloping,
-        Choice::Auto if n_queries > 1 && n_queries * nnz > SHARED_BY * n_rows => Intersect::Lookup,
-        Choice::Auto => Intersect::Hashed,
+        IteratorChoice::Fixed(how) => how,
+        IteratorChoice::Auto if n_rows * SMALL_CHUNK < nnz => IteratorKind::Galloping,
+        IteratorChoice::Auto if n_queries > 1 && n_queries * nnz > SHARED_BY * n_rows => IteratorKind::Lookup,
+        IteratorChoice::Auto => IteratorKind::Hashed,
     }
 }

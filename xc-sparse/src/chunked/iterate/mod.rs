@@ -19,13 +19,13 @@ use super::query::{DensePositions, QueryView};
 
 use probe::Found;
 
-pub use choose::Choice;
+pub use choose::IteratorChoice;
 pub(crate) use choose::choose;
 pub(crate) use hashed::{Probed, confirm, probe};
 
 /// How the features of a query are matched with the rows of a chunk (etter2022mscm, section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Intersect {
+pub enum IteratorKind {
     /// Two pointers, both moving forward.
     Marching,
     /// Binary search for each element of the shorter side, starting where the previous one ended.
@@ -37,12 +37,12 @@ pub enum Intersect {
     Lookup,
 }
 
-impl Intersect {
+impl IteratorKind {
     /// All four.
-    pub const ALL: [Intersect; 4] = [Self::Marching, Self::Galloping, Self::Hashed, Self::Lookup];
+    pub const ALL: [IteratorKind; 4] = [Self::Marching, Self::Galloping, Self::Hashed, Self::Lookup];
 }
 
-impl std::fmt::Display for Intersect {
+impl std::fmt::Display for IteratorKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Marching => "marching",
@@ -80,15 +80,15 @@ impl Matches {
 /// Appends the shared rows of a query and a chunk to the matches found, by any iterator but the
 /// hashed one, which works in two steps ([`probe`], [`confirm`]).
 ///
-/// For [`Intersect::Lookup`], `dense` holds the rows of this chunk.
+/// For [`IteratorKind::Lookup`], `dense` holds the rows of this chunk.
 ///
 /// # Panics
-/// If `how` is [`Intersect::Lookup`] and `dense` has fewer entries than the level has features; if
-/// it is [`Intersect::Hashed`].
+/// If `how` is [`IteratorKind::Lookup`] and `dense` has fewer entries than the level has features; if
+/// it is [`IteratorKind::Hashed`].
 pub(crate) fn find(
     chunk: &ChunkView<'_>,
     query: &QueryView<'_>,
-    how: Intersect,
+    how: IteratorKind,
     dense: &DensePositions,
     matches: &mut Matches,
 ) {
@@ -96,9 +96,9 @@ pub(crate) fn find(
         return;
     }
     match how {
-        Intersect::Marching => marching::find(chunk, query, matches),
-        Intersect::Galloping => galloping::find(chunk, query, matches),
-        Intersect::Lookup => lookup::find(query, dense, matches),
-        Intersect::Hashed => unreachable!("the hashed iterator works in two steps"),
+        IteratorKind::Marching => marching::find(chunk, query, matches),
+        IteratorKind::Galloping => galloping::find(chunk, query, matches),
+        IteratorKind::Lookup => lookup::find(query, dense, matches),
+        IteratorKind::Hashed => unreachable!("the hashed iterator works in two steps"),
     }
 }

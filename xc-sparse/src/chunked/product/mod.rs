@@ -23,7 +23,7 @@ mod multiply;
 mod scalar;
 
 use super::MAX_WIDTH;
-use super::iterate::{Choice, Intersect, Matches, Probed, choose, confirm, find, probe};
+use super::iterate::{IteratorChoice, IteratorKind, Matches, Probed, choose, confirm, find, probe};
 use super::level::ChunkedView;
 use super::query::{DensePositions, QueryView};
 use multiply::{add_bias, multiply};
@@ -91,7 +91,7 @@ pub struct Visit {
 /// *Determinism*: each child's products are added in ascending feature order, then its bias; every
 /// iterator and instruction set gives the same bits.
 ///
-/// *Cost*: see [`Intersect`]; the memory of a step is prefetched while other rows are processed.
+/// *Cost*: see [`IteratorKind`]; the memory of a step is prefetched while other rows are processed.
 ///
 /// # Panics
 /// If a parent is out of range, or a query was prepared for a slot map other than the level's.
@@ -99,7 +99,7 @@ pub fn margins(
     level: &ChunkedView<'_>,
     query: &QueryView<'_>,
     parents: &[u32],
-    choice: Choice,
+    choice: IteratorChoice,
     scratch: &mut ProductScratch,
     out: &mut Vec<f32>,
 ) {
@@ -116,7 +116,7 @@ pub fn margins_with(
     level: &ChunkedView<'_>,
     query: &QueryView<'_>,
     parents: &[u32],
-    choice: Choice,
+    choice: IteratorChoice,
     scratch: &mut ProductScratch,
     out: &mut Vec<f32>,
 ) {
@@ -126,11 +126,11 @@ pub fn margins_with(
     for &parent in parents {
         for chunk in level.parts(parent as usize) {
             let how = choose(choice, query.nnz(), level.chunk(chunk).n_rows(), 1);
-            if how == Intersect::Lookup {
+            if how == IteratorKind::Lookup {
                 scratch.load(level, chunk);
             }
             scratch.gather(isa, level, chunk, 0, query, how, false, false);
-            if how == Intersect::Lookup {
+            if how == IteratorKind::Lookup {
                 scratch.unload(level, chunk);
             }
         }
@@ -153,7 +153,7 @@ pub fn shared_margins<'q>(
     level: &ChunkedView<'_>,
     visits: &[Visit],
     query: impl Fn(u32) -> QueryView<'q>,
-    choice: Choice,
+    choice: IteratorChoice,
     scratch: &mut ProductScratch,
     mut each: impl FnMut(usize, u32, &mut [f32]),
 ) {
@@ -168,7 +168,7 @@ pub fn shared_margins<'q>(
                 let query = query(visit.query);
                 query.expect_fits(level);
                 let how = choose(choice, query.nnz(), level.chunk(chunk).n_rows(), group.len());
-                if how == Intersect::Lookup && !loaded {
+                if how == IteratorKind::Lookup && !loaded {
                     scratch.load(level, chunk);
                     loaded = true;
                 }
@@ -211,12 +211,12 @@ impl ProductScratch {
         number: usize,
         visit: usize,
         query: &QueryView<'_>,
-        how: Intersect,
+        how: IteratorKind,
         cached: bool,
         wide: bool,
     ) {
         let chunk = level.chunk(number);
-        let (found, confirmed) = if how == Intersect::Hashed {
+        let (found, confirmed) = if how == IteratorKind::Hashed {
             match probe(isa, level, &chunk, query, &mut self.matches) {
                 Probed::Matches(range) => (range, true),
                 Probed::Candidates(range) => (range, false),

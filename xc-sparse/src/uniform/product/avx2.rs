@@ -1,7 +1,7 @@
 //! The products of a sparse output layer in AVX2: see `vectors`.
 
 use super::vectors::products;
-use crate::uniform::{Index, Line, Sums};
+use crate::uniform::{IndexWidth, Sums, UniformLine};
 use std::arch::x86_64::*;
 
 type V = __m256;
@@ -85,7 +85,7 @@ unsafe fn halves(words: *const u32) -> [V; 2] {
 /// # Safety
 /// The machine has the instructions.
 #[target_feature(enable = "avx2,fma")]
-pub(crate) unsafe fn forward_one<I: Index>(
+pub(crate) unsafe fn forward_one<I: IndexWidth>(
     values: &[f32],
     inputs: &[I],
     weights: &[f32],

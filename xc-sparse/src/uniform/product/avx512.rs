@@ -1,7 +1,7 @@
 //! The products of a sparse output layer in AVX-512: see `vectors`.
 
 use super::vectors::products;
-use crate::uniform::{Index, Line, Sums};
+use crate::uniform::{IndexWidth, Sums, UniformLine};
 use std::arch::x86_64::*;
 
 type V = __m512;

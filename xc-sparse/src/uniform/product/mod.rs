@@ -14,8 +14,8 @@ mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod vectors;
 
-use super::lines::{LANES, Line};
-use super::matrix::Index;
+use super::lines::{LANES, UniformLine};
+use super::matrix::IndexWidth;
 use super::screen::{self, ByteBlock, ScreenRow};
 use xc_buffer::simd::{Isa, prefetch};
 
@@ -24,12 +24,12 @@ pub type Sums = [[f32; LANES / 2]; 2];
 
 /// The products on one instruction set.
 #[derive(Clone, Copy, Debug)]
-pub struct Kernels {
+pub struct UniformKernels {
     // Private, so that it is one that the machine has.
     isa: Isa,
 }
 
-impl Kernels {
+impl UniformKernels {
     /// The kernels of this process's instruction set.
     pub fn current() -> Self {
         Self { isa: Isa::current() }
@@ -57,7 +57,7 @@ impl Kernels {
     /// If an input is out of range, or the numbers of weights and inputs differ.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables, reason = "plain code does not ask ahead"))]
-    pub fn forward<I: Index>(self, lines: &[Line], inputs: &[I], weights: &[f32], ahead: &[I]) -> Sums {
+    pub fn forward<I: IndexWidth>(self, lines: &[UniformLine], inputs: &[I], weights: &[f32], ahead: &[I]) -> Sums {
         check(inputs, lines.len(), weights.len());
         let mut out = Sums::default();
         match self.isa {
@@ -73,16 +73,16 @@ impl Kernels {
         out
     }
 
-    /// [`Kernels::forward`] plus a bias; returns a mask of the lanes whose sum is not at or below a bar
+    /// [`UniformKernels::forward`] plus a bias; returns a mask of the lanes whose sum is not at or below a bar
     /// (NaN is not). If there are none, `out` is unchanged.
     ///
     /// # Panics
-    /// As [`Kernels::forward`].
+    /// As [`UniformKernels::forward`].
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables, reason = "plain code does not ask ahead"))]
-    pub fn forward_above<I: Index>(
+    pub fn forward_above<I: IndexWidth>(
         self,
-        lines: &[Line],
+        lines: &[UniformLine],
         inputs: &[I],
         weights: &[f32],
         ahead: &[I],
@@ -115,15 +115,15 @@ impl Kernels {
         }
     }
 
-    /// [`Kernels::forward_above`] for two blocks of instances with the same number of inputs:
+    /// [`UniformKernels::forward_above`] for two blocks of instances with the same number of inputs:
     /// indices and weights are read once for both.
     ///
     /// # Panics
-    /// As [`Kernels::forward`].
+    /// As [`UniformKernels::forward`].
     #[inline]
-    pub fn forward_above_two<I: Index>(
+    pub fn forward_above_two<I: IndexWidth>(
         self,
-        lines: [&[Line]; 2],
+        lines: [&[UniformLine]; 2],
         inputs: &[I],
         weights: &[f32],
         ahead: &[I],
@@ -157,7 +157,7 @@ impl Kernels {
     /// If an input is out of range, or the row was made for a different number of inputs.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables, reason = "plain code does not ask ahead"))]
-    pub fn screen<const N: usize, I: Index>(
+    pub fn screen<const N: usize, I: IndexWidth>(
         self,
         blocks: [ByteBlock<'_>; N],
         inputs: &[I],
@@ -183,14 +183,21 @@ impl Kernels {
     }
 
     /// The sums of consecutive labels, `fan_in` connections each, for one instance: bit for bit its lane
-    /// of [`Kernels::forward`], if `values` are its inputs rounded to bf16. For one instance this is
+    /// of [`UniformKernels::forward`], if `values` are its inputs rounded to bf16. For one instance this is
     /// three times faster (32,768 inputs: 0.6 ns per connection): it reads 4 bytes per connection, not a
     /// line.
     ///
     /// # Panics
     /// If an input is out of range, or there are not `fan_in` weights and inputs per sum.
     #[inline]
-    pub fn forward_one<I: Index>(self, values: &[f32], inputs: &[I], weights: &[f32], fan_in: usize, out: &mut [f32]) {
+    pub fn forward_one<I: IndexWidth>(
+        self,
+        values: &[f32],
+        inputs: &[I],
+        weights: &[f32],
+        fan_in: usize,
+        out: &mut [f32],
+    ) {
         check(inputs, values.len(), weights.len());
         let expected = out.len().checked_mul(fan_in);
         assert!(Some(inputs.len()) == expected, "{} inputs for {} x {fan_in}", inputs.len(), out.len());
@@ -216,7 +223,7 @@ impl Kernels {
     /// # Panics
     /// If an input is out of range, or the numbers of weights, sums and inputs differ.
     #[inline]
-    pub fn add_gradients_of_one<I: Index>(
+    pub fn add_gradients_of_one<I: IndexWidth>(
         self,
         values: &[f32],
         of_inputs: &mut [f32],
@@ -239,13 +246,13 @@ impl Kernels {
 
     /// Prefetches the lines of inputs that will be read soon.
     #[inline]
-    pub fn prefetch_lines<I: Index>(self, lines: &[Line], inputs: &[I]) {
+    pub fn prefetch_lines<I: IndexWidth>(self, lines: &[UniformLine], inputs: &[I]) {
         inputs.iter().for_each(|input| prefetch(lines, input.at()));
     }
 
     /// Prefetches the gradients of inputs that will be updated soon, for the lanes of a mask.
     #[inline]
-    pub fn prefetch_gradient<I: Index>(self, gradient: &[Sums], inputs: &[I], mask: u32) {
+    pub fn prefetch_gradient<I: IndexWidth>(self, gradient: &[Sums], inputs: &[I], mask: u32) {
         let halves: &[[f32; 16]] = gradient.as_flattened();
         for (half, lanes) in [mask & 0xffff, mask >> 16].into_iter().enumerate() {
             if lanes != 0 {
@@ -260,7 +267,7 @@ impl Kernels {
     /// # Panics
     /// If an input is out of range, or the numbers of weights and inputs differ.
     #[inline]
-    pub fn add_input_gradient<I: Index>(self, out: &mut [Sums], inputs: &[I], weights: &[f32], gradient: &Sums) {
+    pub fn add_input_gradient<I: IndexWidth>(self, out: &mut [Sums], inputs: &[I], weights: &[f32], gradient: &Sums) {
         check(inputs, out.len(), weights.len());
         match self.isa {
             // SAFETY: `self` is made only where the machine has the instructions; lengths and
@@ -280,7 +287,13 @@ impl Kernels {
     /// # Panics
     /// If an input is out of range, or the numbers of lists of sums and of inputs differ.
     #[inline]
-    pub fn add_weight_gradient<I: Index>(self, sums: &mut [[f32; 16]], lines: &[Line], inputs: &[I], gradient: &Sums) {
+    pub fn add_weight_gradient<I: IndexWidth>(
+        self,
+        sums: &mut [[f32; 16]],
+        lines: &[UniformLine],
+        inputs: &[I],
+        gradient: &Sums,
+    ) {
         check(inputs, lines.len(), sums.len());
         match self.isa {
             // SAFETY: `self` is made only where the machine has the instructions; lengths and
@@ -297,7 +310,7 @@ impl Kernels {
 
 /// The vectors do not check again.
 #[inline]
-fn check<I: Index>(inputs: &[I], n_inputs: usize, n_weights: usize) {
+fn check<I: IndexWidth>(inputs: &[I], n_inputs: usize, n_weights: usize) {
     assert!(inputs.len() == n_weights, "{} inputs, {n_weights} weights", inputs.len());
     assert!(I::all_below(inputs, n_inputs), "an input is out of range of {n_inputs}");
 }

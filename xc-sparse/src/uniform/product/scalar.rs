@@ -1,9 +1,9 @@
 //! The products in plain code, the reference for every other instruction set.
 
 use super::Sums;
-use crate::uniform::{Index, Line};
+use crate::uniform::{IndexWidth, UniformLine};
 
-pub(super) fn forward<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], out: &mut Sums) {
+pub(super) fn forward<I: IndexWidth>(lines: &[UniformLine], inputs: &[I], weights: &[f32], out: &mut Sums) {
     let mut sums = [Sums::default(); 2];
     for (t, (input, weight)) in inputs.iter().zip(weights).enumerate() {
         let values = lines[input.at()].widen();
@@ -22,7 +22,13 @@ pub(super) fn forward<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], o
 
 /// Compiled once for plain machines, once where fused multiplication is an instruction.
 #[inline(always)]
-pub(super) fn forward_one<I: Index>(values: &[f32], inputs: &[I], weights: &[f32], fan_in: usize, out: &mut [f32]) {
+pub(super) fn forward_one<I: IndexWidth>(
+    values: &[f32],
+    inputs: &[I],
+    weights: &[f32],
+    fan_in: usize,
+    out: &mut [f32],
+) {
     if fan_in == 0 {
         return out.fill(0.0);
     }
@@ -42,7 +48,7 @@ pub(super) fn forward_one<I: Index>(values: &[f32], inputs: &[I], weights: &[f32
     }
 }
 
-pub(super) fn input_gradient<I: Index>(out: &mut [Sums], inputs: &[I], weights: &[f32], gradient: &Sums) {
+pub(super) fn input_gradient<I: IndexWidth>(out: &mut [Sums], inputs: &[I], weights: &[f32], gradient: &Sums) {
     for (input, &weight) in inputs.iter().zip(weights) {
         let out = &mut out[input.at()];
         for half in 0..2 {
@@ -53,7 +59,12 @@ pub(super) fn input_gradient<I: Index>(out: &mut [Sums], inputs: &[I], weights: 
     }
 }
 
-pub(super) fn weight_gradient<I: Index>(sums: &mut [[f32; 16]], lines: &[Line], inputs: &[I], gradient: &Sums) {
+pub(super) fn weight_gradient<I: IndexWidth>(
+    sums: &mut [[f32; 16]],
+    lines: &[UniformLine],
+    inputs: &[I],
+    gradient: &Sums,
+) {
     for (sums, input) in sums.iter_mut().zip(inputs) {
         let values = lines[input.at()].widen();
         for half in 0..2 {

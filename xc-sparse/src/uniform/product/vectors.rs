@@ -8,7 +8,7 @@ macro_rules! products {
         /// The two halves of a line, widened.
         #[inline]
         #[target_feature(enable = $features)]
-        fn widen(line: &Line) -> [[V; N]; 2] {
+        fn widen(line: &UniformLine) -> [[V; N]; 2] {
             let mut out = [[zero(); N]; 2];
             for n in 0..N {
                 // SAFETY: a line has sixteen words, of which these are one vector's.
@@ -57,7 +57,7 @@ macro_rules! products {
         /// The machine has the instructions; the input is below `lines.len()`.
         #[inline]
         #[target_feature(enable = $features)]
-        unsafe fn add_line<I: Index>(sums: &mut [[V; N]; 2], lines: &[Line], input: I, weight: f32) {
+        unsafe fn add_line<I: IndexWidth>(sums: &mut [[V; N]; 2], lines: &[UniformLine], input: I, weight: f32) {
             // SAFETY: in range, by the contract.
             let values = widen(unsafe { lines.get_unchecked(input.at()) });
             let weight = [all(weight); N];
@@ -73,7 +73,7 @@ macro_rules! products {
         /// weights as inputs.
         #[inline]
         #[target_feature(enable = $features)]
-        unsafe fn sums<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], ahead: &[I]) -> [[V; N]; 2] {
+        unsafe fn sums<I: IndexWidth>(lines: &[UniformLine], inputs: &[I], weights: &[f32], ahead: &[I]) -> [[V; N]; 2] {
             let soon = ahead.len().min(inputs.len());
             for input in &ahead[..soon] {
                 _mm_prefetch::<_MM_HINT_T1>(lines.as_ptr().wrapping_add(input.at()).cast());
@@ -100,8 +100,8 @@ macro_rules! products {
         /// The machine has the instructions; every input is below `lines.len()`; there are as many
         /// weights as inputs.
         #[target_feature(enable = $features)]
-        pub(crate) unsafe fn forward<I: Index>(
-            lines: &[Line],
+        pub(crate) unsafe fn forward<I: IndexWidth>(
+            lines: &[UniformLine],
             inputs: &[I],
             weights: &[f32],
             ahead: &[I],
@@ -138,8 +138,8 @@ macro_rules! products {
         /// # Safety
         /// As for [`forward`].
         #[target_feature(enable = $features)]
-        pub(crate) unsafe fn forward_above<I: Index>(
-            lines: &[Line],
+        pub(crate) unsafe fn forward_above<I: IndexWidth>(
+            lines: &[UniformLine],
             inputs: &[I],
             weights: &[f32],
             ahead: &[I],
@@ -156,8 +156,8 @@ macro_rules! products {
         /// # Safety
         /// As for [`forward`], for each of the blocks.
         #[target_feature(enable = $features)]
-        pub(crate) unsafe fn forward_above_two<I: Index>(
-            lines: [&[Line]; 2],
+        pub(crate) unsafe fn forward_above_two<I: IndexWidth>(
+            lines: [&[UniformLine]; 2],
             inputs: &[I],
             weights: &[f32],
             ahead: &[I],
@@ -201,7 +201,7 @@ macro_rules! products {
         /// # Safety
         /// As for [`forward`], with `out` in place of the lines.
         #[target_feature(enable = $features)]
-        pub(crate) unsafe fn input_gradient<I: Index>(
+        pub(crate) unsafe fn input_gradient<I: IndexWidth>(
             out: &mut [Sums],
             inputs: &[I],
             weights: &[f32],
@@ -225,9 +225,9 @@ macro_rules! products {
         /// # Safety
         /// As for [`forward`], with `sums` in place of the weights.
         #[target_feature(enable = $features)]
-        pub(crate) unsafe fn weight_gradient<I: Index>(
+        pub(crate) unsafe fn weight_gradient<I: IndexWidth>(
             sums: &mut [[f32; 16]],
-            lines: &[Line],
+            lines: &[UniformLine],
             inputs: &[I],
             gradient: &Sums,
         ) {

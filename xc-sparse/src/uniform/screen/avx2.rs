@@ -1,6 +1,6 @@
 //! Screening in AVX2: see the parent module.
 
-use crate::uniform::{ByteBlock, ByteLine, Index, LaneBounds, RowBound, ScreenRow};
+use crate::uniform::{ByteBlock, ByteLine, IndexWidth, LaneBounds, RowBound, ScreenRow};
 use std::arch::x86_64::*;
 
 /// Sums of eight lanes, four times, of one half of a line.
@@ -13,7 +13,7 @@ type Sums = [__m256i; 4];
 /// The machine has the instructions; the inputs are below the number of lines.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn add<I: Index>(sums: &mut [Sums; 2], lines: *const ByteLine, inputs: [I; 4], weights: u32) {
+unsafe fn add<I: IndexWidth>(sums: &mut [Sums; 2], lines: *const ByteLine, inputs: [I; 4], weights: u32) {
     let (weights, ones) = (_mm256_set1_epi32(weights as i32), _mm256_set1_epi16(1));
     for (half, sums) in sums.iter_mut().enumerate() {
         let [a, b, c, d] = inputs.map(|input| {
@@ -59,7 +59,7 @@ fn above(sums: &Sums, half: usize, bounds: &LaneBounds, row: RowBound) -> bool {
 /// The machine has the instructions; every input is below the number of lines; there are as many
 /// groups of weights as of four inputs.
 #[target_feature(enable = "avx2,fma")]
-pub(crate) unsafe fn screen<I: Index>(block: ByteBlock<'_>, inputs: &[I], row: ScreenRow<'_>, ahead: &[I]) -> u32 {
+pub(crate) unsafe fn screen<I: IndexWidth>(block: ByteBlock<'_>, inputs: &[I], row: ScreenRow<'_>, ahead: &[I]) -> u32 {
     for input in &ahead[..ahead.len().min(inputs.len())] {
         _mm_prefetch::<_MM_HINT_T1>(block.lines.as_ptr().wrapping_add(input.at()).cast());
     }

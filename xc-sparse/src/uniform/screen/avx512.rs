@@ -1,6 +1,6 @@
 //! Screening in AVX-512: see the parent module.
 
-use crate::uniform::{ByteBlock, ByteLine, Index, LaneBounds, RowBound, ScreenRow};
+use crate::uniform::{ByteBlock, ByteLine, IndexWidth, LaneBounds, RowBound, ScreenRow};
 use std::arch::x86_64::*;
 
 /// Sums of sixteen lanes, four times: see `uniform::screen::lane_of`.
@@ -13,7 +13,7 @@ type Sums = [__m512i; 4];
 /// The machine has the instructions; the inputs are below the number of lines.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn add<I: Index>(sums: &mut Sums, lines: *const ByteLine, inputs: [I; 4], weights: u32) {
+unsafe fn add<I: IndexWidth>(sums: &mut Sums, lines: *const ByteLine, inputs: [I; 4], weights: u32) {
     // SAFETY: in range, by the contract.
     let [a, b, c, d] = inputs.map(|input| unsafe { _mm512_load_si512(lines.add(input.at()).cast()) });
     let (ab_low, ab_high) = (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b));
@@ -48,7 +48,7 @@ fn above(sums: &Sums, bounds: &LaneBounds, row: RowBound) -> u32 {
 /// The machine has the instructions; every input is below the number of lines of each block; there
 /// are as many groups of weights as of four inputs.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub(crate) unsafe fn screen<const N: usize, I: Index>(
+pub(crate) unsafe fn screen<const N: usize, I: IndexWidth>(
     blocks: [ByteBlock<'_>; N],
     inputs: &[I],
     row: ScreenRow<'_>,

@@ -1,11 +1,11 @@
 //! Screening in plain code, the reference for every other instruction set.
 
 use super::{BYTE_LANES, ByteBlock, ScreenRow, lane_of};
-use crate::uniform::Index;
+use crate::uniform::IndexWidth;
 
 /// The halves of a block where some lane's sum is not at or below its bound: the plain code that
 /// others are tested against.
-pub(in crate::uniform) fn screen<I: Index>(block: ByteBlock<'_>, inputs: &[I], row: ScreenRow<'_>) -> u32 {
+pub(in crate::uniform) fn screen<I: IndexWidth>(block: ByteBlock<'_>, inputs: &[I], row: ScreenRow<'_>) -> u32 {
     let mut sums = [0i32; BYTE_LANES];
     for (t, input) in inputs.iter().enumerate() {
         let weight = i32::from(row.weights[t / 4].to_ne_bytes()[t % 4] as i8);

@@ -9,7 +9,7 @@
 //!
 //! *Determinism*: the same bits for the same seed, at any number of threads.
 
-use super::{DEPTH, Features, Rule, RuleKind, RuleScratch, Scale};
+use super::{DEPTH, FeatureScale, Features, Rule, RuleKind, RuleScratch};
 use crate::classifier::{Classifier, EncoderParams, LearningParams, preset};
 use rayon::prelude::*;
 use serde::{Serialize, Serializer};
@@ -57,7 +57,7 @@ impl FitParams {
     ///
     /// # Errors
     /// A setting out of range.
-    pub fn check(&self) -> Result<(), FitError> {
+    pub fn check(&self) -> Result<(), RuleFitError> {
         let settings = [
             ("folds", self.folds, 2..=usize::MAX),
             ("hidden units", self.hidden, 1..=MOST_HIDDEN),
@@ -65,8 +65,10 @@ impl FitParams {
             ("epochs", self.epochs as usize, 1..=usize::MAX),
         ];
         match settings.into_iter().find(|(_, got, range)| !range.contains(got)) {
-            Some((name, got, range)) if got > *range.end() => Err(FitError::TooLarge { name, got, most: *range.end() }),
-            Some((name, got, range)) => Err(FitError::Setting { name, got, least: *range.start() }),
+            Some((name, got, range)) if got > *range.end() => {
+                Err(RuleFitError::TooLarge { name, got, most: *range.end() })
+            }
+            Some((name, got, range)) => Err(RuleFitError::Setting { name, got, least: *range.start() }),
             None => Ok(()),
         }
     }
@@ -84,7 +86,7 @@ const LEAST_STEPS: u64 = 3000;
 /// Why a blend cannot be fitted.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum FitError {
+pub enum RuleFitError {
     /// Too few rows to split.
     #[error("{got} rows with labels; at least 2 are expected")]
     Rows {
@@ -156,7 +158,7 @@ fn some<S: Serializer>(metrics: &MetricReport, to: S) -> Result<S::Ok, S::Error>
 
 /// The result of a fit.
 #[derive(Debug)]
-pub struct Fitted {
+pub struct FittedRule {
     /// Computes features from answers.
     pub features: Features,
     /// Computes probabilities from features.
@@ -200,17 +202,17 @@ pub fn fit(
     label_counts: &[u32],
     params: &FitParams,
     cancel: &dyn Cancel,
-) -> Result<Fitted, FitError> {
+) -> Result<FittedRule, RuleFitError> {
     params.check()?;
     let got = truth.iter().filter(|labels| !labels.is_empty()).count();
     if got < 2 {
-        return Err(FitError::Rows { got });
+        return Err(RuleFitError::Rows { got });
     }
     let sample = Sample::new(answers, truth, label_counts);
     let n_true = sample.targets.nnz();
     match n_true {
-        0 => return Err(FitError::NoTrue),
-        n if n == sample.targets.len() => return Err(FitError::AllTrue),
+        0 => return Err(RuleFitError::NoTrue),
+        n if n == sample.targets.len() => return Err(RuleFitError::AllTrue),
         _ => {}
     }
     let kinds: Vec<RuleKind> = params.rule.map_or(RuleKind::ALL.to_vec(), |rule| vec![rule]);
@@ -225,7 +227,7 @@ pub fn fit(
     let rule = sample.learn(kind, all, params, cancel)?;
     let members = answers.iter().map(|answers| metrics(truth, answers)).collect::<Result<_, _>>()?;
     let n_candidates = sample.targets.len();
-    Ok(Fitted { features: sample.features, rule, judged, members, n_candidates, n_true })
+    Ok(FittedRule { features: sample.features, rule, judged, members, n_candidates, n_true })
 }
 
 fn metrics(truth: &LabelRows, answers: &RankedBatch) -> Result<MetricReport, EvaluateError> {
@@ -251,7 +253,7 @@ impl Folds {
 impl<'a> Sample<'a> {
     fn new(answers: &'a [RankedBatch], truth: &'a LabelRows, label_counts: &[u32]) -> Self {
         let best = |answers: &'a RankedBatch| answers.iter().flat_map(|row| row.iter().take(DEPTH));
-        let scales = answers.iter().map(|answers| Scale::of(best(answers).map(|s| s.score))).collect();
+        let scales = answers.iter().map(|answers| FeatureScale::of(best(answers).map(|s| s.score))).collect();
         let features = Features::new(scales, label_counts.to_vec());
         let (mut values, mut sums, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         let (mut labels, mut of_row, mut is_true) = (Vec::new(), Vec::new(), Vec::<Vec<u32>>::new());
@@ -291,7 +293,7 @@ impl<'a> Sample<'a> {
         folds: &Folds,
         params: &FitParams,
         cancel: &dyn Cancel,
-    ) -> Result<Judged, FitError> {
+    ) -> Result<Judged, RuleFitError> {
         let rules: Vec<Rule> = (0..folds.n as u32)
             .into_par_iter()
             .map(|fold| {
@@ -323,17 +325,17 @@ impl<'a> Sample<'a> {
         candidates: Vec<u32>,
         params: &FitParams,
         cancel: &dyn Cancel,
-    ) -> Result<Rule, FitError> {
+    ) -> Result<Rule, RuleFitError> {
         if kind == RuleKind::ReciprocalRanks {
             let of = |&at: &u32| (f64::from(self.sums[at as usize]), !self.targets.row(at as usize).is_empty());
             let [slope, bias] = line(&candidates.iter().map(of).collect::<Vec<_>>());
-            let slope = Some(slope as f32).filter(|&slope| slope > 0.0).ok_or(FitError::Slope)?;
+            let slope = Some(slope as f32).filter(|&slope| slope > 0.0).ok_or(RuleFitError::Slope)?;
             return Ok(Rule::ReciprocalRanks { slope, bias: bias as f32 });
         }
         let rows = self.rows();
         let hidden = if kind == RuleKind::Net { vec![params.hidden] } else { Vec::new() };
         let n = if kind == RuleKind::Net { params.networks } else { 1 };
-        let failed = |source| FitError::Train { rule: kind, source };
+        let failed = |source| RuleFitError::Train { rule: kind, source };
         let learn = |number: usize| {
             let seed = mix(name(params.seed, Purpose::Repetition, &[kind as u64]), number as u64);
             network(rows, &self.targets, candidates.clone(), hidden.clone(), params, seed, cancel)

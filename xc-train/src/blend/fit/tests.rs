@@ -40,7 +40,7 @@ fn quick(rule: Option<RuleKind>) -> FitParams {
 }
 
 /// Ranked lists of some rows.
-fn ranked(fitted: &Fitted, answers: &[RankedBatch]) -> RankedBatch {
+fn ranked(fitted: &FittedRule, answers: &[RankedBatch]) -> RankedBatch {
     let rows = (0..answers[0].len()).map(|row| answers.iter().map(|of| of.row(row)).collect::<Vec<_>>());
     let (rows, mut out) = (rows.collect::<Vec<_>>(), RankedBatch::new());
     let lists = rows.iter().map(|lists| &lists[..]);

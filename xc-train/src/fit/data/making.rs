@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use xc_data::HoldOut;
-use xc_hash::text::{Featurizer, PipelineParams, Tokenise, Weighting};
+use xc_hash::text::{Featurizer, PipelineParams, TermWeighting, Tokenise};
 
 /// How features are to be made.
 pub enum Making<'a> {
@@ -12,7 +12,7 @@ pub enum Making<'a> {
         /// How text becomes features.
         text: &'a PipelineParams,
         /// How features are weighted.
-        weighting: Option<Weighting>,
+        weighting: Option<TermWeighting>,
         /// Which instances are held out.
         hold_out: Option<HoldOut>,
         /// What makes tokens of the same texts, where the features stand beside them.

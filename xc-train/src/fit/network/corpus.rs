@@ -4,7 +4,7 @@ use crate::fit::{Context, FitError, Source};
 use crate::message::chain;
 use crate::settings::text::TokenSettings;
 use crate::settings::words::WordSettings;
-use crate::skipgram::{Corpus, CorpusBuilder, CorpusError, WordCounts, Words, WordsParams};
+use crate::skipgram::{Corpus, CorpusBuilder, CorpusError, CorpusWords, WordCounts, WordsParams};
 use std::path::Path;
 use xc_buffer::is_control;
 use xc_data::{Format, ReadError, ReadErrorKind, ReadOptions, open_text};
@@ -12,7 +12,7 @@ use xc_sparse::rows::Rows;
 
 /// A text in memory, and its words.
 pub(in crate::fit) struct WordText {
-    pub(super) words: Words,
+    pub(super) words: CorpusWords,
     pub(super) corpus: Corpus,
 }
 

@@ -16,7 +16,7 @@ use crate::settings::{Choices, SettingError};
 use serde_json::{Value, json};
 use xc_buffer::Part;
 use xc_mach::Sizing;
-use xc_store::{ContainerWriter, Layout, OpenMode, to_parameter};
+use xc_store::{CheckpointLayout, ContainerWriter, OpenMode, to_parameter};
 
 pub(in crate::fit) struct Mach {
     network: NetworkChoices,
@@ -157,7 +157,7 @@ impl System for Mach {
         values.saturating_mul(4).saturating_mul(self.numbers(shape.n_labels).len() as u64)
     }
 
-    fn checkpoint(&self) -> Layout {
+    fn checkpoint(&self) -> CheckpointLayout {
         CHECKPOINT
     }
 

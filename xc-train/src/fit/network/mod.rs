@@ -47,7 +47,7 @@ use xc_nn::{Examples, HardLabels, Optimizer, Rows, TargetRows, TrainParams, Trai
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
 use xc_store::atomic::parent_of;
-use xc_store::{Checkpoint, Layout, to_parameter};
+use xc_store::{Checkpoint, CheckpointLayout, to_parameter};
 
 /// The system of a kind of network.
 pub(super) fn system(kind: &str, choices: &Choices, place: &Place) -> Option<Box<dyn System>> {
@@ -136,7 +136,7 @@ pub(super) trait System {
     }
 
     /// What its checkpoints look like.
-    fn checkpoint(&self) -> Layout {
+    fn checkpoint(&self) -> CheckpointLayout {
         CHECKPOINT
     }
 

@@ -9,7 +9,7 @@ use crate::message::format_bytes;
 use crate::message::name_of;
 use crate::settings::{serialised, tree};
 use serde_json::{Map, json};
-use xc_hash::text::{Featurizer, Idf, Norm, Weighting};
+use xc_hash::text::{Featurizer, Idf, Norm, TermWeighting};
 use xc_sparse::rows::typical_length;
 use xc_tree::{LabelRepresentation, Negatives, TreeParams};
 
@@ -106,7 +106,7 @@ fn features_said(args: &Tree<'_>, data: &Dataset) -> String {
                 .to_owned()
         }
         Some(Featurizer::Rows(weights)) => {
-            let Weighting { idf, norm, .. } = weights.weighting();
+            let TermWeighting { idf, norm, .. } = weights.weighting();
             let values = if idf == Idf::None { "as they are" } else { "weighted by tf-idf, since --tfidf is given" };
             let rows = if norm == Norm::None { "" } else { ", rows scaled to length 1" };
             format!("{values}{rows}; kept in the model")

@@ -44,7 +44,7 @@ pub struct Found {
     /// Seconds that runs took.
     pub spent: f64,
     /// The runs.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TrialRow>,
 }
 
 /// What a part of a round of trials came to.
@@ -57,12 +57,12 @@ pub struct FoundPart {
     /// Trials that the round has.
     pub n_trials: usize,
     /// Runs of the part.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TrialRow>,
 }
 
 /// A run as the table has it.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct TrialRow {
     /// Its trial.
     pub trial: usize,
     /// Its rung.
@@ -129,7 +129,7 @@ impl Found {
         let row = |run: &Run| {
             let trial = search.trial_of(&run.settings).unwrap_or_default();
             let value = search.score(trial, run.rung).unwrap_or_default();
-            Row {
+            TrialRow {
                 trial,
                 rung: run.rung,
                 name: rungs[run.rung].name.clone(),
@@ -162,7 +162,7 @@ impl Found {
         write(&folder.join(TABLE), &text)
     }
 
-    fn line(&self, row: &Row) -> Value {
+    fn line(&self, row: &TrialRow) -> Value {
         let mut map = Map::new();
         let mut put = |name: &str, value: Value| map.insert(name.to_owned(), value);
         put("trial", json!(row.trial));
@@ -225,14 +225,14 @@ impl Found {
 
     /// The trials that got furthest, best first, and the defaults, as a table.
     pub fn text(&self) -> String {
-        let mut best: Vec<&Row> = Vec::new();
+        let mut best: Vec<&TrialRow> = Vec::new();
         for row in self.rows.iter().filter(|row| row.value.is_ok()) {
             match best.iter_mut().find(|other| other.trial == row.trial) {
                 Some(other) => *other = row,
                 None => best.push(row),
             }
         }
-        let value = |row: &Row| row.value.as_ref().copied().unwrap_or_default();
+        let value = |row: &TrialRow| row.value.as_ref().copied().unwrap_or_default();
         best.sort_by(|a, b| b.rung.cmp(&a.rung).then(value(b).total_cmp(&value(a))).then(a.trial.cmp(&b.trial)));
         let default = best.iter().position(|row| row.trial == 0).unwrap_or_default();
         let shown = best.iter().enumerate().filter(|(at, _)| *at < SHOWN || *at == default);

@@ -10,7 +10,7 @@ mod rungs;
 mod stored;
 
 pub use budget::parse_time;
-pub use found::{BEST, Found, FoundPart, PICTURE, Row, options_line};
+pub use found::{BEST, Found, FoundPart, PICTURE, TrialRow, options_line};
 pub use rungs::Rung;
 
 use super::context::{Context, Watch};
@@ -19,7 +19,7 @@ use super::report::Judging;
 use super::{FitError, FitErrorKind, Source, Training};
 use crate::message::{chain, seconds};
 use crate::settings::SettingError;
-use crate::tune::{Job, Search, SearchParams, Space};
+use crate::tune::{HalvingParams, Job, Search, Space};
 use clock::Clock;
 use free::free;
 use parts::{PART, Share};
@@ -174,11 +174,11 @@ impl Tuning {
             Some(trials) => stored::key(&self.training, &(plan, trials))?,
             None => stored::key(&self.training, &plan)?,
         };
-        let mut params = SearchParams {
+        let mut params = HalvingParams {
             seed: context.seed,
             rungs: rungs.len(),
             decides_from: DECIDES_FROM,
-            ..SearchParams::default()
+            ..HalvingParams::default()
         };
         if trials.is_some() {
             // Nothing is known yet that they could be near to.

@@ -10,10 +10,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use xc_buffer::Part;
-use xc_store::{CHECKPOINT_KIND, Checkpoint, CheckpointKey, Container, ContainerWriter, Layout, OpenError, WriteError};
+use xc_store::{
+    CHECKPOINT_KIND, Checkpoint, CheckpointKey, CheckpointLayout, Container, ContainerWriter, OpenError, WriteError,
+};
 
 /// What the folder of a search's runs holds.
-pub(super) const LAYOUT: Layout = Layout { system: "tune", parts: &["run-#"] };
+pub(super) const LAYOUT: CheckpointLayout = CheckpointLayout { system: "tune", parts: &["run-#"] };
 
 /// The parameter that says which part of a search it is.
 const PART: &str = "part";

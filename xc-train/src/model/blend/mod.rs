@@ -10,9 +10,9 @@ pub use write::write_blend;
 
 use super::open::open_inside;
 use super::query::{Answers, Candidates, QueryError, QueryOptions};
-use super::system::{Ask, Cell, Check, Kind, Opened, Shape, System, Table, Told, scratch_of};
+use super::system::{Ask, Cell, Check, InfoTable, Kind, Opened, Shape, System, Told, scratch_of};
 use super::{Answer, Model, OpenModelError, OpenOptions, OwnedRows, Row, Rows, TrainingRows, TrainingRowsError, kinds};
-use crate::blend::{self, DEPTH, Features, OpenRuleError, Rule, RuleScratch, Scale, below, candidates};
+use crate::blend::{self, DEPTH, FeatureScale, Features, OpenRuleError, Rule, RuleScratch, below, candidates};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -174,7 +174,7 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
 
 fn parts(container: &Container, members: Vec<Model>, check: Check) -> Result<Blend, OpenBlendError> {
     let path = || container.folder().to_owned();
-    let scales: Vec<Scale> = container.parameter(SCALES)?;
+    let scales: Vec<FeatureScale> = container.parameter(SCALES)?;
     if scales.len() != members.len() {
         return Err(OpenBlendError::Scales { path: path(), scales: scales.len(), members: members.len() });
     }
@@ -198,7 +198,7 @@ fn parts(container: &Container, members: Vec<Model>, check: Check) -> Result<Ble
 }
 
 /// The members, as their configurations state them.
-fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
+fn tables(container: &Container) -> Result<Vec<InfoTable>, OpenModelError> {
     let entries: Vec<Entry> = container.parameter(MEMBERS)?;
     let row = |(number, entry): (usize, &Entry)| -> Result<Vec<Cell>, OpenModelError> {
         let inside = open_inside(container, &member_folder(number), OpenMode::Map)?;
@@ -212,7 +212,7 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
     };
     let rows = entries.iter().enumerate().map(row).collect::<Result<_, _>>()?;
     let columns = ["member", "kind", "bytes", "features", "state"].to_vec();
-    Ok(vec![Table { name: "members", note: "", columns, rows }])
+    Ok(vec![InfoTable { name: "members", note: "", columns, rows }])
 }
 
 /// The models inside a model; none unless it is a blend. Lost parts that their kinds can do without

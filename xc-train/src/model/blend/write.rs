@@ -1,7 +1,7 @@
 //! Writes the folder of a blend.
 
 use super::{Entry, FACTOR, LABEL_COUNTS, MEAN, MEMBERS, SCALES};
-use crate::blend::fit::Fitted;
+use crate::blend::fit::FittedRule;
 use crate::model::Model;
 use serde_json::json;
 use xc_store::{ContainerWriter, WriteError};
@@ -16,7 +16,7 @@ use xc_store::{ContainerWriter, WriteError};
 /// A member was replaced since it was opened; a file system error.
 pub fn write_blend(
     writer: &mut ContainerWriter,
-    fitted: &Fitted,
+    fitted: &FittedRule,
     members: &[Model],
     fitted_with: Option<&[Model]>,
 ) -> Result<(), WriteError> {

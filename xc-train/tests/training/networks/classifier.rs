@@ -16,9 +16,9 @@ use xc_sparse::uniform::{ByteLines, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_train::classifier::{
-    CandidateHeadParams, Classifier, ClassifierParams, ClassifierParamsError, EmbeddingInit, EncoderParams, HeadParams,
-    InputKind, LearningParams, Only, OpenClassifierError, PredictError, PredictScratch, SparseHeadParams, Wiring,
-    Workload, preset,
+    CandidateHeadParams, Classifier, ClassifierParams, ClassifierParamsError, ClassifierScratch, EmbeddingInit,
+    EncoderParams, HeadParams, InputKind, LearningParams, Only, OpenClassifierError, PredictError, SparseHeadParams,
+    Wiring, Workload, preset,
 };
 
 const N: usize = 150;
@@ -156,10 +156,10 @@ fn what_is_stored_opens_with_the_same_answers_and_candidates_rank_alike() {
     for (number, params) in compositions().into_iter().enumerate() {
         let model = trained(&data, &params);
         let queries = data.features(params.encoder.input());
-        let mut scratch = PredictScratch::default();
+        let mut scratch = ClassifierScratch::default();
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| model.predict(queries, 5, Only::All, &mut PredictScratch::default()).unwrap())
+            pool.install(|| model.predict(queries, 5, Only::All, &mut ClassifierScratch::default()).unwrap())
         };
         // One thread answers all together, two threads some each.
         let answers = on(1);
@@ -219,7 +219,7 @@ fn labels_are_answered_in_the_order_of_their_logits_past_the_margin_too() {
         let all: Vec<u32> = (0..N_LABELS as u32).collect();
         let mut n_saturated = 0;
         for only in [Only::All, Only::Labels(&all)] {
-            let answers = model.predict(queries, N_LABELS, only, &mut PredictScratch::default()).unwrap();
+            let answers = model.predict(queries, N_LABELS, only, &mut ClassifierScratch::default()).unwrap();
             for (i, row) in answers.iter().enumerate() {
                 let logit = |label: u32| logits.values()[i * N_LABELS + label as usize];
                 assert_eq!(row.len(), N_LABELS);
@@ -255,7 +255,7 @@ fn a_dense_classifier_learns_its_training_rows() {
         };
         let sample = Subset::all(Examples::try_new(queries, &y).unwrap());
         model.train(&mut trainer, &sample, None).unwrap();
-        let answers = model.predict(queries, 100, Only::All, &mut PredictScratch::default()).unwrap();
+        let answers = model.predict(queries, 100, Only::All, &mut ClassifierScratch::default()).unwrap();
         assert_eq!(answers.row(0).len(), 25, "never more than there are labels");
         let with_labels: Vec<usize> = (0..40).filter(|&i| !y.row(i).is_empty()).collect();
         let hits = with_labels.iter().filter(|&&i| y.row(i).contains(&answers.row(i)[0].label)).count();
@@ -266,7 +266,7 @@ fn a_dense_classifier_learns_its_training_rows() {
 #[test]
 fn queries_of_another_kind_or_width_and_candidates_that_are_no_labels_are_refused() {
     let data = Data::new();
-    let (sparse, mut scratch) = (classifier(&dense()), PredictScratch::default());
+    let (sparse, mut scratch) = (classifier(&dense()), ClassifierScratch::default());
     let said = |error: PredictError| error.to_string();
     let vectors = data.features(InputKind::Dense);
     let refused = sparse.predict(vectors, 5, Only::All, &mut scratch).unwrap_err();
@@ -555,7 +555,7 @@ fn a_folder_that_is_no_classifier_is_refused() {
     }
     let no_query = CsrMatrix::zero((0, 5));
     let no_query = Rows::Sparse(no_query.view());
-    assert_eq!(model.predict(no_query, 3, Only::All, &mut PredictScratch::default()).unwrap().len(), 0);
+    assert_eq!(model.predict(no_query, 3, Only::All, &mut ClassifierScratch::default()).unwrap().len(), 0);
 }
 
 #[test]
@@ -583,6 +583,6 @@ fn a_classifier_without_labels_answers_every_query_with_nothing() {
     let model = Classifier::new(preset::DENSE, 5, 0, dense()).unwrap();
     let queries = CsrMatrix::zero((2, 5));
     let queries = Rows::Sparse(queries.view());
-    let answers = model.predict(queries, 3, Only::All, &mut PredictScratch::default()).unwrap();
+    let answers = model.predict(queries, 3, Only::All, &mut ClassifierScratch::default()).unwrap();
     assert_eq!((answers.len(), answers.iter().flatten().count()), (2, 0));
 }

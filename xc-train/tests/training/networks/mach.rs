@@ -2,7 +2,7 @@
 
 use super::features;
 use std::path::Path;
-use xc_hash::universal::Family;
+use xc_hash::universal::UniversalFamily;
 use xc_mach::Decoder;
 use xc_nn::schedule::Constant;
 use xc_nn::trainer::{Silent, Subset};
@@ -17,7 +17,7 @@ use xc_train::mach::{Repetition, bucket_rows, repetition_seed};
 const N_FEATURES: usize = 300;
 const N_LABELS: usize = 60;
 
-fn params(family: Family, loss: Loss) -> MachParams {
+fn params(family: UniversalFamily, loss: Loss) -> MachParams {
     let mut classifier = ClassifierParams { loss, encoder: EncoderParams::bag([32]), ..mach::preset().params };
     (classifier.learning.input_dropout, classifier.learning.dropout) = (0.0, 0.0);
     MachParams { n_buckets: 12, family, decoder: Decoder::Mean, seed: 5, classifier }
@@ -77,7 +77,7 @@ fn save(model: &MachModel, params: &MachParams, folder: &Path, numbers: &[u32], 
 #[test]
 fn labels_are_found_through_a_fifth_as_many_buckets() {
     for loss in [Loss::Softmax, Loss::Bce] {
-        let params = params(Family::Prime, loss);
+        let params = params(UniversalFamily::Prime, loss);
         let (model, x, y) = model(&params, &[0, 1, 2, 3, 4, 5], 60);
         let answers = model.predict_batch(rows(&x), &Asking::top(1)).unwrap();
         // Row 1 has no feature.
@@ -94,7 +94,7 @@ fn labels_are_found_through_a_fifth_as_many_buckets() {
 
 #[test]
 fn batch_one_candidates_and_a_plain_loop_agree() {
-    for family in Family::ALL {
+    for family in UniversalFamily::ALL {
         let (model, x, _) = model(&params(family, Loss::Softmax), &[1, 4, 2], 3);
         assert_eq!(model.assignment().numbers(), [1, 2, 4]);
         let mut scores: Vec<Vec<f32>> = Vec::new();
@@ -147,7 +147,7 @@ fn batch_one_candidates_and_a_plain_loop_agree() {
 
 #[test]
 fn a_repetition_does_not_depend_on_threads_or_on_the_others() {
-    let params = params(Family::Prime, Loss::Bce);
+    let params = params(UniversalFamily::Prime, Loss::Bce);
     let (x, y) = data();
     let bits = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -170,7 +170,7 @@ fn a_repetition_does_not_depend_on_threads_or_on_the_others() {
 fn what_is_saved_answers_as_before_and_survives_the_loss_of_a_repetition() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model");
-    let params = params(Family::Prime, Loss::Softmax);
+    let params = params(UniversalFamily::Prime, Loss::Softmax);
     let (model, x, _) = model(&params, &[0, 1, 5], 3);
     save(&model, &params, &path, &[0, 1, 5], 3);
     let open = || MachContainer::open(&path, OpenMode::Map).unwrap();
@@ -207,7 +207,7 @@ fn what_is_saved_answers_as_before_and_survives_the_loss_of_a_repetition() {
 
 #[test]
 fn labels_are_added_without_training() {
-    let (model, x, _) = model(&params(Family::MultiplyShift, Loss::Softmax), &[0, 1], 2);
+    let (model, x, _) = model(&params(UniversalFamily::MultiplyShift, Loss::Softmax), &[0, 1], 2);
     let grown = model.grown_to(N_LABELS + 9).unwrap();
     let all = |m: &MachModel| m.predict_batch(rows(&x), &Asking::top(1000)).unwrap().ranked;
     let (before, after) = (all(&model), all(&grown));
@@ -217,13 +217,13 @@ fn labels_are_added_without_training() {
         assert_eq!(old, before);
     }
     // The prime of 60 labels is 61.
-    let (model, ..) = self::model(&params(Family::Prime, Loss::Softmax), &[0], 1);
+    let (model, ..) = self::model(&params(UniversalFamily::Prime, Loss::Softmax), &[0], 1);
     assert!(model.grown_to(61).is_ok() && model.grown_to(62).is_err());
 }
 
 #[test]
 fn impossible_models_are_refused() {
-    let good = params(Family::Prime, Loss::Softmax);
+    let good = params(UniversalFamily::Prime, Loss::Softmax);
     let message = |params: &MachParams, numbers: &[u32]| params.assignment(N_LABELS, numbers).unwrap_err().to_string();
     assert!(message(&MachParams { n_buckets: 60, ..good.clone() }, &[0]).contains("60 buckets for 60 labels"));
     assert!(message(&MachParams { n_buckets: 1, ..good.clone() }, &[0]).contains("expected at least 2"));

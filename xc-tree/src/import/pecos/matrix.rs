@@ -3,7 +3,7 @@
 use super::error::{PecosError, matrix_error};
 use std::io::{self, Seek, Write};
 use std::path::Path;
-use xc_data::{Layout, NpzMatrix, ReadOptions, read_npz, write_npz_arrays};
+use xc_data::{NpzLayout, NpzMatrix, ReadOptions, read_npz, write_npz_arrays};
 use xc_sparse::rows::sort_row;
 
 /// A matrix by columns. After [`Columns::check`]: pointers rise from 0 to nnz, rows are in range
@@ -69,7 +69,7 @@ impl Columns {
 pub(super) fn read_columns(path: &Path) -> Result<Columns, PecosError> {
     let NpzMatrix { layout, rows: n_rows, indptr, indices: rows, values, .. } =
         read_npz(path, &ReadOptions::default()).map_err(PecosError::Npz)?;
-    if layout != Layout::Csc {
+    if layout != NpzLayout::Csc {
         return Err(matrix_error(path, "format \"csr\", expected \"csc\""));
     }
     let mut matrix = Columns { n_rows, indptr, rows, values };
@@ -81,5 +81,5 @@ pub(super) fn read_columns(path: &Path) -> Result<Columns, PecosError> {
 /// reader wants.
 pub(super) fn write_columns(into: &mut (impl Write + Seek), matrix: &Columns) -> io::Result<()> {
     let (rows, columns) = (matrix.n_rows, matrix.n_columns());
-    write_npz_arrays(into, Layout::Csc, rows, columns, &matrix.indptr, &matrix.rows, &matrix.values)
+    write_npz_arrays(into, NpzLayout::Csc, rows, columns, &matrix.indptr, &matrix.rows, &matrix.values)
 }

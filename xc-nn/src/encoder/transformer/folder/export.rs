@@ -1,7 +1,7 @@
 //! Folders as HuggingFace's libraries read them, of a transformer in memory: what [`Folder`](super::Folder) reads, written.
 
 use super::super::network::Transformer;
-use super::super::params::{Family, Pooling, TransformerParams};
+use super::super::params::{Architecture, Pooling, TransformerParams};
 use super::super::weights::{Source, sources};
 use super::files::WEIGHTS;
 use super::opening::CONFIG;
@@ -77,11 +77,11 @@ impl TransformerParams {
     fn config(&self) -> Value {
         let Self { family, vocabulary, first_position, types, width, heads, units, layers, epsilon, .. } = *self;
         let (name, class) = match family {
-            Family::Bert => ("bert", "BertModel"),
-            Family::DistilBert => ("distilbert", "DistilBertModel"),
-            Family::Mpnet => ("mpnet", "MPNetModel"),
-            Family::Roberta => ("roberta", "RobertaModel"),
-            Family::XlmRoberta => ("xlm-roberta", "XLMRobertaModel"),
+            Architecture::Bert => ("bert", "BertModel"),
+            Architecture::DistilBert => ("distilbert", "DistilBertModel"),
+            Architecture::Mpnet => ("mpnet", "MPNetModel"),
+            Architecture::Roberta => ("roberta", "RobertaModel"),
+            Architecture::XlmRoberta => ("xlm-roberta", "XLMRobertaModel"),
         };
         let mut config = Map::new();
         let mut put = |key: &str, value: Value| drop(config.insert(key.to_owned(), value));
@@ -90,7 +90,7 @@ impl TransformerParams {
         put("vocab_size", json!(vocabulary));
         put("max_position_embeddings", json!(first_position + self.positions));
         put("pad_token_id", json!(first_position.saturating_sub(1)));
-        if family == Family::DistilBert {
+        if family == Architecture::DistilBert {
             put("dim", json!(width));
             put("n_heads", json!(heads));
             put("hidden_dim", json!(units));
@@ -105,7 +105,7 @@ impl TransformerParams {
         put("hidden_act", json!("gelu"));
         // The shortest number that is read as this one: 1e-12 rather than 9.999999960041972e-13.
         put("layer_norm_eps", epsilon.to_string().parse().map_or(Value::Null, |eps: f64| json!(eps)));
-        if family != Family::Mpnet {
+        if family != Architecture::Mpnet {
             put("type_vocab_size", json!(types));
         }
         if let Some(distances) = self.distances {

@@ -5,7 +5,7 @@
 //! them, so that memory follows from the length of the files.
 
 use super::super::network::Transformer;
-use super::super::params::{Distances, Family, Pooling, TransformerLearning, TransformerParams};
+use super::super::params::{Architecture, Distances, Pooling, TransformerLearning, TransformerParams};
 use super::super::weights::{Source, WORDS, sources};
 use super::error::FolderError;
 use super::files::{Weights, open_weights, read_object};
@@ -140,14 +140,14 @@ fn read_params(folder: &Path, pooling: Pooling) -> Result<TransformerParams, Fol
     let missing = || FolderError::Io { path: path.clone(), source: io::ErrorKind::NotFound.into() };
     let config = read_object(&path)?.ok_or_else(missing)?;
     let family = match config.values.get("model_type").and_then(Value::as_str) {
-        Some("bert") => Family::Bert,
-        Some("distilbert") => Family::DistilBert,
-        Some("mpnet") => Family::Mpnet,
-        Some("roberta") => Family::Roberta,
-        Some("xlm-roberta") => Family::XlmRoberta,
+        Some("bert") => Architecture::Bert,
+        Some("distilbert") => Architecture::DistilBert,
+        Some("mpnet") => Architecture::Mpnet,
+        Some("roberta") => Architecture::Roberta,
+        Some("xlm-roberta") => Architecture::XlmRoberta,
         _ => return Err(config.wrong("model_type", "bert, distilbert, mpnet, roberta or xlm-roberta")),
     };
-    let distil = family == Family::DistilBert;
+    let distil = family == Architecture::DistilBert;
     let key = |usual: &'static str, of_distil: &'static str| if distil { of_distil } else { usual };
     let gelu = key("hidden_act", "activation");
     config.only(gelu, &Value::from("gelu"), "gelu")?;
@@ -157,17 +157,19 @@ fn read_params(folder: &Path, pooling: Pooling) -> Result<TransformerParams, Fol
     }
     let padding = |usual| config.number("pad_token_id", Some(usual));
     let first_position = match family {
-        Family::Bert | Family::DistilBert => 0,
-        Family::Mpnet => BEHIND_PADDING,
-        Family::Roberta | Family::XlmRoberta => padding(BEHIND_PADDING - 1)?.saturating_add(1),
+        Architecture::Bert | Architecture::DistilBert => 0,
+        Architecture::Mpnet => BEHIND_PADDING,
+        Architecture::Roberta | Architecture::XlmRoberta => padding(BEHIND_PADDING - 1)?.saturating_add(1),
     };
     let positions = config.number("max_position_embeddings", None)?.saturating_sub(first_position);
     let types = match family {
-        Family::DistilBert | Family::Mpnet => 0,
-        Family::Bert | Family::Roberta | Family::XlmRoberta => config.number("type_vocab_size", Some(2))?,
+        Architecture::DistilBert | Architecture::Mpnet => 0,
+        Architecture::Bert | Architecture::Roberta | Architecture::XlmRoberta => {
+            config.number("type_vocab_size", Some(2))?
+        }
     };
     let distances = match family {
-        Family::Mpnet => {
+        Architecture::Mpnet => {
             let buckets = config.number("relative_attention_num_buckets", Some(32))?;
             Some(Distances { buckets, most: 128 })
         }

@@ -17,7 +17,7 @@ use std::cell::Cell;
 use xc_buffer::parallel::in_pool;
 use xc_buffer::simd::exp;
 use xc_buffer::{Loop, vectorised_loop};
-use xc_dense::{MatMut, MatRef, MatmulPrecision, Scratch, Start, product_alone};
+use xc_dense::{MatMut, MatRef, MatmulPrecision, MatmulScratch, Start, product_alone};
 use xc_hash::stream::mix;
 
 thread_local! {
@@ -35,7 +35,7 @@ struct Own {
     /// A head's part of what goes out.
     part: Vec<f32>,
     names: Vec<u32>,
-    product: Scratch,
+    product: MatmulScratch,
 }
 
 /// Attention of a layer.
@@ -250,7 +250,7 @@ impl Heads<'_> {
 }
 
 /// `c = a * b` on this thread.
-fn times(c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, products: MatmulPrecision, scratch: &mut Scratch) {
+fn times(c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, products: MatmulPrecision, scratch: &mut MatmulScratch) {
     let c = MatMut::new(c, a.shape().0, b.shape().1);
     product_alone(c, a, b, Start::Zero, products, scratch);
 }

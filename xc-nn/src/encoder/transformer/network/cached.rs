@@ -130,13 +130,13 @@ impl Transformer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encoder::transformer::{Family, TransformerLearning, TransformerParams};
+    use crate::encoder::transformer::{Architecture, TransformerLearning, TransformerParams};
     use xc_sparse::rows::TokenRows;
 
     #[test]
     fn states_are_known_of_the_same_tokens_under_the_same_weights_alone() {
         let params = TransformerParams {
-            family: Family::Bert,
+            family: Architecture::Bert,
             vocabulary: 50,
             positions: 16,
             first_position: 0,

@@ -8,7 +8,7 @@ use crate::Update;
 use crate::activations::Activations;
 use crate::layer::{Leaves, Linear, Named};
 use crate::parameter::{Init, Parameter};
-use xc_dense::{MatmulPrecision, Scratch};
+use xc_dense::{MatmulPrecision, MatmulScratch};
 
 impl DenseActivation {
     fn of(self, value: f32) -> f32 {
@@ -42,7 +42,7 @@ pub(super) struct DenseScratch {
     values: Vec<Activations>,
     /// Gradients of the sums of each.
     gradients: Vec<Activations>,
-    product: Scratch,
+    product: MatmulScratch,
 }
 
 impl DenseLayers {

@@ -96,7 +96,7 @@ impl Loop for Widen<'_> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use xc_dense::{MatMut, MatRef, Scratch, Start, product};
+    use xc_dense::{MatMut, MatRef, MatmulScratch, Start, product};
 
     fn states(rows: usize, width: usize, values: &[f32]) -> Activations {
         let mut states = Activations::default();
@@ -130,7 +130,7 @@ mod tests {
                         let of = |values: &[f32]| {
                             let mut sums = vec![0.0; rows];
                             let (a, b) = (MatRef::new(values, rows, width), MatRef::new(&others, width, 1));
-                            product(MatMut::new(&mut sums, rows, 1), a, b, Start::Zero, products, &mut Scratch::default());
+                            product(MatMut::new(&mut sums, rows, 1), a, b, Start::Zero, products, &mut MatmulScratch::default());
                             // Which NaN a sum is depends on the instruction set.
                             sums.iter_mut().filter(|sum| sum.is_nan()).for_each(|sum| *sum = f32::NAN);
                             bits(&sums)

@@ -19,7 +19,7 @@ use crate::Update;
 use crate::activations::{Activations, Mode};
 use crate::layer::{Leaves, Linear, Named};
 use crate::parameter::{Init, Parameter};
-use xc_dense::{MatmulPrecision, Scratch};
+use xc_dense::{MatmulPrecision, MatmulScratch};
 
 /// Number of what tells streams apart: of a layer (0: the embeddings) and a part of it. Those of other encoders and of
 /// heads are small.
@@ -68,7 +68,7 @@ pub(super) struct Work {
     up: Activations,
     /// Output of GELU where the sums before it are still wanted.
     activated: Activations,
-    product: Scratch,
+    product: MatmulScratch,
     gradients: Gradients,
 }
 

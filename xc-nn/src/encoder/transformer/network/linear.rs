@@ -4,7 +4,7 @@ use super::ragged::Pass;
 use crate::Mode;
 use crate::activations::Activations;
 use crate::layer::{Leaves, Linear};
-use xc_dense::{MatmulPrecision, Packed, Scratch, Start, product, product_packed};
+use xc_dense::{MatmulPrecision, MatmulScratch, Packed, Start, product, product_packed};
 
 impl Leaves {
     /// Of a layer over tokens, which one process learns from: each sum is one chain.
@@ -13,7 +13,13 @@ impl Leaves {
 
 impl Linear {
     /// Sums of a pass: answers, where nothing learns, are asked again with the same weights.
-    pub(super) fn sums(&self, pass: &Pass<'_>, input: &Activations, sums: &mut Activations, scratch: &mut Scratch) {
+    pub(super) fn sums(
+        &self,
+        pass: &Pass<'_>,
+        input: &Activations,
+        sums: &mut Activations,
+        scratch: &mut MatmulScratch,
+    ) {
         match pass.mode {
             Mode::Predict if !self.is_learning() => self.answer(pass.is_alone, input, sums),
             _ => self.forward_by(pass.is_alone, input, sums, scratch),
@@ -52,7 +58,7 @@ impl Linear {
         &self,
         sums_gradient: &Activations,
         input_gradient: &mut Activations,
-        scratch: &mut Scratch,
+        scratch: &mut MatmulScratch,
     ) {
         let (to, gradient) = (input_gradient.matrix_mut(), sums_gradient.matrix());
         product(to, gradient, self.matrix(), Start::Kept, self.products, scratch);

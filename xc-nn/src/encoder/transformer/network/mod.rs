@@ -37,11 +37,11 @@ use xc_sparse::rows::InputKind;
 /// A transformer and what pools its states.
 ///
 /// ```
-/// use xc_nn::encoder::transformer::{Family, Transformer, TransformerParams};
+/// use xc_nn::encoder::transformer::{Architecture, Transformer, TransformerParams};
 /// use xc_nn::{Activations, Batch, Encoder, Mode, Row};
 ///
 /// let params = TransformerParams {
-///     family: Family::Bert,
+///     family: Architecture::Bert,
 ///     vocabulary: 100,
 ///     positions: 32,
 ///     first_position: 0,
