@@ -1,15 +1,15 @@
 //! An index that owns its rows.
 
 use crate::error::{BuildError, QueryError};
-use crate::filter::Filter;
-use crate::graph::Graph;
-use crate::lengths::Lengths;
+use crate::graph::refresh_policy::{Refresh, Refreshed};
+use crate::graph::whole::Graph;
 use crate::metric::Metric;
 use crate::observe::BuildEvent;
 use crate::params::{BuildParams, Fitted, Scope, SearchParams};
-use crate::policy::{Refresh, Refreshed};
-use crate::query::SearchScratch;
-use crate::search::SearchStats;
+use crate::search::beam::SearchStats;
+use crate::search::filter::Filter;
+use crate::search::norm_bounds::Lengths;
+use crate::search::query::SearchScratch;
 use xc_buffer::Buffer;
 use xc_buffer::Cancel;
 use xc_buffer::Observer;
@@ -242,8 +242,8 @@ impl Index {
 mod file {
     use super::Index;
     use crate::error::OpenGraphError;
-    use crate::file::KIND;
-    use crate::graph::Graph;
+    use crate::graph::file::KIND;
+    use crate::graph::whole::Graph;
     use std::path::Path;
     use xc_buffer::Buffer;
     use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode, WriteError};

@@ -67,66 +67,40 @@
 
 #![deny(unsafe_code)] // product/ and cuda alone may have it
 
-mod asked;
-mod attach;
-mod best;
-mod build;
-mod cells;
-mod change;
-mod choose;
-mod codes;
+mod code;
 #[cfg(feature = "cuda")]
 pub mod cuda;
-mod edges;
 mod error;
-mod exact;
-#[cfg(feature = "store")]
-mod file;
-mod filter;
-mod fit;
-mod frame;
 mod graph;
 mod index;
 mod inverted;
-mod items;
-mod judge;
-pub mod kmeans;
-mod lengths;
 mod metric;
 mod observe;
 mod params;
-mod parts;
-mod policy;
-mod pool;
-mod precise;
-mod product;
-mod prune;
-mod query;
 mod search;
-mod state;
-mod visited;
 
-pub use best::rerank_candidates;
+pub use code::kmeans;
 #[cfg(feature = "store")]
 pub use error::OpenGraphError;
 pub use error::{BuildError, QueryError};
-pub use exact::{exact, recall};
 #[cfg(feature = "store")]
-pub use file::KIND;
-pub use filter::Filter;
-pub use graph::{Graph, GraphStats};
+pub use graph::file::KIND;
+pub use graph::refresh_policy::{Refresh, Refreshed};
+pub use graph::state::{GraphState, GraphStateError};
+pub use graph::whole::{Graph, GraphStats};
 pub use index::Index;
 #[cfg(feature = "store")]
 pub use inverted::INVERTED_KIND;
 pub use inverted::{InvertedIndex, InvertedScratch, SparseEffort};
-pub use lengths::Lengths;
 pub use metric::Metric;
 pub use observe::BuildEvent;
 pub use params::{BuildParams, Fitted, Scope, SearchParams};
-pub use policy::{Refresh, Refreshed};
-pub use query::SearchScratch;
-pub use search::SearchStats;
-pub use state::{GraphState, GraphStateError};
+pub use search::beam::SearchStats;
+pub use search::best::rerank_candidates;
+pub use search::exact::{exact, recall};
+pub use search::filter::Filter;
+pub use search::norm_bounds::Lengths;
+pub use search::query::SearchScratch;
 /// Who follows a build.
 pub use xc_buffer::{Observer, Silent};
 /// The crate of the rows, ranked lists and files in signatures here.

@@ -1,8 +1,8 @@
 //! Settings of builds and searches.
 
+use crate::code::product::{MOST_COORDINATES, TOGETHER};
 use crate::error::BuildError;
 use crate::metric::Metric;
-use crate::product::{MOST_COORDINATES, TOGETHER};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// How a graph is built.

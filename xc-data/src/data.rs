@@ -1,9 +1,12 @@
 //! Instances of any kind with their labels.
 
-use super::dataset::TextDataset;
+use super::dataset::{TextDataset, format_of, holds_text, read_dataset, read_text};
+use super::error::ReadError;
 use super::hold_out::{HoldOut, Split, hash_row};
+use super::options::ReadOptions;
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::path::Path;
 use xc_dense::{DenseMatrix, DenseRows};
 use xc_sparse::rows::{CsrMatrix, CsrView, Dataset, LabelRows, OwnedRows, Rows, TokenRows};
 
@@ -104,6 +107,22 @@ impl<'a> Data<'a> {
             labels: Cow::Owned(self.labels.select(rows)),
             names: self.names.as_deref().map(|names| Cow::Owned(names.to_vec())),
         }
+    }
+}
+
+/// Reads a file of sparse features or texts. JSONL has features if its first object has the features field and none
+/// of the text fields.
+///
+/// # Errors
+/// As [`read_dataset`].
+pub fn read_data(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Data<'static>, ReadError> {
+    let path = path.as_ref();
+    let format = format_of(path, options)?;
+    let options = options.clone().with_format(format);
+    if holds_text(path, format, &options)? {
+        read_text(path, &options).map(Data::from)
+    } else {
+        read_dataset(path, &options).map(Data::from)
     }
 }
 

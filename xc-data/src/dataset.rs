@@ -2,7 +2,6 @@
 
 use super::blocks::{BlockReader, Blocks, LineParser};
 use super::csv::CsvBlocks;
-use super::data::Data;
 use super::entries::IdKind;
 use super::error::{ReadError, ReadErrorKind};
 use super::fasttext::{FastTextParser, TextRows};
@@ -106,22 +105,6 @@ pub fn read_text(path: impl AsRef<Path>, options: &ReadOptions) -> Result<TextDa
         label_names = lists.label_names;
     }
     Ok(TextDataset { texts, labels, label_names })
-}
-
-/// Reads a file of sparse features or texts. JSONL has features if its first object has the features field and none
-/// of the text fields.
-///
-/// # Errors
-/// As [`read_dataset`].
-pub fn read_data(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Data<'static>, ReadError> {
-    let path = path.as_ref();
-    let format = format_of(path, options)?;
-    let options = options.clone().with_format(format);
-    if holds_text(path, format, &options)? {
-        read_text(path, &options).map(Data::from)
-    } else {
-        read_dataset(path, &options).map(Data::from)
-    }
 }
 
 /// Whether a file of this format holds text (rather than features).

@@ -2,16 +2,16 @@
 
 use super::sums::Sums;
 use super::{queries_together, upload_rows};
-use crate::cells::Cells;
-use crate::codes::{Blocks, QueryCode};
+use crate::code::codes::{Blocks, QueryCode};
+use crate::code::ivf::Cells;
+use crate::code::product::BLOCK;
+use crate::code::vertex_rows::{is_beyond, square};
 use crate::error::QueryError;
-use crate::graph::Graph;
+use crate::graph::whole::Graph;
 use crate::index::Index;
-use crate::items::{is_beyond, square};
 use crate::params::SearchParams;
-use crate::precise::{Nearest, Scorer};
-use crate::product::BLOCK;
-use crate::search::SearchStats;
+use crate::search::beam::SearchStats;
+use crate::search::rerank::{Nearest, Scorer};
 use rayon::prelude::*;
 use std::ops::Range;
 use thiserror::Error;

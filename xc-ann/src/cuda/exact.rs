@@ -1,4 +1,4 @@
-//! Exact scans on a CUDA device, with the answers of [`exact`](fn@crate::exact).
+//! Exact scans on a CUDA device, with the answers of [`exact`](fn@crate::search::exact).
 //!
 //! ```text
 //!   queries x rows ─▶ product of f32 ─▶ rows whose score, off by at most a bound, may be among the best    on the device
@@ -11,14 +11,14 @@
 
 use super::sums::Sums;
 use super::{queries_together, upload_rows};
-use crate::exact::{down, exact_among};
-use crate::filter::Filter;
-use crate::frame::{Bound, Form, Frame, MOST, up};
-use crate::graph::Graph;
+use crate::code::centering::{Bound, Form, Frame, MOST, up};
+use crate::code::vertex_rows::square;
+use crate::graph::whole::Graph;
 use crate::index::Index;
-use crate::items::square;
 use crate::metric::Metric;
-use crate::precise::{Nearest, Scorer};
+use crate::search::exact::{down, exact_among};
+use crate::search::filter::Filter;
+use crate::search::rerank::{Nearest, Scorer};
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_dense::DenseRows;
@@ -134,7 +134,7 @@ impl<'a> ExactScan<'a> {
     }
 
     /// The `k` best rows of each query among those that pass the filter: the bytes of [`Index::exact`], or of
-    /// [`exact`](fn@crate::exact).
+    /// [`exact`](fn@crate::search::exact).
     ///
     /// # Errors
     /// The device lacks memory, or fails.

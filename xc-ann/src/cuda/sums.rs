@@ -21,7 +21,7 @@ impl Sums {
     }
 
     /// Two sums for each key of a query, whose label is a row, or what has a row in `first`: see
-    /// [`Scorer::of_sums`](crate::precise::Scorer::of_sums). Rows have `stride` values from one to the next.
+    /// [`Scorer::of_sums`](crate::search::rerank::Scorer::of_sums). Rows have `stride` values from one to the next.
     pub(super) fn of(
         &self,
         device: &Device,

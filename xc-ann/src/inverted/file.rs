@@ -1,8 +1,8 @@
 //! An inverted index in a folder: the arrays are mapped back as they are.
 
 use super::{INVERTED_KIND, InvertedIndex, longest, rounded, span, square};
+use crate::code::vertex_rows::is_beyond;
 use crate::error::OpenGraphError;
-use crate::items::is_beyond;
 use crate::metric::Metric;
 use std::path::Path;
 use xc_buffer::Buffer;

@@ -15,8 +15,8 @@ mod search;
 
 pub use search::{InvertedScratch, SparseEffort};
 
+use crate::code::vertex_rows::is_beyond;
 use crate::error::BuildError;
-use crate::items::is_beyond;
 use crate::metric::Metric;
 use rayon::prelude::*;
 use xc_buffer::Buffer;

@@ -2,12 +2,12 @@
 
 use super::add::{add_list, count_at_least, each_at_least};
 use super::{InvertedIndex, square};
+use crate::code::vertex_rows::is_beyond;
 use crate::error::QueryError;
-use crate::filter::Filter;
-use crate::items::is_beyond;
 use crate::metric::Metric;
-use crate::parts::in_parts;
-use crate::precise::{Nearest, cosine};
+use crate::search::filter::Filter;
+use crate::search::parts::in_parts;
+use crate::search::rerank::{Nearest, cosine};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::rows::SparseRowError;
 use xc_sparse::{CsrView, SparseRow};

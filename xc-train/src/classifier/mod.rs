@@ -38,6 +38,7 @@
 #[cfg(feature = "cuda")]
 mod cuda;
 mod encoder;
+mod encoding;
 mod error;
 mod file;
 mod input;

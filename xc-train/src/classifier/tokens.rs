@@ -1,6 +1,6 @@
 //! An encoder of tokens of texts: a transformer, and layers above it.
 
-use super::encoder::Encoding;
+use super::encoding::Encoding;
 use super::error::{ClassifierParamsError, number};
 use super::file::NamedShape;
 use super::learning::LearningParams;
@@ -98,9 +98,5 @@ impl Encoding for TokensParams {
     #[cfg(feature = "train")]
     fn n_moments(&self, learning: &LearningParams, parameter: &str) -> Option<usize> {
         learning.tokens.layers.learns(parameter).map(|learns| if learns { 2 } else { 0 })
-    }
-
-    fn tokens(&self) -> Option<&TokensParams> {
-        Some(self)
     }
 }

@@ -18,7 +18,7 @@ fn answers(graph: &Graph, rows: DenseRows<'_>, queries: DenseRows<'_>, params: S
 }
 
 /// All cells hold what a scan of all codes finds. Fewer answers may differ: queries of cells have coarser codes. Which
-/// ones they are, `xc-ann/src/cells.rs` tests.
+/// ones they are, `xc-ann/src/code/ivf.rs` tests.
 fn all_cells_are_a_scan(graph: &Graph, rows: DenseRows<'_>, queries: DenseRows<'_>) {
     let everything = SearchParams::top(rows.len());
     assert_eq!(

@@ -17,9 +17,9 @@
 //! of the difference, not of the rows. Sums of bytes are exact, and keys are computed in one order,
 //! so that every machine finds the same neighbours.
 
-use crate::items::{LAST, square};
+use crate::code::product::{self, Asked, BLOCK, BLOCK_SIDES, BLOCK_STEP, Blocked, Coded, LINE};
+use crate::code::vertex_rows::{LAST, square};
 use crate::metric::Metric;
-use crate::product::{self, Asked, BLOCK, BLOCK_SIDES, BLOCK_STEP, Blocked, Coded, LINE};
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_buffer::simd::{Isa, Loop, prefetch, vectorised_loop};

@@ -185,7 +185,7 @@ impl Nearest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::items::square;
+    use crate::code::vertex_rows::square;
     use proptest::prelude::*;
 
     proptest! {

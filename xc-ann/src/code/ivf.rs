@@ -10,14 +10,14 @@
 //! (bench/decisions/graph-search.md has the figures). So cells are faster than the graph if a query has
 //! many answers, or answers that are near to it but not to each other.
 
-use crate::best::{Best, nearer};
-use crate::codes::{Blocks, Codes, QueryCode, block_stride};
+use crate::code::codes::{Blocks, Codes, QueryCode, block_stride};
+use crate::code::kmeans::Codebook;
+use crate::code::product::{BLOCK, BLOCKS};
+use crate::code::vertex_rows::{Items, LAST};
 use crate::error::BuildError;
-use crate::items::{Items, LAST};
-use crate::kmeans::Codebook;
 use crate::metric::Metric;
 use crate::params::SCANNED;
-use crate::product::{BLOCK, BLOCKS};
+use crate::search::best::{Best, nearer};
 use rayon::prelude::*;
 use std::collections::HashSet;
 use xc_buffer::Buffer;
@@ -310,10 +310,10 @@ impl Blocks {
 #[cfg(feature = "store")]
 mod file {
     use super::Cells;
-    use crate::codes::{Blocks, Codes, block_stride};
+    use crate::code::codes::{Blocks, Codes, block_stride};
+    use crate::code::product::{BLOCK, BLOCK_SIDES};
+    use crate::code::vertex_rows::{Items, LAST};
     use crate::error::OpenGraphError;
-    use crate::items::{Items, LAST};
-    use crate::product::{BLOCK, BLOCK_SIDES};
     use xc_buffer::Buffer;
     use xc_store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
 
@@ -382,8 +382,8 @@ mod file {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::best::rerank_candidates;
-    use crate::precise::{Nearest, Scorer};
+    use crate::search::best::rerank_candidates;
+    use crate::search::rerank::{Nearest, Scorer};
     use crate::{BuildParams, Graph, SearchParams, SearchScratch, Silent};
     use proptest::prelude::*;
     use xc_sparse::rank::Scored;

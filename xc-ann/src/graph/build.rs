@@ -8,13 +8,13 @@
 //!
 //! Batches double until they are a fiftieth of all vertices (`[manohar2024parlayann]`).
 
-use crate::codes::{Codes, QueryCode};
-use crate::edges::{EdgeRows, NONE, filled};
+use crate::code::codes::{Codes, QueryCode};
 use crate::error::BuildError;
+use crate::graph::edges::{EdgeRows, NONE, filled};
+use crate::graph::prune::{PruneScratch, prune};
 use crate::observe::BuildEvent;
-use crate::prune::{PruneScratch, prune};
-use crate::search::{Reach, Searched, Slot, TURNS, interleaved};
-use crate::visited::Visited;
+use crate::search::beam::{Reach, Searched, Slot, TURNS, interleaved};
+use crate::search::visited::Visited;
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_buffer::Observer;

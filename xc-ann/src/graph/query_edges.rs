@@ -5,7 +5,7 @@
 //! them. Queries like those that will be asked show which rows belong together
 //! (`[chen2024roargraph]`).
 
-use crate::graph::Graph;
+use crate::graph::whole::Graph;
 use rayon::prelude::*;
 use xc_dense::DenseRows;
 use xc_sparse::rank::RankedBatch;

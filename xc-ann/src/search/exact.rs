@@ -4,10 +4,10 @@
 //!   queries x rows ─▶ product of f32 ─▶ score, off by at most a bound ─▶ rows that may be among the best ─▶ scores in f64
 //! ```
 
-use crate::frame::{Bound, Form, Frame};
-use crate::items::square;
+use crate::code::centering::{Bound, Form, Frame};
+use crate::code::vertex_rows::square;
 use crate::metric::Metric;
-use crate::precise::{Nearest, Scorer};
+use crate::search::rerank::{Nearest, Scorer};
 use rayon::prelude::*;
 use xc_buffer::Cancel;
 use xc_buffer::Silent;

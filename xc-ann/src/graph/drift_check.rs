@@ -1,10 +1,10 @@
 //! Whether a graph whose rows moved still finds what it should.
 
 use crate::error::QueryError;
-use crate::fit::{SAMPLE, USUAL_K};
-use crate::graph::Graph;
+use crate::graph::refresh_policy::Refresh;
+use crate::graph::whole::Graph;
 use crate::params::{SCANS_FROM, SearchParams};
-use crate::policy::Refresh;
+use crate::search::fit::{SAMPLE, USUAL_K};
 use xc_dense::DenseRows;
 use xc_sparse::rank::RankedBatch;
 

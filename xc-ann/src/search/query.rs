@@ -1,16 +1,16 @@
 //! Queries: one or many, with a filter, or all rows above a score.
 
-use crate::best::rerank_candidates;
-use crate::cells::{CellScratch, Cells};
+use crate::code::ivf::{CellScratch, Cells};
+use crate::code::product::{self, TOGETHER};
+use crate::code::vertex_rows::{is_beyond, square};
 use crate::error::QueryError;
-use crate::filter::{Allowed, Filter};
-use crate::graph::Graph;
-use crate::items::{is_beyond, square};
+use crate::graph::whole::Graph;
 use crate::params::{SCANS_FROM, Scope, SearchParams};
-use crate::parts::in_parts;
-use crate::precise::{Nearest, Scorer, rounded};
-use crate::product::{self, TOGETHER};
-use crate::search::{Reach, SearchStats, Searched, Slot, TURNS, interleaved};
+use crate::search::beam::{Reach, SearchStats, Searched, Slot, TURNS, interleaved};
+use crate::search::best::rerank_candidates;
+use crate::search::filter::{Allowed, Filter};
+use crate::search::parts::in_parts;
+use crate::search::rerank::{Nearest, Scorer, rounded};
 use xc_buffer::simd::{Isa, prefetch_start};
 use xc_dense::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};

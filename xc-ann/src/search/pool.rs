@@ -6,8 +6,8 @@
 //! enough to be scanned, as a quicksort does that sorts no further than is asked for: a search that
 //! holds ten thousand vertices selects among them a few times and not at every hundredth hop.
 
-use crate::best::nearer;
-use crate::product;
+use crate::code::product;
+use crate::search::best::nearer;
 use xc_buffer::simd::Isa;
 
 /// Near vertices, at most.

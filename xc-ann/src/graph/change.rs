@@ -1,17 +1,17 @@
 //! Rows that come, go and move.
 
-use crate::build::{self, Linking};
-use crate::choose::{Shares, check_queries};
-use crate::codes;
-use crate::edges::NONE;
+use crate::code::codes;
+use crate::code::vertex_rows::{LAST, check_rows};
 use crate::error::BuildError;
-use crate::graph::Graph;
-use crate::items::{LAST, check_rows};
-use crate::judge::Judge;
+use crate::graph::build::{self, Linking};
+use crate::graph::choose::{Shares, check_queries};
+use crate::graph::drift_check::Judge;
+use crate::graph::edges::NONE;
+use crate::graph::refresh_policy::{Refresh, Refreshed};
+use crate::graph::whole::Graph;
 use crate::metric::Metric;
 use crate::observe::BuildEvent;
-use crate::policy::{Refresh, Refreshed};
-use crate::visited::Visited;
+use crate::search::visited::Visited;
 use rayon::prelude::*;
 use std::collections::HashSet;
 use xc_buffer::{Observer, Silent};

@@ -1,10 +1,10 @@
 //! Edges to vertices that no search could reach.
 
-use crate::best::nearer;
-use crate::codes::QueryCode;
-use crate::edges::NONE;
-use crate::graph::Graph;
-use crate::search::{Reach, Searched, Slot};
+use crate::code::codes::QueryCode;
+use crate::graph::edges::NONE;
+use crate::graph::whole::Graph;
+use crate::search::beam::{Reach, Searched, Slot};
+use crate::search::best::nearer;
 use rayon::prelude::*;
 use std::collections::HashMap;
 use xc_buffer::simd::Isa;

@@ -1,7 +1,7 @@
 //! The nearest vertices met so far. Up to 32 are kept sorted in registers. More are kept unsorted with
 //! the position of the worst, or collected and periodically cut down to the best.
 
-use crate::product::{self, FEW};
+use crate::code::product::{self, FEW};
 use std::cmp::Ordering;
 use xc_buffer::simd::Isa;
 use xc_sparse::rank::{Scored, TopK};

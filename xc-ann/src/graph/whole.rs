@@ -1,11 +1,11 @@
 //! A graph over the codes of rows; the rows themselves stay with the caller.
 
-use crate::build;
-use crate::cells::{Cells, Placed};
-use crate::codes::{self, Codes};
-use crate::edges::EdgeRows;
+use crate::code::codes::{self, Codes};
+use crate::code::ivf::{Cells, Placed};
+use crate::code::vertex_rows::Items;
 use crate::error::BuildError;
-use crate::items::Items;
+use crate::graph::build;
+use crate::graph::edges::EdgeRows;
 use crate::metric::Metric;
 use crate::observe::BuildEvent;
 use crate::params::{BuildParams, Fitted};

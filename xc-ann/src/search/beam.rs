@@ -12,12 +12,12 @@
 //! A search ends when the nearest vertex left is further off than the k-th best one by more than a
 //! share of its distance, the *slack*: it looks longer where distances are alike.
 
-use crate::best::Best;
-use crate::codes::QueryCode;
-use crate::edges::{Edges, NONE};
-use crate::pool::Pool;
-use crate::product::{self, Coded, LINE, TOGETHER};
-use crate::visited::Visited;
+use crate::code::codes::QueryCode;
+use crate::code::product::{self, Coded, LINE, TOGETHER};
+use crate::graph::edges::{Edges, NONE};
+use crate::search::best::Best;
+use crate::search::pool::Pool;
+use crate::search::visited::Visited;
 use xc_buffer::simd::{Isa, Loop, prefetch, prefetch_all, vectorised_loop_on};
 
 /// Queries of a thread that take turns.

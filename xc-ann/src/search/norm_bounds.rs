@@ -1,9 +1,9 @@
 //! Proving answers by the lengths of rows: no inner product exceeds the product of two lengths.
 
-use crate::items::square;
+use crate::code::vertex_rows::square;
 use crate::metric::Metric;
-use crate::parts::in_parts;
-use crate::precise::{Nearest, Scorer};
+use crate::search::parts::in_parts;
+use crate::search::rerank::{Nearest, Scorer};
 use xc_dense::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored};
 

@@ -1,11 +1,11 @@
 //! A graph in a folder: its arrays are mapped as stored.
 
-use crate::cells::Cells;
-use crate::codes::stride;
+use crate::code::codes::stride;
+use crate::code::ivf::Cells;
 use crate::error::OpenGraphError;
-use crate::graph::Graph;
+use crate::graph::state::GraphState;
+use crate::graph::whole::Graph;
 use crate::params::{BuildParams, Fitted};
-use crate::state::GraphState;
 use std::path::Path;
 use xc_buffer::Buffer;
 use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode, WriteError, to_parameter};

@@ -1,13 +1,13 @@
 //! The search width that reaches a recall, found on a sample.
 
-use crate::choose::Shares;
 use crate::error::{BuildError, QueryError};
-use crate::exact::Share;
-use crate::graph::Graph;
+use crate::graph::choose::Shares;
+use crate::graph::whole::Graph;
 use crate::metric::Metric;
 use crate::params::{Fitted, SCANNED, SCANS_FROM, Scope, SearchParams};
-use crate::precise::Scorer;
-use crate::search::SearchStats;
+use crate::search::beam::SearchStats;
+use crate::search::exact::Share;
+use crate::search::rerank::Scorer;
 use xc_buffer::Cancel;
 use xc_buffer::Silent;
 use xc_dense::{DenseMatrix, DenseRows};

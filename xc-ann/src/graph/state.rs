@@ -1,9 +1,9 @@
 //! A graph as plain arrays, for callers that store it with other data.
 
-use crate::codes::{Codes, stride};
-use crate::edges::{EdgeRows, NONE, filled};
-use crate::graph::Graph;
-use crate::items::Items;
+use crate::code::codes::{Codes, stride};
+use crate::code::vertex_rows::Items;
+use crate::graph::edges::{EdgeRows, NONE, filled};
+use crate::graph::whole::Graph;
 use crate::params::{BuildParams, Fitted};
 use thiserror::Error;
 use xc_buffer::Buffer;

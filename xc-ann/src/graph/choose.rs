@@ -4,10 +4,10 @@
 //! unequal lengths need more edges than the relative neighbourhood has, rows of equal lengths are torn
 //! into clusters by them. So small graphs over some of the rows are built with each.
 
-use crate::cells::Cells;
-use crate::edges::NONE;
+use crate::code::ivf::Cells;
 use crate::error::{BuildError, QueryError};
-use crate::graph::Graph;
+use crate::graph::edges::NONE;
+use crate::graph::whole::Graph;
 use crate::metric::Metric;
 use crate::observe::BuildEvent;
 use crate::params::BuildParams;

@@ -11,8 +11,8 @@
 //! long that their squares are no f32 are scaled. Where even that leaves much in doubt, as between clusters far from
 //! each other, more rows are compared in f64.
 
-use crate::codes::mean_of;
-use crate::items::square;
+use crate::code::codes::mean_of;
+use crate::code::vertex_rows::square;
 use crate::metric::Metric;
 use rayon::prelude::*;
 use xc_dense::DenseRows;

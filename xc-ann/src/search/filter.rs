@@ -1,7 +1,7 @@
 //! Restricting a search to some of the rows.
 
-use crate::exact::{exact_among, exact_unless};
-use crate::graph::Graph;
+use crate::graph::whole::Graph;
+use crate::search::exact::{exact_among, exact_unless};
 use std::sync::OnceLock;
 use xc_buffer::Cancel;
 use xc_dense::DenseRows;
@@ -83,7 +83,7 @@ impl Allowed<'_> {
 }
 
 impl Graph {
-    /// The exact answers among the rows that can be found and pass the filter: see [`exact`](fn@crate::exact).
+    /// The exact answers among the rows that can be found and pass the filter: see [`exact`](fn@crate::search::exact).
     ///
     /// # Panics
     /// If `rows` or `queries` have another width than the graph, or `rows` lacks rows of it.

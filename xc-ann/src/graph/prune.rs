@@ -1,8 +1,8 @@
 //! Which of the vertices found become edges: a vertex is left out if one that was taken is nearer to
 //! it than the vertex that asks, by a factor.
 
-use crate::best::nearer;
-use crate::codes::{Codes, Gathered, QueryCode};
+use crate::code::codes::{Codes, Gathered, QueryCode};
+use crate::search::best::nearer;
 use xc_buffer::simd::Isa;
 
 /// Vertices that are looked at, at most: those beyond are hardly ever taken.
