@@ -401,7 +401,7 @@ impl Input {
                 if rows.columns != width && rows.rows > 0 {
                     return Err(Fault::new(first, None, vector_of(rows.columns, width)));
                 }
-                Block::Rows(OwnedRows::Sparse(CsrMatrix::from_vectors(rows.view())))
+                Block::Rows(OwnedRows::Sparse(CsrMatrix::from_matrix(rows)))
             }
             Block::Rows(OwnedRows::Sparse(rows)) if takes == InputKind::Dense && rows.cols() == width => {
                 let mut values = vec![0.0; rows.rows() * width];

@@ -106,6 +106,19 @@ impl<T> Buffer<T> {
     }
 }
 
+impl<T> Buffer<T> {
+    /// The vector that the values lie in, without a copy.
+    ///
+    /// # Errors
+    /// The buffer again, where they lie elsewhere or another buffer shares them.
+    pub fn try_into_vec(self) -> Result<Vec<T>, Self> {
+        match self.place {
+            Place::Memory(values) => Arc::try_unwrap(values).map_err(|shared| Self { place: Place::Memory(shared) }),
+            place => Err(Self { place }),
+        }
+    }
+}
+
 impl<T: Clone> Buffer<T> {
     /// The values for writing; copied first if they are in a file or another buffer shares them.
     pub fn to_mut(&mut self) -> &mut [T] {

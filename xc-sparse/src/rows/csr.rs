@@ -3,7 +3,7 @@
 use super::{LabelRows, SparseRow, SparseRowError, group_by, not_pointers};
 use std::ops::Range;
 use thiserror::Error;
-use xc_dense::DenseRows;
+use xc_dense::{DenseMatrix, DenseRows};
 
 /// Features of many instances: one compressed row per instance, with `u32` feature ids ascending and unique.
 ///
@@ -130,6 +130,39 @@ impl CsrMatrix {
             indptr.push(indices.len());
         }
         Self::from_checked((vectors.len(), vectors.width()), indptr, indices, values)
+    }
+
+    /// The same of vectors that are given up: where nobody else has them, those that are rows already are freed while others
+    /// are still vectors, so that at most one of both is in memory, and a MiB. *Cost*: two passes over the values.
+    pub fn from_matrix(vectors: DenseMatrix) -> Self {
+        /// Values that are freed together.
+        const FREED: usize = 1 << 18;
+        let DenseMatrix { rows, columns, values } = vectors;
+        let mut values = match values.try_into_vec() {
+            Ok(values) if columns > 0 => values,
+            Ok(values) => return Self::from_vectors(DenseMatrix::new(rows, columns, values).view()),
+            Err(shared) => return Self::from_vectors(DenseMatrix::new(rows, columns, shared).view()),
+        };
+        let mut indptr = vec![0; rows + 1];
+        for (row, values) in values.chunks_exact(columns).enumerate() {
+            indptr[row + 1] = indptr[row] + values.iter().filter(|value| **value != 0.0).count();
+        }
+        // Zeros take memory once they are written.
+        let (mut indices, mut data) = (vec![0u32; indptr[rows]], vec![0.0f32; indptr[rows]]);
+        let mut freed = values.len();
+        for row in (0..rows).rev() {
+            let mut at = indptr[row];
+            for (id, &value) in (0..).zip(&values[row * columns..][..columns]).filter(|(_, value)| **value != 0.0) {
+                (indices[at], data[at]) = (id, value);
+                at += 1;
+            }
+            values.truncate(row * columns);
+            if freed - values.len() >= FREED {
+                values.shrink_to_fit();
+                freed = values.len();
+            }
+        }
+        Self::from_checked((rows, columns), indptr, indices, data)
     }
 
     /// Checks the arrays and takes them, without a copy. *Shapes*: `(rows, cols)`; rows + 1 pointers from

@@ -261,8 +261,7 @@ impl<'a> Reading<'a> {
                 of_features(name, rows, labels, making, true, context)
             }
             OwnedRows::Dense(vectors) if self.vectors_as_rows => {
-                let rows = CsrMatrix::from_vectors(vectors.view());
-                drop(vectors);
+                let rows = CsrMatrix::from_matrix(vectors);
                 let labels = no_labels(rows.rows());
                 of_features(name, rows, labels, making, false, context)
             }

@@ -2,8 +2,20 @@
 
 use super::*;
 use proptest::prelude::*;
+use xc_dense::DenseMatrix;
 
 proptest! {
+    #[test]
+    fn vectors_that_are_given_up_are_the_same_rows(
+        rows in 0usize..6, columns in 1usize..5, values in prop::collection::vec(prop_oneof![Just(0.0f32), Just(-0.0), -2.0f32..2.0], 30),
+    ) {
+        let vectors = DenseMatrix::new(rows, columns, values[..rows * columns].to_vec());
+        let expected = CsrMatrix::from_vectors(vectors.view());
+        let shared = vectors.clone();
+        prop_assert_eq!(CsrMatrix::from_matrix(vectors), expected.clone());
+        prop_assert_eq!(CsrMatrix::from_matrix(shared), expected);
+    }
+
     #[test]
     fn rows_that_are_kept_are_those_that_are_selected(
         lists in prop::collection::vec(prop::collection::btree_set(0u32..9, 0..5), 0..12), kept in prop::collection::vec(any::<bool>(), 12),
