@@ -2,6 +2,7 @@
 
 use super::dataset::{TextDataset, format_of, holds_text, read_dataset, read_text};
 use super::error::ReadError;
+use super::file_form::FileForm;
 use super::hold_out::{HoldOut, Split, hash_row};
 use super::options::ReadOptions;
 use rayon::prelude::*;
@@ -123,6 +124,25 @@ pub fn read_data(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Data<'
         read_text(path, &options).map(Data::from)
     } else {
         read_dataset(path, &options).map(Data::from)
+    }
+}
+
+impl FileForm {
+    /// Reads a file that looks so: [`read_data`] with the usual options.
+    ///
+    /// ```no_run
+    /// use xc_data::FileForm;
+    ///
+    /// let form = FileForm { text_fields: Some(vec!["title".into(), "body".into()]), ..FileForm::default() };
+    /// let data = form.read("train.csv")?;
+    /// println!("{} instances, {} labels", data.rows().len(), data.labels.n_labels());
+    /// # Ok::<(), xc_data::ReadError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`read_data`].
+    pub fn read(&self, path: impl AsRef<Path>) -> Result<Data<'static>, ReadError> {
+        read_data(path, &self.clone().into())
     }
 }
 
