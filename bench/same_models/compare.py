@@ -188,7 +188,7 @@ def memory(programs, scratch):
                 found[of].append(peak(xc, command, folder))
         before, after = (int(np.median(found[of])) for of in "AB")
         print(f"  {after / before:.3f} of {before} kB: {command}")
-        if not 0.97 <= after / before <= 1.03:
+        if after > 1.03 * before:
             wrong.append(f"memory: {command}: {before} kB before, {after} kB after")
     shutil.rmtree(folder)
     return wrong

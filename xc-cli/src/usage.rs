@@ -33,6 +33,11 @@ pub(crate) fn report(error: &clap::Error, root: &clap::Command, arguments: &Argu
     let (path, command) = (arguments.command_path(), arguments.command(root));
     let sentence = match (error.kind(), said(ContextKind::InvalidArg), said(ContextKind::InvalidSubcommand)) {
         (ErrorKind::UnknownArgument, Some(argument), _) => unknown_argument(argument, &path, root, command),
+        // What clap says is missing of it is the name of the command itself.
+        (ErrorKind::MissingSubcommand, ..) => match path == root.get_name() {
+            true => "a command is expected".to_owned(),
+            false => format!("a subcommand is expected: {}", one_of(&subcommands(command).collect::<Vec<_>>())),
+        },
         (_, _, Some(name)) => {
             let names: Vec<_> = subcommands(command).collect();
             let further = match nearest(name, names.iter().copied()) {
