@@ -57,7 +57,7 @@ pub struct InstanceReader {
 }
 
 impl InstanceReader {
-    /// Opens a stream; `name` is used in messages. Without [`ReadOptions::format`] the first line
+    /// Opens a stream; `name` is used in messages. Without [`FileForm::format`](crate::FileForm::format) the first line
     /// decides the format; it is read at the first call of [`InstanceReader::next_into`] (or
     /// [`InstanceReader::content`]).
     ///

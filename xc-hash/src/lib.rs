@@ -8,7 +8,7 @@
 //! | [`text::Pipeline`] | the fitted pipeline: texts in, rows out |
 //! | [`text::Block`] | one kind of terms ([`text::Grams`]) and their slots ([`text::Slots`]) |
 //! | [`text::Vocabulary`] | terms and their ids |
-//! | [`text::RowWeights`] | tf-idf and norms ([`text::Weighting`]) for rows of counts |
+//! | [`text::RowWeights`] | tf-idf and norms ([`text::TermWeighting`]) for rows of counts |
 //! | [`text::Featurizer`] | what a model stores: a pipeline or row weights, or what makes tokens or vectors of texts |
 //! | [`murmur3_32`] | the hash of bytes |
 //! | [`universal::UniversalParams`] | parameters of a function from keys to buckets, of one of four 2-universal families |

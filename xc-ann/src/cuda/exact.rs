@@ -1,4 +1,4 @@
-//! Exact scans on a CUDA device, with the answers of [`exact`](fn@crate::search::exact).
+//! Exact scans on a CUDA device, with the answers of [`exact`](fn@crate::exact).
 //!
 //! ```text
 //!   queries x rows ─▶ product of f32 ─▶ rows whose score, off by at most a bound, may be among the best    on the device
@@ -134,7 +134,7 @@ impl<'a> ExactScan<'a> {
     }
 
     /// The `k` best rows of each query among those that pass the filter: the bytes of [`Index::exact`], or of
-    /// [`exact`](fn@crate::search::exact).
+    /// [`exact`](fn@crate::exact).
     ///
     /// # Errors
     /// The device lacks memory, or fails.

@@ -83,7 +83,7 @@ impl Allowed<'_> {
 }
 
 impl Graph {
-    /// The exact answers among the rows that can be found and pass the filter: see [`exact`](fn@crate::search::exact).
+    /// The exact answers among the rows that can be found and pass the filter: see [`exact`](fn@crate::exact).
     ///
     /// # Panics
     /// If `rows` or `queries` have another width than the graph, or `rows` lacks rows of it.

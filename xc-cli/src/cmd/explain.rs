@@ -130,7 +130,7 @@ impl Args {
         let why = "labels of the input are ignored";
         context.options.refuse(&OF_LABELS, why)?;
         self.format.refuse_idle_of_instances(&input, self.input.as_deref())?;
-        Ok(self.format.refuse_idle(&input, self.input.as_deref())?)
+        self.format.refuse_idle(&input, self.input.as_deref())
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Predictions {
     pub n_columns: Option<usize>,
 }
 
-/// Reads predictions: lines, JSONL or npz, detected from name and content or stated in [`ReadOptions::format`]
+/// Reads predictions: lines, JSONL or npz, detected from name and content or stated in [`FileForm::format`](crate::FileForm::format)
 /// ([`Format::Xc`] means lines). [`ReadOptions::n_labels`] bounds the labels.
 ///
 /// Lists are sorted: larger scores first, equal ones by ascending label. Scores are compared as f64, so that the order

@@ -151,10 +151,9 @@ impl CsrMatrix {
         let (mut indices, mut data) = (vec![0u32; indptr[rows]], vec![0.0f32; indptr[rows]]);
         let mut freed = values.len();
         for row in (0..rows).rev() {
-            let mut at = indptr[row];
-            for (id, &value) in (0..).zip(&values[row * columns..][..columns]).filter(|(_, value)| **value != 0.0) {
+            let entries = (0..).zip(&values[row * columns..]).filter(|(_, value)| **value != 0.0);
+            for (at, (id, &value)) in (indptr[row]..).zip(entries) {
                 (indices[at], data[at]) = (id, value);
-                at += 1;
             }
             values.truncate(row * columns);
             if freed - values.len() >= FREED {

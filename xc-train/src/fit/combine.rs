@@ -79,7 +79,7 @@ pub fn blend(
             "rules": fitted.judged,
         });
         let form = rows.input.or(first.input()).kept(Format::Jsonl);
-        let form = FileForm { format: first.input().format.clone(), ..form };
+        let form = FileForm { format: first.input().format, ..form };
         let (names, training) = (names.as_deref(), Some(training));
         let extras = Extras { names, input: Some(&form), training, ..Extras::default() };
         let (inside, fitted_with) = match refits {

@@ -191,7 +191,7 @@ impl Instances {
     fn refuse_idle(&self, is_of_model: bool, context: &Context) -> Result<(), CliError> {
         if let (true, Some(path)) = (is_of_model, &self.fit_queries) {
             context.options.refuse(&["id-field"], "ids of queries are not read")?;
-            return Ok(self.format.refuse_idle(&self.format.settings(), [&**path])?);
+            return self.format.refuse_idle(&self.format.settings(), [&**path]);
         }
         let why = match is_of_model {
             true => "--fit-queries is expected with it",

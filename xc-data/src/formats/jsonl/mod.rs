@@ -168,14 +168,14 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_, '_> {
                 }
                 (Field::Features, Content::Features(sink)) => {
                     if sink.found {
-                        return Err(repeated(&FEATURES_FIELD));
+                        return Err(repeated(FEATURES_FIELD));
                     }
                     sink.found = true;
                     map.next_value_seed(FeaturesSeed { sink, refused })?;
                 }
                 (Field::Labels, _) => {
                     if std::mem::replace(&mut labels_seen, true) {
-                        return Err(repeated(&fields.labels()));
+                        return Err(repeated(fields.labels()));
                     }
                     map.next_value_seed(LabelsSeed { options, labels: &mut into.labels, refused })?;
                 }
@@ -191,7 +191,7 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_, '_> {
                 (Field::Id, _) => {
                     let json = map.next_value::<&RawValue>()?.get();
                     if std::mem::replace(&mut id_seen, true) {
-                        return Err(repeated(&fields.id()));
+                        return Err(repeated(fields.id()));
                     }
                     into.id = RowId::of_json(json);
                     // Beside labels an id only serves to compare.

@@ -28,7 +28,7 @@ pub(super) fn read_words(
         Source::Files(files) => each_line(&files.train, context, take),
         Source::Memory(arrays) => match arrays.train.rows() {
             Rows::Texts(texts) => {
-                texts.iter().for_each(|text| take(text));
+                texts.iter().for_each(take);
                 Ok(())
             }
             _ => Err(FitError::usage(format_args!("{}: texts are expected", path.display()))),
