@@ -26,6 +26,7 @@ pub mod explain;
 mod explained;
 mod features;
 mod index;
+#[cfg(any(feature = "requests", feature = "fit"))]
 mod input;
 mod inspect;
 mod mach;
@@ -55,6 +56,7 @@ pub use convert::{ConvertError, FOREIGN_FORMATS, ImportOptions, import};
 pub use device::DeviceError;
 pub use explained::largest_parts;
 pub use index::{IndexError, IndexFit, IndexWarning, label_index_params};
+#[cfg(any(feature = "requests", feature = "fit"))]
 pub use input::{read_form, write_form};
 pub use inspect::inspected;
 #[cfg(feature = "train")]
@@ -83,6 +85,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use system::{Ask, Kind, Shape, System};
 use xc_buffer::parallel::in_pool;
+#[cfg(any(feature = "requests", feature = "fit"))]
 use xc_data::FileForm;
 use xc_hash::text::{Featurizer, TextsTaken};
 use xc_sparse::LabelRows;
@@ -102,6 +105,7 @@ pub struct Model {
     system: Box<dyn System>,
     shape: Shape,
     maker: Option<Featurizer>,
+    #[cfg(any(feature = "requests", feature = "fit"))]
     input: FileForm,
     container: Container,
     calibration: Option<Calibration>,
@@ -198,6 +202,7 @@ impl Model {
     }
 
     /// The form of the files that it was trained on.
+    #[cfg(any(feature = "requests", feature = "fit"))]
     pub fn input(&self) -> &FileForm {
         &self.input
     }

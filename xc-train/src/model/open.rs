@@ -218,10 +218,11 @@ impl Model {
         let open = || -> Result<_, OpenModelError> {
             let opened = (kind.open)(container, options, check)?;
             let maker = read_pipeline(&opened.container)?;
-            let input = super::read_form(&opened.container)?;
-            Ok((opened, maker, input))
+            Ok((opened, maker))
         };
-        let (Opened { system, shape, container, mut warnings }, maker, input) = on_threads(open)??;
+        let (Opened { system, shape, container, mut warnings }, maker) = on_threads(open)??;
+        #[cfg(any(feature = "requests", feature = "fit"))]
+        let input = super::read_form(&container)?;
         if let Some(maker) = &maker
             && maker.n_features() != shape.n_features
         {
@@ -262,6 +263,7 @@ impl Model {
             system,
             shape,
             maker,
+            #[cfg(any(feature = "requests", feature = "fit"))]
             input,
             container,
             calibration,
