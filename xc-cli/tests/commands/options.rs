@@ -30,8 +30,8 @@ fn a_wrong_option_or_command_is_told_in_a_sentence_and_tips_are_near() {
     let predict = "predict --model m --input x";
     for (arguments, expected) in [
         ("serve".to_owned(), "unknown command 'xc serve' (see 'xc --help')".to_owned()),
-        ("--quiet".to_owned(), "a command is expected (see 'xc --help')".to_owned()),
-        ("train --threads 1".to_owned(), format!("a subcommand is expected: {kinds} (see 'xc train --help')")),
+        ("--seed 1".to_owned(), "a command is expected (see 'xc --help')".to_owned()),
+        ("train --seed 1".to_owned(), format!("a subcommand is expected: {kinds} (see 'xc train --help')")),
         (
             "train svm".to_owned(),
             format!("unknown command 'xc train svm'; {kinds} is expected (see 'xc train --help')"),
