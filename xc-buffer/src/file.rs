@@ -51,10 +51,8 @@ impl FileBytes {
         if populate {
             options.populate();
         }
-        // Saving builds a new folder and renames it (see `replace`). A file of `Spill` has no name that another
-        // program could open, and is not written while it is mapped: that borrows or takes the table.
-        // SAFETY: the mapping is read-only, model files are never written in place, and that no other program
-        // changes the file is the documented condition of `OpenMode::Map`.
+        // SAFETY: the mapping is read-only, and that nobody changes the file meanwhile is the documented condition of this call:
+        // who cannot know it calls `read`.
         let map = unsafe { options.map(file) }?;
         #[cfg(target_os = "linux")]
         if map.len() <= LARGE_PAGES_UP_TO {

@@ -3,9 +3,8 @@
 use super::dataset::{TextDataset, format_of, holds_text, read_dataset, read_text};
 use super::error::ReadError;
 use super::file_form::FileForm;
-use super::hold_out::{HoldOut, Split, hash_row};
+use super::hold_out::{HoldOut, Split, hash_rows};
 use super::options::ReadOptions;
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::path::Path;
 use xc_dense::{DenseMatrix, DenseRows};
@@ -93,9 +92,7 @@ impl<'a> Data<'a> {
     ///
     /// *Cost*: a hash of each row.
     pub fn hold_out(&self, how: HoldOut) -> Split {
-        let rows = self.rows();
-        let hashes: Vec<u64> = (0..rows.len()).into_par_iter().map(|i| hash_row(rows.row(i))).collect();
-        how.split(&hashes)
+        how.split(&hash_rows(self.rows()))
     }
 
     /// The instances with these numbers and their labels, copied.

@@ -1,7 +1,8 @@
 //! Rows that are held out, by what they are.
 
+use rayon::prelude::*;
 use xc_hash::stream::{Purpose, name};
-use xc_sparse::rows::{Row, SparseRow};
+use xc_sparse::rows::{Row, Rows, SparseRow};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// What an instance is known by: a hash of what a query consists of, before any weighting. Labels do not count. Rows that are equal
@@ -15,6 +16,11 @@ pub fn hash_row(row: Row<'_>) -> u64 {
         Row::Text(text) => hash_text(text),
         Row::Tokens(row) => xxh3_64(bytemuck::cast_slice(row.ids)),
     }
+}
+
+/// [`hash_row`] of each.
+pub fn hash_rows(rows: Rows<'_>) -> Vec<u64> {
+    (0..rows.len()).into_par_iter().map(|i| hash_row(rows.row(i))).collect()
 }
 
 /// [`hash_row`] of a text.

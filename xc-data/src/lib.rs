@@ -61,7 +61,7 @@ pub use fields::{LabelSeparator, Parts, join_text};
 pub use file_form::{FEATURES_FIELD, FileForm};
 pub use foreign::ForeignFile;
 pub use format::{Format, FormatNameError};
-pub use hold_out::{HoldOut, Split, hash_row, hash_text};
+pub use hold_out::{HoldOut, Split, hash_row, hash_rows, hash_text};
 pub use ids::{RowId, RowIds};
 pub use instance::TextInstance;
 pub use join::{Join, JoinError, Joined, Unmatched};

@@ -420,6 +420,7 @@ fn open_file(folder: &OpenFolder, name: &str, path: &Path, mode: OpenMode) -> Re
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let mut file = folder.file(name).map_err(io)?;
     match mode {
+        // Saving builds a new folder and renames it; that no other program writes is the condition of these two modes.
         OpenMode::Map => FileBytes::map(&file, false).map_err(io),
         OpenMode::MapPopulate => FileBytes::map(&file, true).map_err(io),
         OpenMode::Read => {

@@ -123,6 +123,7 @@ impl<T: Element> Spill<T> {
 
 /// Nobody else can open the file, and who has it borrowed cannot write.
 fn mapped<T: Element>(file: &File, len: usize) -> io::Result<Buffer<T>> {
+    // It has no name that another program could open, and to write it the table is borrowed or taken.
     let bytes = Arc::new(FileBytes::map(file, false)?);
     let values = bytes.elements(0..len * size_of::<T>());
     values.ok_or_else(|| io::Error::other("a mapping that does not begin at a page"))

@@ -1,6 +1,6 @@
 //! Lists of labels in the arrays of somebody else.
 
-use super::{LabelRows, LabelRowsError, not_pointers};
+use super::{LabelRows, LabelRowsError, not_rising};
 
 /// Row pointers as they lie: scipy has 32 bits where they suffice, 64 otherwise.
 #[derive(Clone, Copy, Debug)]
@@ -64,14 +64,7 @@ impl<'a> LabelRowsView<'a> {
     /// See [`LabelRowsError`].
     pub fn try_new(indptr: Pointers<'a>, labels: &'a [u32], n_labels: usize) -> Result<Self, LabelRowsError> {
         let n_entries = labels.len();
-        let at = |i: usize| indptr.get(i);
-        let falls = || (1..indptr.len()).find(|&i| at(i - 1) > at(i));
-        let is_begun = !indptr.is_empty() && at(0) == 0;
-        let broken = match is_begun {
-            false => Some(0),
-            true => falls().or((at(indptr.len() - 1) != n_entries).then(|| indptr.len() - 1)),
-        };
-        if let Some(at) = broken {
+        if let Some(at) = not_rising(indptr.len(), |i| indptr.get(i), n_entries) {
             return Err(LabelRowsError::Indptr { at, n_entries });
         }
         let view = Self { indptr, labels, n_labels };
@@ -116,7 +109,6 @@ impl<'a> LabelRowsView<'a> {
     /// A copy.
     pub fn to_owned(&self) -> LabelRows {
         let indptr: Vec<usize> = (0..self.indptr.len()).map(|i| self.indptr.get(i)).collect();
-        debug_assert!(not_pointers(&indptr, self.labels.len()).is_none());
         LabelRows::from_checked(indptr, self.labels.to_vec(), self.n_labels)
     }
 }

@@ -53,9 +53,13 @@ pub use tokens::{TokenRow, TokenRows, TokenRowsError, TokenView};
 
 /// Where pointers do not rise from 0 to the number of entries.
 pub(crate) fn not_pointers(indptr: &[usize], n_entries: usize) -> Option<usize> {
-    if indptr.first() != Some(&0) {
+    not_rising(indptr.len(), |i| indptr[i], n_entries)
+}
+
+/// The same of `n` pointers that `at` gives.
+fn not_rising(n: usize, at: impl Fn(usize) -> usize, n_entries: usize) -> Option<usize> {
+    if n == 0 || at(0) != 0 {
         return Some(0);
     }
-    let falls = indptr.windows(2).position(|w| w[0] > w[1]).map(|at| at + 1);
-    falls.or((indptr[indptr.len() - 1] != n_entries).then(|| indptr.len() - 1))
+    (1..n).find(|&i| at(i - 1) > at(i)).or((at(n - 1) != n_entries).then_some(n - 1))
 }

@@ -82,7 +82,7 @@ pub enum CurveFitError {
 /// The result of a fit.
 #[derive(Clone, Debug)]
 pub struct FittedCurve {
-    /// FittedCurve on all rows.
+    /// Fitted on all rows.
     pub calibration: Calibration,
     /// Reliability of the model's own scores; `None` if they do not lie between 0 and 1.
     pub before: Option<Reliability>,

@@ -388,7 +388,6 @@ fn sum(features: &[u32], weights: &[f32], values: &[f32]) -> f32 {
 
 /// [`sum`] by looking for each feature of the query. Where they are is found first: a weight that must come from memory
 /// is then not waited for before the next is asked for.
-#[inline(always)] // into the loop over labels, which calls it for each
 fn sum_searched<T: Float>(
     features: &[u32],
     skips: &[u32],

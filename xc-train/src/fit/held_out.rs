@@ -8,7 +8,7 @@ use crate::message::chain;
 use crate::model::{BatchError, QueryError, QueryOptions, TrainingRows};
 use crate::model::{InputKind, Rows};
 use std::borrow::Cow;
-use xc_data::{FileForm, LabelNames, UnknownLabels, hash_row};
+use xc_data::{FileForm, LabelNames, UnknownLabels, hash_rows};
 use xc_hash::text::Featurizer;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
@@ -163,7 +163,7 @@ impl HeldOut {
 /// The same of instances in memory.
 fn of_arrays(arrays: &Arrays) -> Result<(LabelRows, Vec<u64>), FitError> {
     let (rows, labels) = (arrays.train.rows(), &*arrays.train.labels);
-    let hashes: Vec<u64> = (0..rows.len()).map(|i| hash_row(rows.row(i))).collect();
+    let hashes = hash_rows(rows);
     let (got, expected) = (labels.len(), hashes.len());
     if got != expected || labels.nnz() == 0 {
         return Err(FitError::usage(format_args!(

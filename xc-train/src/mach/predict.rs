@@ -32,7 +32,7 @@ impl Asking {
     }
 }
 
-/// MachAnswers of a batch.
+/// Answers of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachAnswers {
     /// The labels.
@@ -77,7 +77,7 @@ impl MachModel {
         asking.decoder.unwrap_or(self.params.decoder)
     }
 
-    /// MachAnswers queries.
+    /// Answers queries.
     ///
     /// *Cost*: R networks, and the decode ([`xc_mach::Assignment::decode`]); 128 MiB of bucket
     /// scores at the most, but for one query.
@@ -112,7 +112,7 @@ impl MachModel {
         Ok(answers)
     }
 
-    /// MachAnswers queries from the labels that `candidates` gives for the query of each number.
+    /// Answers queries from the labels that `candidates` gives for the query of each number.
     ///
     /// *Cost*: R networks, R look-ups a candidate.
     ///
@@ -147,7 +147,7 @@ impl MachModel {
         Ok(ranked)
     }
 
-    /// MachAnswers to the queries from `first` on, whose bucket scores these are, from their candidates.
+    /// Answers to the queries from `first` on, whose bucket scores these are, from their candidates.
     fn candidates_of<'c>(
         &self,
         first: usize,
@@ -171,7 +171,7 @@ impl MachModel {
         Ok(ranked)
     }
 
-    /// MachAnswers one query into `out`.
+    /// Answers one query into `out`.
     ///
     /// # Errors
     /// Its scores are not finite.
@@ -193,7 +193,7 @@ impl MachModel {
         Ok(self.assignment.decode(&scores, self.decoder(asking), asking.top_k, asking.effort, decode, out)?)
     }
 
-    /// MachAnswers one query from the labels `candidates` into `out`.
+    /// Answers one query from the labels `candidates` into `out`.
     ///
     /// # Errors
     /// Its scores are not finite.

@@ -16,9 +16,9 @@ pub enum CorpusError {
     /// Nothing is beside a word.
     #[error("{n_kept} of {n_different} different words occur {min_count} times or more; at least two are expected")]
     FewWords {
-        /// CorpusWords that are kept.
+        /// Words that are kept.
         n_kept: usize,
-        /// CorpusWords that there are.
+        /// Words that there are.
         n_different: usize,
         /// Times that a word has to occur.
         min_count: u64,

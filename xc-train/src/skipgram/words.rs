@@ -10,7 +10,7 @@ const PIECE: usize = 1 << 16;
 /// Which words are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordsParams {
-    /// CorpusWords that occur less often are dropped.
+    /// Words that occur less often are dropped.
     pub min_count: u64,
     /// Most words, those that occur most often.
     pub most: Option<usize>,
@@ -91,7 +91,7 @@ impl WordCounts {
     }
 }
 
-/// CorpusWords, most frequent first: a word's number is its place.
+/// Words, most frequent first: a word's number is its place.
 pub struct CorpusWords {
     names: Vec<String>,
     counts: Vec<u64>,

@@ -9,15 +9,14 @@ use super::{
 use crate::fit::Context;
 use crate::fit::FitError;
 use crate::model::{InputKind, OwnedRows};
-use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
-use xc_data::hash_row;
 use xc_data::{
-    FileForm, Format, LabelNames, Parts, ReadOptions, UnknownLabels, holds_text, read_dataset, read_labels_of,
+    FileForm, Format, LabelNames, Parts, ReadOptions, UnknownLabels, hash_rows, holds_text, read_dataset,
+    read_labels_of,
 };
 use xc_hash::text::{Featurizer, Idf, RowWeights};
-use xc_sparse::rows::Row;
+use xc_sparse::rows::Rows;
 use xc_sparse::{CsrMatrix, LabelRows};
 
 /// Where the labels of a file's instances are.
@@ -55,11 +54,11 @@ pub fn read_training(
     if data.len() == 0 {
         return Err(FitError::usage(format_args!("{name}: no instance; at least one is expected")));
     }
-    report_separator(labels.unwrap_or(path), &ReadOptions::from(input.clone()), &data, context);
-    let format = data.form.format;
+    let (options, format) = (ReadOptions::from(input.clone()), data.form.format);
+    report_separator(labels.unwrap_or(path), &options, &data, context);
     match labels {
-        Some(labels) => require_labels(labels, &data.labels, None, &ReadOptions::from(input.clone()), None)?,
-        None => require_labels(path, &data.labels, format, &ReadOptions::from(input.clone()), Some("train-labels"))?,
+        Some(labels) => require_labels(labels, &data.labels, None, &options, None)?,
+        None => require_labels(path, &data.labels, format, &options, Some("train-labels"))?,
     }
     Ok(data)
 }
@@ -174,7 +173,7 @@ pub fn of_features(
 ) -> Result<Dataset, FitError> {
     let wrong = |e: xc_hash::text::WeightRowsError| FitError::input(name, &e);
     let rows = features.view();
-    let hashes: Vec<u64> = (0..rows.rows()).into_par_iter().map(|row| hash_row(Row::Sparse(rows.row(row)))).collect();
+    let hashes = hash_rows(Rows::Sparse(rows));
     let shown = name.display();
     if let Making::Fit { weighting, .. } = &making
         && weighting.is_none_or(|weighting| weighting.idf == Idf::None)

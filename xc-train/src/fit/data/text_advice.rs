@@ -1,9 +1,7 @@
 //! Why texts have few features or none, and which option gives them more.
 
 use super::text_source::TextSource;
-use xc_data::HoldOut;
-use xc_data::ReadError;
-use xc_data::hash_text;
+use xc_data::{HoldOut, ReadError, hash_text};
 use xc_hash::text::{Block, DfBound, Grams, Pipeline, PipelineParams, Slots, VocabularyParams};
 
 /// Texts that other options are tried on, at most.

@@ -5,12 +5,10 @@ use super::{Dataset, label_format, report_graded, strings_for, with_names};
 use crate::fit::Context;
 use crate::fit::FitError;
 use crate::model::OwnedRows;
-use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
-use xc_data::hash_row;
-use xc_data::{FileForm, Format, LabelNames, ReadOptions, UnknownLabels, Vectors, read_labels};
-use xc_sparse::rows::Row;
+use xc_data::{FileForm, Format, LabelNames, ReadOptions, UnknownLabels, Vectors, hash_rows, read_labels};
+use xc_sparse::rows::Rows;
 
 /// Where vectors are, and the labels that belong to them.
 pub struct VectorSource<'a> {
@@ -116,7 +114,7 @@ pub fn of_vectors(vectors: Vectors) -> Result<Dataset, FitError> {
     vectors.check(0..vectors.rows())?;
     let matrix = vectors.into_matrix();
     let rows = matrix.view();
-    let hashes: Vec<u64> = (0..rows.len()).into_par_iter().map(|row| hash_row(Row::Dense(rows.row(row)))).collect();
+    let hashes = hash_rows(Rows::Dense(rows));
     Ok(Dataset {
         labels: no_labels(matrix.rows),
         features: OwnedRows::Dense(matrix),
