@@ -299,9 +299,9 @@ impl Args {
     /// Refuses options that were given and that nothing reads here.
     fn refuse_idle(&self, context: &Context) -> Result<(), CliError> {
         let [truth, input, training] = [&self.truth, &self.input, &self.propensity_from].map(|path| path.as_deref());
-        self.format.refuse_idle(&self.format.settings(), [truth, input, training].into_iter().flatten())?;
-        self.format
-            .refuse_idle_of_labels(&self.format.settings(), [truth.or(input), training].into_iter().flatten())?;
+        let form = self.format.settings();
+        self.format.refuse_idle(&form, [truth, input, training].into_iter().flatten())?;
+        self.format.refuse_idle_of_labels(&form, [truth.or(input), training].into_iter().flatten())?;
         if self.predictions.is_some() {
             context.options.refuse(&["text-fields"], "no text is read: --predictions has the answers")?;
         }
