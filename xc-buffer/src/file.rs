@@ -75,7 +75,7 @@ impl FileBytes {
         Ok(Self(Bytes::Read(memory)))
     }
 
-    /// The file's content.
+    /// The content.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Bytes::Mapped(map) => map,
@@ -129,6 +129,13 @@ impl FileBytes {
     /// If the range lies outside the file.
     pub fn elements<T: Element>(self: Arc<Self>, range: Range<usize>) -> Option<Buffer<T>> {
         Buffer::from_owner(self, |file| &file.as_bytes()[range]).ok()
+    }
+}
+
+/// Of no file.
+impl From<Pages<u8>> for FileBytes {
+    fn from(memory: Pages<u8>) -> Self {
+        Self(Bytes::Read(memory))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::OpenError;
 use super::config::{ArrayEntry, Config, ConfigHash, LABELS_FILE, LABELS_LIMIT, open_folder};
 use super::header::{HEADER_LIMIT, Header, PAD_PREFIX};
+use super::memory::MemoryFiles;
 use super::opened::{OpenFolder, read_all};
 use super::replace::is_model_file;
 use serde::de::DeserializeOwned;
@@ -156,6 +157,17 @@ impl Container {
         move || folder.was_replaced() || folder.is_of_replaced()
     }
 
+    /// A model of files in memory.
+    pub(super) fn of_memory(files: MemoryFiles) -> Result<Self, OpenError> {
+        let (container, lost) = Self::open_once(&Arc::new(OpenFolder::of_memory(files)), OpenMode::Read)?;
+        lost.into_values().next().map_or(Ok(container), Err)
+    }
+
+    /// Its files, where it is in memory.
+    pub(super) fn memory(&self) -> Option<&MemoryFiles> {
+        self.folder.memory()
+    }
+
     fn with_lost(self, lost: BTreeMap<String, OpenError>) -> Self {
         Self { lost: lost.into_iter().map(|(file, error)| (file, Arc::new(error))).collect(), ..self }
     }
@@ -182,7 +194,8 @@ impl Container {
                 }
             }
         }
-        let labels = config.labels.as_ref().map(|_| folder.file(LABELS_FILE)).transpose();
+        let labels = config.labels.as_ref().filter(|_| folder.memory().is_none());
+        let labels = labels.map(|_| folder.file(LABELS_FILE)).transpose();
         let labels = labels.map_err(|source| OpenError::Io { path: folder.path.join(LABELS_FILE), source })?;
         let folder = Arc::clone(folder);
         Ok((Self { folder, config, config_hash, files, places, lost: BTreeMap::new(), labels }, lost))
@@ -193,7 +206,7 @@ impl Container {
         self.lost.iter().map(|(file, error)| (file.as_str(), &**error))
     }
 
-    /// The folder.
+    /// The folder; of a model in memory an empty path.
     pub fn folder(&self) -> &Path {
         &self.folder.path
     }
@@ -384,8 +397,11 @@ impl Container {
 
     /// The content of `labels.txt`; nothing when there is none.
     pub(super) fn label_bytes(&self) -> Result<Vec<u8>, OpenError> {
-        let Some(file) = &self.labels else { return Ok(Vec::new()) };
-        read_all(file, &self.folder().join(LABELS_FILE), "label names", LABELS_LIMIT)
+        match &self.labels {
+            Some(file) => read_all(file, &self.folder().join(LABELS_FILE), "label names", LABELS_LIMIT),
+            None if self.config.labels.is_some() => self.folder.read(LABELS_FILE, "label names", LABELS_LIMIT),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Releases the resident pages of mapped files, which are read again on the next access. For files
@@ -416,19 +432,23 @@ impl std::fmt::Debug for Container {
     }
 }
 
-fn open_file(folder: &OpenFolder, name: &str, path: &Path, mode: OpenMode) -> Result<FileBytes, OpenError> {
+fn open_file(folder: &OpenFolder, name: &str, path: &Path, mode: OpenMode) -> Result<Arc<FileBytes>, OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
+    if let Some(bytes) = folder.in_memory(name).map_err(io)? {
+        return Ok(Arc::clone(bytes));
+    }
     let mut file = folder.file(name).map_err(io)?;
-    match mode {
+    let bytes = match mode {
         // Saving builds a new folder and renames it; that no other program writes is the condition of these two modes.
-        OpenMode::Map => FileBytes::map(&file, false).map_err(io),
-        OpenMode::MapPopulate => FileBytes::map(&file, true).map_err(io),
+        OpenMode::Map => FileBytes::map(&file, false),
+        OpenMode::MapPopulate => FileBytes::map(&file, true),
         OpenMode::Read => {
             let length = file.metadata().map_err(io)?.len();
             let length = usize::try_from(length).map_err(|_| io(std::io::ErrorKind::OutOfMemory.into()))?;
-            FileBytes::read(&mut file, length).map_err(io)
+            FileBytes::read(&mut file, length)
         }
-    }
+    };
+    Ok(Arc::new(bytes.map_err(io)?))
 }
 
 /// Opens one array file and finds the arrays in it that the configuration names.
@@ -444,7 +464,7 @@ fn open_arrays(
     let (start, header) = read_header(&path, bytes.as_bytes())?;
     let mut places = BTreeMap::new();
     let pads = place_arrays(&path, start, &header, expected, number, &mut places)?;
-    Ok((OpenFile { path, bytes: Arc::new(bytes), pads }, places))
+    Ok((OpenFile { path, bytes, pads }, places))
 }
 
 /// Reads the header; gives the position of the data part. The file is exactly as long as the header

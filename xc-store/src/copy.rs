@@ -1,6 +1,6 @@
 //! Models that start from another one.
 
-use super::config::{CONFIG_FILE, Config, LABELS_FILE};
+use super::config::{Config, LABELS_FILE};
 use super::error::WriteError;
 use super::replace::{PART_FOLDER, link_folders, link_or_copy, link_part};
 use super::writer::lock;
@@ -22,7 +22,7 @@ impl ContainerWriter {
         if let Some(entry) = &model.config.labels {
             // As they are, hash included: damage stays visible.
             let bytes = model.label_bytes()?;
-            writer.building().file(LABELS_FILE, |file| std::io::Write::write_all(file, &bytes))?;
+            writer.put(LABELS_FILE, &bytes)?;
             writer.config.labels = Some(entry.clone());
         }
         Ok(writer)
@@ -37,18 +37,22 @@ impl ContainerWriter {
     pub fn copy_of(model: &Container, destination: impl AsRef<Path>) -> Result<Self, WriteError> {
         let destination = destination.as_ref();
         let mut writer = Self::create(destination, model.kind())?;
-        let to = writer.building().path().to_owned();
+        let to = writer.building()?.path().to_owned();
         let link = |name: &str| link_or_copy(&model.folder().join(name), &to.join(name));
         let mut files: Vec<&str> = model.config.arrays.values().map(|entry| &*entry.file).collect();
         files.extend(model.config.labels.as_ref().map(|_| LABELS_FILE));
         files.sort_unstable();
         files.dedup();
-        let linked = files.into_iter().try_for_each(link).and_then(|()| link_folders(model.folder(), &to));
-        // The configuration names the hash of every file: what was linked is what was opened.
-        if !Config::read(model.folder()).is_ok_and(|(_, hash)| hash.got == model.config_hash()) {
-            return Err(WriteError::Replaced { path: model.folder().to_owned() });
+        if let Some(memory) = model.memory() {
+            files.into_iter().try_for_each(|name| writer.put(name, memory[name].as_bytes()))?;
+        } else {
+            let linked = files.into_iter().try_for_each(link).and_then(|()| link_folders(model.folder(), &to));
+            // The configuration names the hash of every file: what was linked is what was opened.
+            if !Config::read(model.folder()).is_ok_and(|(_, hash)| hash.got == model.config_hash()) {
+                return Err(WriteError::Replaced { path: model.folder().to_owned() });
+            }
+            linked.map_err(failed(&to, "link a model into it"))?;
         }
-        linked.map_err(failed(&to, "link a model into it"))?;
         writer.config = model.config.clone();
         writer.config.arrays.clear();
         let arrays = model.config.arrays.iter().map(|(name, entry)| (name.clone(), Some(entry.clone())));
@@ -62,7 +66,10 @@ impl ContainerWriter {
     /// # Errors
     /// It cannot be read or written; `model` was replaced since it was opened.
     pub fn add_index(&mut self, model: &Container) -> Result<(), WriteError> {
-        let to = self.building().path();
+        if model.memory().is_some() {
+            return Ok(());
+        }
+        let to = self.building()?.path();
         let linked = link_part(model.folder(), to);
         if !Config::read(model.folder()).is_ok_and(|(_, hash)| hash.got == model.config_hash()) {
             return Err(WriteError::Replaced { path: model.folder().to_owned() });
@@ -98,21 +105,11 @@ impl ContainerWriter {
     /// # Errors
     /// It cannot be removed.
     pub fn remove_index(&mut self) -> Result<(), WriteError> {
-        let path = self.building().path().join(PART_FOLDER);
+        let path = self.building()?.path().join(PART_FOLDER);
         if path.is_dir() {
             std::fs::remove_dir_all(&path).map_err(failed(&path, "remove it"))?;
         }
         Ok(())
-    }
-
-    /// Removes a file of the folder under construction, if it is there.
-    pub(super) fn remove_built(&self, file: &str) -> Result<(), WriteError> {
-        debug_assert_ne!(file, CONFIG_FILE, "is written last");
-        let path = self.building().path().join(file);
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(&path, "remove it")(error).into()),
-            _ => Ok(()),
-        }
     }
 }
 

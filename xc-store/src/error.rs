@@ -49,6 +49,9 @@ pub enum WriteError {
         /// Bytes found.
         bytes: u64,
     },
+    /// A model in memory has no folders for other models.
+    #[error("a model in memory holds no other model; expected one in a folder")]
+    InMemory,
     /// The writer was finished before this stream.
     #[error("array {name:?}: the model was finished before this array was")]
     UnfinishedStream {

@@ -8,6 +8,7 @@ mod container;
 mod copy;
 mod error;
 mod header;
+mod memory;
 mod opened;
 mod replace;
 mod spill;

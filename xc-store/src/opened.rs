@@ -1,18 +1,23 @@
 //! An open folder: every file comes from this folder, even if another one replaces it meanwhile.
 
 use super::OpenError;
+use super::memory::MemoryFiles;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use xc_buffer::FileBytes;
 
 /// A folder behind a handle, which stays with it when its path names another one.
 #[derive(Debug)]
 pub(super) struct OpenFolder {
     pub(super) path: PathBuf,
+    /// Nothing where it is in memory.
     #[cfg(unix)]
-    handle: File,
+    handle: Option<File>,
+    /// Its files, where it is in memory.
+    memory: Option<MemoryFiles>,
     /// The folder that this one was opened in, with its name there.
     parent: Option<(Arc<Self>, String)>,
     /// Whether something else was seen in its place. It may be put back there: what was missing in
@@ -26,34 +31,47 @@ impl OpenFolder {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         use rustix::fs::{Mode, OFlags};
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let handle = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-        Ok(Self { path: path.to_owned(), handle, parent: None, seen_replaced: AtomicBool::new(false) })
+        let handle = Some(File::from(rustix::fs::open(path, flags, Mode::empty())?));
+        Ok(Self { handle, ..Self::at(path) })
     }
 
     /// Opens a folder in this one.
     pub(super) fn inside(self: &Arc<Self>, name: &str) -> io::Result<Self> {
         use rustix::fs::{Mode, OFlags};
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let handle = File::from(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?);
+        let handle = Some(File::from(rustix::fs::openat(self.handle()?, name, flags, Mode::empty())?));
         let parent = Some((Arc::clone(self), name.to_owned()));
-        Ok(Self { path: self.path.join(name), handle, parent, seen_replaced: AtomicBool::new(false) })
+        Ok(Self { handle, parent, ..Self::at(&self.path.join(name)) })
     }
 
     fn open_file(&self, name: &str) -> io::Result<File> {
         use rustix::fs::{Mode, OFlags};
         // Without waiting for a writer of what turns out to be a pipe.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?))
+        Ok(File::from(rustix::fs::openat(self.handle()?, name, flags, Mode::empty())?))
+    }
+
+    fn handle(&self) -> io::Result<&File> {
+        self.handle.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// A folder that is not open.
+    fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), handle: None, memory: None, parent: None, seen_replaced: AtomicBool::new(false) }
     }
 
     /// Whether the path names another folder now, or none; of a folder in another, its name there.
     fn is_replaced(&self) -> bool {
         use rustix::fs::{AtFlags, fstat, stat, statat};
+        let Ok(handle) = self.handle() else { return false };
         let named = match &self.parent {
-            Some((parent, name)) => statat(&parent.handle, name.as_str(), AtFlags::empty()),
+            Some((parent, name)) => match parent.handle() {
+                Ok(parent) => statat(parent, name.as_str(), AtFlags::empty()),
+                Err(_) => return false,
+            },
             None => stat(&self.path),
         };
-        let own = fstat(&self.handle);
+        let own = fstat(handle);
         !own.is_ok_and(|own| named.is_ok_and(|named| (own.st_dev, own.st_ino) == (named.st_dev, named.st_ino)))
     }
 }
@@ -65,11 +83,19 @@ impl OpenFolder {
         if !std::fs::metadata(path)?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self { path: path.to_owned(), parent: None, seen_replaced: AtomicBool::new(false) })
+        Ok(Self::at(path))
+    }
+
+    /// A folder that is not open.
+    fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), memory: None, parent: None, seen_replaced: AtomicBool::new(false) }
     }
 
     /// Opens a folder in this one.
     pub(super) fn inside(self: &Arc<Self>, name: &str) -> io::Result<Self> {
+        if self.memory.is_some() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         let opened = Self::open(&self.path.join(name))?;
         Ok(Self { parent: Some((Arc::clone(self), name.to_owned())), ..opened })
     }
@@ -86,6 +112,27 @@ impl OpenFolder {
 }
 
 impl OpenFolder {
+    /// A folder of files in memory, without a path.
+    pub(super) fn of_memory(files: MemoryFiles) -> Self {
+        Self { memory: Some(files), ..Self::at(Path::new("")) }
+    }
+
+    /// Its files, where it is in memory.
+    pub(super) fn memory(&self) -> Option<&MemoryFiles> {
+        self.memory.as_ref()
+    }
+
+    /// A file of it, where it is in memory.
+    ///
+    /// # Errors
+    /// There is no such file.
+    pub(super) fn in_memory(&self, name: &str) -> io::Result<Option<&Arc<FileBytes>>> {
+        match &self.memory {
+            Some(files) => files.get(name).map(Some).ok_or_else(|| io::ErrorKind::NotFound.into()),
+            None => Ok(None),
+        }
+    }
+
     /// Whether something else is in its place, or was seen there before.
     pub(super) fn was_replaced(&self) -> bool {
         let is_replaced = self.seen_replaced.load(Ordering::Relaxed) || self.is_replaced();
@@ -111,7 +158,15 @@ impl OpenFolder {
 
     /// Reads a file of at most `limit` bytes; `what` says which part of a model it is.
     pub(super) fn read(&self, name: &str, what: &'static str, limit: u64) -> Result<Vec<u8>, OpenError> {
-        let file = self.file(name).map_err(|source| OpenError::Io { path: self.path.join(name), source })?;
+        let io = |source| OpenError::Io { path: self.path.join(name), source };
+        if let Some(bytes) = self.in_memory(name).map_err(io)? {
+            let got = bytes.as_bytes().len() as u64;
+            if got > limit {
+                return Err(OpenError::TooLarge { path: self.path.join(name), what, got, limit });
+            }
+            return Ok(bytes.as_bytes().to_vec());
+        }
+        let file = self.file(name).map_err(io)?;
         read_all(&file, &self.path.join(name), what, limit)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::config::{ArrayEntry, CONFIG_FILE, Config, LABELS_FILE, LabelsEntry, hex};
 use super::header::{HeaderText, MAX_NAME_BYTES, MAX_RANK, PAD_PREFIX, SHARED_RESERVE, STREAM_RESERVE, gap};
+use super::memory::{MemoryFiles, MemoryFolder, OutFile};
 use super::replace;
 use super::{Container, WriteError};
 use crate::atomic::{OutputFolder, WriteFileError, Writing, failed};
@@ -14,7 +15,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use xc_buffer::dtype::{DType, Element};
-use xc_buffer::is_control;
+use xc_buffer::{FileBytes, is_control};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// An array in memory to be saved.
@@ -47,15 +48,23 @@ impl<'a> ArrayRef<'a> {
 /// One pass over each array: hash (xxh3) and write; memory for the headers only.
 #[derive(Debug)]
 pub struct ContainerWriter {
-    destination: PathBuf,
     pub(super) config: Config,
     registry: Arc<Mutex<Registry>>,
     /// Closed before the folder is removed, which takes a file descriptor.
     shared: Option<SharedFile>,
-    building: OutputFolder,
+    room: Room,
     /// What the name of the shared file begins with.
     stem: String,
     n_shared: usize,
+}
+
+/// Where a model is built.
+#[derive(Debug)]
+enum Room {
+    /// In a folder that will be at the destination.
+    Folder { destination: PathBuf, building: OutputFolder },
+    /// In memory.
+    Memory(MemoryFolder),
 }
 
 /// The arrays by name; `None` while a stream is being written.
@@ -66,7 +75,7 @@ pub(super) type Registry = BTreeMap<String, Option<ArrayEntry>>;
 struct SharedFile {
     name: String,
     path: PathBuf,
-    file: File,
+    file: OutFile,
     header: HeaderText,
     /// Bytes of the data part so far.
     n_bytes: u64,
@@ -81,7 +90,7 @@ impl SharedFile {
         dtype: DType,
         shape: &[usize],
         n_bytes: u64,
-        write: impl FnOnce(&mut File) -> io::Result<()>,
+        write: impl FnOnce(&mut OutFile) -> io::Result<()>,
     ) -> Result<u64, WriteFileError> {
         let padding = gap(self.n_bytes);
         let padded = self.file.write_all(&[0; super::ALIGNMENT][..padding as usize]);
@@ -111,15 +120,17 @@ impl ContainerWriter {
             let path = building.path();
             replace::keep_folder_permissions(&destination, path, true).map_err(failed(path, "set its permissions"))?;
         }
-        Ok(Self {
-            building,
-            destination,
-            config: Config::new(kind),
-            registry: Arc::default(),
-            shared: None,
-            stem: "model".to_owned(),
-            n_shared: 0,
-        })
+        Ok(Self::in_room(Room::Folder { destination, building }, kind))
+    }
+
+    /// Prepares a model in memory.
+    pub(super) fn to_memory(kind: &str) -> Self {
+        Self::in_room(Room::Memory(MemoryFolder::default()), kind)
+    }
+
+    fn in_room(room: Room, kind: &str) -> Self {
+        let (config, stem) = (Config::new(kind), "model".to_owned());
+        Self { room, config, registry: Arc::default(), shared: None, stem, n_shared: 0 }
     }
 
     /// Checks whether a model may be saved at `destination`, before any long work.
@@ -167,7 +178,7 @@ impl ContainerWriter {
             text.push(b'\n');
         }
         self.remove_built(LABELS_FILE)?;
-        self.building.file(LABELS_FILE, |file| file.write_all(&text))?;
+        self.put(LABELS_FILE, &text)?;
         self.config.labels = Some(LabelsEntry { count: names.len(), xxh3: hex(xxh3_64(&text)) });
         Ok(())
     }
@@ -198,7 +209,14 @@ impl ContainerWriter {
     /// # Errors
     /// The model was replaced since it was opened; a file system error.
     pub fn add_member(&mut self, number: usize, model: &Container) -> Result<(), WriteError> {
-        let path = self.building.path().join(replace::member_folder(number));
+        let (building, folder) = (self.building()?, replace::member_folder(number));
+        if let Some(files) = model.memory() {
+            let put = |(name, bytes): (&String, &Arc<FileBytes>)| {
+                building.file(Path::new(&folder).join(name), |file| file.write_all(bytes.as_bytes()))
+            };
+            return Ok(files.iter().try_for_each(put)?);
+        }
+        let path = building.path().join(folder);
         let linked = replace::link_model(model.folder(), &path);
         let is_same = |folder: &Path| Config::read(folder).is_ok_and(|(_, hash)| hash.got == model.config_hash());
         match linked {
@@ -239,14 +257,19 @@ impl ContainerWriter {
         self.reserve_name(name)?;
         let shared = self.shared_file(name, shape.len())?;
         let begin = shared.append(name, dtype, shape, n_bytes, |file| file.seek_relative(n_bytes as i64))?;
+        let (name_of_file, path) = (shared.name.clone(), shared.path.clone());
         // A place of its own in the file: others are written at the same time.
-        let mut file = File::options().write(true).open(&shared.path).map_err(failed(&shared.path, "open it"))?;
-        file.seek(SeekFrom::Start(SHARED_RESERVE as u64 + begin)).map_err(failed(&shared.path, "write an array"))?;
+        let opened = match &self.room {
+            Room::Folder { .. } => File::options().write(true).open(&path).map(OutFile::Disk),
+            Room::Memory(folder) => folder.open(&name_of_file).map(OutFile::Memory),
+        };
+        let mut file = opened.map_err(failed(&path, "open it"))?;
+        file.seek(SeekFrom::Start(SHARED_RESERVE as u64 + begin)).map_err(failed(&path, "write an array"))?;
         Ok(ArrayStream {
             name: name.to_owned(),
             dtype,
-            file_name: shared.name.clone(),
-            path: shared.path.clone(),
+            file_name: name_of_file,
+            path,
             file: BufWriter::with_capacity(1 << 18, file),
             hash: Box::default(),
             n_bytes: 0,
@@ -288,44 +311,95 @@ impl ContainerWriter {
     /// A stream that is not finished; the destination was filled meanwhile; a file system error.
     pub fn finish(mut self) -> Result<(), WriteError> {
         let _all_is_here = Writing::begin();
-        self.close_shared()?;
-        for (name, entry) in lock(&self.registry).iter() {
-            let Some(entry) = entry else { return Err(WriteError::UnfinishedStream { name: name.clone() }) };
-            self.config.arrays.insert(name.clone(), entry.clone());
-        }
-        self.building.file(CONFIG_FILE, |file| file.write_all(&self.config.to_bytes()?))?;
+        self.complete_files()?;
+        let Room::Folder { destination, mut building } = self.room else { return Err(WriteError::InMemory) };
         // Another process may put a model there between a look and the rename.
-        if replace::inspect(&self.destination)? == replace::Standing::Nothing {
-            match self.building.try_commit() {
+        if replace::inspect(&destination)? == replace::Standing::Nothing {
+            match building.try_commit() {
                 Err(error) if error.is_occupied() => {}
                 outcome => return Ok(outcome?),
             }
         }
-        match replace::inspect(&self.destination)? {
+        match replace::inspect(&destination)? {
             replace::Standing::Model => {
-                let of_one_kind = Config::read(&self.destination).is_ok_and(|(old, _)| old.kind == self.config.kind);
-                if of_one_kind && !self.building.path().join(replace::PART_FOLDER).exists() {
-                    replace::keep_part(&self.destination, self.building.path());
+                let of_one_kind = Config::read(&destination).is_ok_and(|(old, _)| old.kind == self.config.kind);
+                if of_one_kind && !building.path().join(replace::PART_FOLDER).exists() {
+                    replace::keep_part(&destination, building.path());
                 }
-                let path = self.building.path();
-                replace::keep_permissions(&self.destination, path).map_err(failed(path, "set its permissions"))?;
+                let path = building.path();
+                replace::keep_permissions(&destination, path).map_err(failed(path, "set its permissions"))?;
                 // A file that was put there since then is not removed.
-                let destination = &self.destination;
-                self.building.commit_over(|old| {
+                let destination = &destination;
+                building.commit_over(|old| {
                     replace::inspect(old).map(drop).map_err(|error| match error {
                         WriteError::Occupied { why, .. } => WriteError::Occupied { path: destination.clone(), why },
                         error => error,
                     })
                 })?;
             }
-            replace::Standing::Nothing => self.building.commit()?,
+            replace::Standing::Nothing => building.commit()?,
         }
         Ok(())
     }
 
+    /// Completes the files of a model in memory.
+    pub(super) fn finish_in_memory(mut self) -> Result<MemoryFiles, WriteError> {
+        self.complete_files()?;
+        match self.room {
+            Room::Memory(folder) => Ok(folder.into_files()),
+            Room::Folder { destination, .. } => unreachable!("{}: no model in memory", destination.display()),
+        }
+    }
+
+    fn complete_files(&mut self) -> Result<(), WriteError> {
+        self.close_shared()?;
+        for (name, entry) in lock(&self.registry).iter() {
+            let Some(entry) = entry else { return Err(WriteError::UnfinishedStream { name: name.clone() }) };
+            self.config.arrays.insert(name.clone(), entry.clone());
+        }
+        let config = self.config.to_bytes().map_err(|e| {
+            let folder = self.building().map_or(Path::new(""), |building| building.path());
+            failed(&folder.join(CONFIG_FILE), "write")(e.into())
+        })?;
+        self.put(CONFIG_FILE, &config)
+    }
+
+    /// Writes a whole file.
+    pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
+        match &self.room {
+            Room::Folder { building, .. } => Ok(building.file(name, |file| file.write_all(bytes))?),
+            Room::Memory(folder) => {
+                Ok(folder.create(name).write_all(bytes).map_err(failed(Path::new(name), "keep it in memory"))?)
+            }
+        }
+    }
+
+    /// Removes a file that was written, if it is there.
+    pub(super) fn remove_built(&self, file: &str) -> Result<(), WriteError> {
+        debug_assert_ne!(file, CONFIG_FILE, "is written last");
+        let building = match &self.room {
+            Room::Folder { building, .. } => building,
+            Room::Memory(folder) => {
+                folder.remove(file);
+                return Ok(());
+            }
+        };
+        let path = building.path().join(file);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&path, "remove it")(error).into()),
+            _ => Ok(()),
+        }
+    }
+
     /// The folder under construction.
-    pub(super) fn building(&self) -> &OutputFolder {
-        &self.building
+    ///
+    /// # Errors
+    /// The model is built in memory.
+    pub(super) fn building(&self) -> Result<&OutputFolder, WriteError> {
+        match &self.room {
+            Room::Folder { building, .. } => Ok(building),
+            Room::Memory(_) => Err(WriteError::InMemory),
+        }
     }
 
     /// The arrays so far.
@@ -369,16 +443,22 @@ impl ContainerWriter {
     }
 
     /// A new file of the folder under construction, positioned after the room for its header.
-    fn new_file(&self, name: &str, reserve: usize) -> Result<(PathBuf, File), WriteFileError> {
-        let path = self.building.path().join(name);
-        let mut file = File::create_new(&path).map_err(failed(&path, "create it"))?;
+    fn new_file(&self, name: &str, reserve: usize) -> Result<(PathBuf, OutFile), WriteFileError> {
+        let (path, mut file) = match &self.room {
+            Room::Folder { building, .. } => {
+                let path = building.path().join(name);
+                let file = File::create_new(&path).map_err(failed(&path, "create it"))?;
+                (path, OutFile::Disk(file))
+            }
+            Room::Memory(folder) => (PathBuf::from(name), OutFile::Memory(folder.create(name))),
+        };
         file.seek(SeekFrom::Start(reserve as u64)).map_err(failed(&path, "leave room for its header"))?;
         Ok((path, file))
     }
 }
 
 /// Writes the header into the room left for it and the whole file to the disk.
-fn complete(file: &mut File, path: &Path, header: &[u8]) -> Result<(), WriteFileError> {
+fn complete(file: &mut OutFile, path: &Path, header: &[u8]) -> Result<(), WriteFileError> {
     let mut write = || {
         file.seek(SeekFrom::Start(0))?;
         file.write_all(header)?;
@@ -419,7 +499,7 @@ pub struct ArrayStream {
     dtype: DType,
     file_name: String,
     path: PathBuf,
-    file: BufWriter<File>,
+    file: BufWriter<OutFile>,
     hash: Box<Xxh3Default>,
     n_bytes: u64,
     place: Place,
