@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use xc_dense::MatmulPrecision;
 use xc_sparse::rows::Texts;
 use xc_train::fit::Embed;
+use xc_train::network::Pretrained;
 use xc_train::tokens::TextVectors;
 use xc_train::xc_hash::text::{Vectorise, VectoriseError};
 
@@ -38,7 +39,7 @@ impl Embedder {
         let Some(precision) = known.into_iter().find(|known| known.name() == precision) else {
             return Err(error::option(py, &format!("--precision {precision}: expected f32 or bf16")));
         };
-        let of = Embed { from, max_tokens, prefix, precision, normalise };
+        let of = Embed { pretrained: Pretrained { from, max_tokens, prefix }, precision, normalise };
         let made = py.detach(|| guarded(|| of.open_and_say())).map_err(|panic| defect(py, &panic))?;
         let (inner, said) = made.map_err(|e| of_fit(py, &e))?;
         Ok((Self { inner }, said))

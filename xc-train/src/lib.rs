@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`classifier`], [`astra`], [`mach`], [`skipgram`] | kinds of models, and presets of their settings |
 //! | [`model`] | any model: open, ask, change, convert, merge |
+//! | `network` (feature `train`) | a network of any kind before it is trained, as parameters |
 //! | [`blend`], [`calibrate`] | several models as one; scores as probabilities |
 //! | `fit` (feature `fit`) | training from files or memory to a model folder |
 //! | `plot` (feature `plot`) | pictures of lines over a common axis, as SVG |
@@ -21,6 +22,8 @@ pub mod fit;
 pub mod mach;
 pub mod message;
 pub mod model;
+#[cfg(feature = "train")]
+pub mod network;
 #[cfg(feature = "plot")]
 pub mod plot;
 #[cfg(feature = "train")]

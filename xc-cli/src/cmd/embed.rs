@@ -11,7 +11,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use xc_dense::MatmulPrecision;
 use xc_train::fit::Embed;
-use xc_train::settings::transformer::TransformerSettings;
+use xc_train::network::Pretrained;
 
 /// Write the vectors that a transformer makes of texts
 ///
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
     /// Tokens of a text, at most, special ones included
-    #[arg(long, value_name = "N", default_value_t = TransformerSettings::default().max_tokens)]
+    #[arg(long, value_name = "N", default_value_t = Pretrained::new("").max_tokens)]
     max_tokens: usize,
     /// What stands before every text, such as "query: " where the transformer was trained with it [default: the folder's
     /// default prompt, if it has one]
@@ -73,9 +73,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     args.format.refuse_idle_of_instances(&input, [&*args.input])?;
     args.format.refuse_idle(&input, [&*args.input])?;
     let embed = Embed {
-        from: args.from.clone(),
-        max_tokens: args.max_tokens,
-        prefix: args.prefix.clone(),
+        pretrained: Pretrained { from: args.from.clone(), max_tokens: args.max_tokens, prefix: args.prefix.clone() },
         precision: args.precision,
         normalise: args.normalise,
     };

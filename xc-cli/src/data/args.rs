@@ -5,10 +5,11 @@ use crate::settings::{Chosen, OfTable};
 use clap::Arg;
 use std::path::{Path, PathBuf};
 use xc_data::{FileForm, LabelNames, ReadOptions};
+use xc_hash::text::PipelineParams;
 use xc_train::fit::data::NamesFile;
 use xc_train::fit::data::{refuse_idle_form, refuse_idle_of_instances, refuse_idle_of_labels};
 use xc_train::settings::input;
-use xc_train::settings::text::{self, TextSettings, TokenSettings};
+use xc_train::settings::text::{self, TextSettings};
 use xc_train::settings::{Setting, Table, data, serialised};
 
 /// Options about the form of input files.
@@ -124,7 +125,7 @@ impl OfTable for OfTokens {
     const TABLE: Table = text::TOKENS;
 
     fn usual(row: &Setting) -> Option<String> {
-        row.shown(&serialised(&TokenSettings::default())).filter(|value| value != "false")
+        row.shown_in(&PipelineParams::default()).filter(|value| value != "false")
     }
 }
 
@@ -139,7 +140,7 @@ pub(crate) struct TextArgs {
 
 impl TextArgs {
     /// The pipeline that these say.
-    pub(crate) fn params(&self) -> Result<xc_hash::text::PipelineParams, CliError> {
+    pub(crate) fn params(&self) -> Result<PipelineParams, CliError> {
         let mut choices = self.terms.choices.clone();
         choices.extend(&self.tokens.choices);
         Ok(text::params(&choices)?)

@@ -224,9 +224,14 @@ impl SamplerParams {
     }
 
     /// Labels of a list if they are drawn for it, else of an instance; 0 where no number says how many.
-    pub fn n_chosen(self) -> usize {
-        match self {
-            Self::All | Self::InBatch => 0,
+    pub fn n_chosen(mut self) -> usize {
+        self.n_chosen_mut().map_or(0, |n| *n)
+    }
+
+    /// The same, to be changed; nothing where no number says how many.
+    pub fn n_chosen_mut(&mut self) -> Option<&mut usize> {
+        Some(match self {
+            Self::All | Self::InBatch => return None,
             Self::Uniform { per_list } | Self::LogUniform { per_list } | Self::Frequency { per_list, .. } => per_list,
             Self::TopK { per_instance } => per_instance,
             Self::Ann(AnnParams { per_instance, .. }) | Self::LabelText(AnnParams { per_instance, .. }) => per_instance,
@@ -236,6 +241,14 @@ impl SamplerParams {
             Self::LshEmbedding(LshParams { candidates, .. }) | Self::LshLabel(LshParams { candidates, .. }) => {
                 candidates
             }
+        })
+    }
+
+    /// The tables that labels are found by, to be changed, where there are some.
+    pub fn tables_mut(&mut self) -> Option<&mut LshParams> {
+        match self {
+            Self::LshEmbedding(tables) | Self::LshLabel(tables) => Some(tables),
+            _ => None,
         }
     }
 

@@ -35,7 +35,8 @@ fn same_with(kind: &str, options: &[(&str, &str)], data: DataShape, expected: &C
     let mut training = Training::new(kind, Path::new("t"), "m").unwrap();
     options.iter().for_each(|(name, value)| training.set(name, value).unwrap());
     let system = system(kind, &training.choices, &Place::default()).unwrap();
-    assert_eq!(&system.params(&shape, 0).unwrap(), expected, "{kind} {options:?}, {data:?}");
+    let made = system.params(&shape, 0, true).unwrap().classifier;
+    assert_eq!(&made, expected, "{kind} {options:?}, {data:?}");
 }
 
 #[test]
@@ -52,7 +53,8 @@ fn an_intermediate_layer_that_is_asked_for_comes_with_the_values_of_one() {
     same_with("uniform", &none, few, &expected);
     // Many labels of vectors keep their layer: there are no embeddings to stand on.
     let shape = Shape { input: InputKind::Dense, n_features: 90, n_labels: 60_000, most_labels: 7, data: Some(many) };
-    let vectors = system("uniform", &Choices::default(), &Place::default()).unwrap().params(&shape, 0).unwrap();
+    let vectors = system("uniform", &Choices::default(), &Place::default()).unwrap().params(&shape, 0, true).unwrap();
+    let vectors = vectors.classifier;
     assert_eq!((vectors.encoder.widths(), vectors.loss), (&[32_768][..], Loss::SquaredHinge));
 }
 
@@ -91,9 +93,9 @@ fn a_run_without_settings_has_those_of_the_library() {
         ];
         for (kind, preset) in trained {
             let system = system(kind, &Choices::default(), &Place::default()).unwrap();
-            let training = system.network().train_params(&preset, 0, true).unwrap();
-            assert_eq!(training, TrainParams { seed: 0, ..preset.training }, "{kind}, {data:?}");
-            assert_eq!(system.network().optimizer().unwrap(), Optimizer::default(), "{kind}");
+            let made = system.choices().network(&preset, InputKind::Sparse, 0, true).unwrap();
+            assert_eq!(made.training, TrainParams { seed: 0, ..preset.training }, "{kind}, {data:?}");
+            assert_eq!(made.optimizer.rule(), Optimizer::default(), "{kind}");
         }
     }
     // Presets that follow from no data are those of the library as well.

@@ -1,6 +1,6 @@
 //! A training run before it begins: the value of every setting, where it comes from, and what follows for the data.
 
-use crate::settings::{Choices, Setting, Table, serialised};
+use crate::settings::{Choices, Placed, Setting, Table, serialised};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -51,9 +51,32 @@ impl Resolved {
         preset: impl Fn(&Setting, Option<&str>) -> Option<Origin>,
     ) {
         let all = serialised(settings);
-        for row in table.rows {
-            let idle = table.idle_by(row, &all, choices);
-            let value = row.shown(&all).filter(|_| idle.is_none());
+        self.add_shown(table, |_| true, |row| row.shown(&all), choices, preset);
+    }
+
+    /// The rows of a table that stand among parameters of a type, with the values that these have.
+    pub(super) fn add_placed<P: Placed>(
+        &mut self,
+        table: &Table,
+        params: &P,
+        choices: &Choices,
+        preset: impl Fn(&Setting, Option<&str>) -> Option<Origin>,
+    ) {
+        let is_of = |row: &Setting| P::at(row.place).is_some();
+        self.add_shown(table, is_of, |row| row.shown_in(params), choices, preset);
+    }
+
+    fn add_shown(
+        &mut self,
+        table: &Table,
+        is_of: impl Fn(&Setting) -> bool,
+        shown: impl Fn(&Setting) -> Option<String>,
+        choices: &Choices,
+        preset: impl Fn(&Setting, Option<&str>) -> Option<Origin>,
+    ) {
+        for row in table.rows.iter().filter(|row| is_of(row)) {
+            let idle = table.idle_by(row, &shown, choices);
+            let value = shown(row).filter(|_| idle.is_none());
             let of_preset = || if row.of_preset { preset(row, value.as_deref()) } else { None };
             let origin = idle.map(Origin::Follows).or_else(of_preset).or(row.follows.map(Origin::Follows));
             let usual = if row.of_data { Origin::Data } else { Origin::Default };

@@ -12,10 +12,10 @@ use super::{Context, FitError};
 use crate::classifier::{InputKind, Preset};
 use crate::message::chain;
 use crate::model::OwnedRows;
+use crate::network::EncoderName;
 use crate::settings::input;
-use crate::settings::text::{self, TextSettings, TokenSettings};
-use crate::settings::transformer::{self, EncoderName, TransformerSettings};
-use crate::settings::{Choices, Setting, SettingError, data};
+use crate::settings::text::{self, TextSettings};
+use crate::settings::{Choices, Setting, SettingError, data, transformer};
 use serde_json::json;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ impl<'a> Reading<'a> {
     /// # Errors
     /// What is wrong with its folder, or a setting about features.
     pub(super) fn with_transformer(self, preset: &Preset) -> Result<Self, FitError> {
-        let Some(settings) = TransformerSettings::new(&self.choices.of(&transformer::TABLE))? else { return Ok(self) };
+        let Some(settings) = transformer::encoder(&self.choices.of(&transformer::TABLE))? else { return Ok(self) };
         // A wide term reads features of all words beside the tokens.
         let words = self.choices.value::<String>("wide").is_some_and(|wide| wide == "on");
         let words = words && settings.encoder != EncoderName::Frozen;
@@ -140,7 +140,7 @@ impl<'a> Reading<'a> {
         let choices = self.choices;
         let preset = |_: &Setting, _: Option<&str>| choices.value("text.preset").map(Origin::Preset);
         out.add(&text::TABLE, &TextSettings::new(choices)?, choices, preset);
-        out.add(&text::TOKENS, &TokenSettings::new(&TokenSettings::default(), choices)?, choices, preset);
+        out.add_placed(&text::TOKENS, &self.text, choices, preset);
         out.add(&data::TABLE, &json!({ "normalise": self.normalises() }), choices, preset);
         out.add(&input::TABLE, &json!({}), choices, preset);
         Ok(())

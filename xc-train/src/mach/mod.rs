@@ -21,6 +21,7 @@
 #[cfg(feature = "cuda")]
 mod cuda;
 mod file;
+mod layout;
 mod predict;
 mod repetition;
 #[cfg(feature = "train")]
@@ -29,6 +30,7 @@ mod train;
 #[cfg(feature = "cuda")]
 pub use cuda::{DeviceAnswerError, DeviceMachModel};
 pub use file::{CHECKPOINT, KIND, LostRepetition, MachContainer, OpenMachError, array_prefix};
+pub use layout::MachLayout;
 pub use predict::{AnswerError, Asking, MachAnswers, MachScratch};
 pub use repetition::{Repetition, bucket_rows, repetition_seed};
 
@@ -36,7 +38,7 @@ use crate::classifier::{Classifier, ClassifierParams, ClassifierParamsError, Pre
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use xc_hash::universal::{UniversalFamily, UniversalParams};
-use xc_mach::{AssignError, Assignment, Decoder, Sizing, SizingError, UsualSize};
+use xc_mach::{AssignError, Assignment, Decoder, Sizing, SizingError};
 
 /// A repetition: a dense classifier over buckets.
 pub fn preset() -> Preset {
@@ -78,10 +80,9 @@ pub enum MachParamsError {
 }
 
 impl MachParams {
-    /// The usual model over so many labels: [`UsualSize`], [`Decoder::usual`].
+    /// The usual model over so many labels: [`MachLayout::usual`].
     pub fn usual(n_labels: usize, classifier: ClassifierParams) -> Self {
-        let UsualSize { n_buckets, family, .. } = UsualSize::of(n_labels);
-        Self { n_buckets, family, decoder: Decoder::usual(n_buckets), seed: classifier.learning.seed, classifier }
+        MachLayout::usual(n_labels).params(classifier)
     }
 
     /// Says whether there is such a model over `n_labels` labels, and how large it is.

@@ -1,12 +1,13 @@
 //! The settings of a head whose steps score some labels, which kinds of networks share.
 
 use super::network::params_error;
-use super::{Choices, Setting, SettingError, Table, USUAL, Values, serialised};
-use crate::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams, preset};
+use super::{At, Choices, Setting, SettingError, SettingPlace, Slot, Table, USUAL, Values, serialised};
+use crate::classifier::{CandidateHeadParams, ClassifierParamsError, HeadParams, preset};
 use crate::message::{chain, label_of};
+use crate::network::NetworkParams;
 use crate::tune::Scale;
 use Values::{F32, Forms, Names, Size};
-use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use xc_buffer::dtype::DType;
 use xc_lsh::upkeep::RebuildSchedule;
 use xc_lsh::{Kind, Projection};
@@ -32,25 +33,131 @@ const COUNTING: [&str; 8] =
 /// The sampler unless one is asked for.
 const DEFAULT: &str = "lsh-embedding";
 
-const fn candidates(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit).heading(CANDIDATES)
+const fn candidates(
+    name: &'static str,
+    field: &'static str,
+    at: At<NetworkParams>,
+    values: Values,
+    unit: &'static str,
+) -> Setting {
+    Setting::new(name, field, values, unit).at(SettingPlace::Network(at)).heading(CANDIDATES)
 }
 
-const fn tables(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
+const fn tables(
+    name: &'static str,
+    field: &'static str,
+    at: At<NetworkParams>,
+    values: Values,
+    unit: &'static str,
+) -> Setting {
     Setting::new(name, field, values, unit)
+        .at(SettingPlace::Network(at))
         .heading(TABLES)
         .belongs_to("sampler", &["lsh-embedding", "lsh-label"])
         .of_preset()
 }
 
-/// Fields are those of [`CandidateSettings`].
+/// What other values are chosen by.
+const PRESET: At<NetworkParams> = At::Form { get: |_| None, put: |_, _| Ok(()) };
+
+fn negatives(p: &mut NetworkParams) -> &mut NegativeParams {
+    &mut p.classifier.learning.negatives
+}
+
+fn tables_of(p: &mut NetworkParams) -> Option<&mut LshParams> {
+    negatives(p).sampler.tables_mut()
+}
+
+fn named(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+const SAMPLER: At<NetworkParams> = At::Form {
+    get: |p| Some(label_of(&p.classifier.learning.negatives.sampler).into()),
+    put: |p, value| {
+        let of = negatives(p);
+        if label_of(&of.sampler) != named(value) {
+            of.sampler = sampler(named(value), of.lists);
+        }
+        Ok(())
+    },
+};
+
+const WEIGHTING: At<NetworkParams> = At::Form {
+    get: |p| Some(label_of(&p.classifier.learning.negatives.weighting).into()),
+    put: |p, value| {
+        negatives(p).weighting = match named(value) {
+            "none" => Weighting::None,
+            "log-q" => Weighting::LogQ,
+            _ => Weighting::CAPPED,
+        };
+        Ok(())
+    },
+};
+
+const WEIGHT_CAP: At<NetworkParams> = At::Form {
+    get: |p| match p.classifier.learning.negatives.weighting {
+        Weighting::Inverse { cap } => Some(cap.unwrap_or(0.0).get()),
+        _ => None,
+    },
+    put: |p, value| {
+        if let Weighting::Inverse { cap } = &mut negatives(p).weighting {
+            cap.put(value)?;
+            *cap = cap.filter(|&cap| cap != 0.0);
+        }
+        Ok(())
+    },
+};
+
+/// Of heads that have rows of labels.
+pub(super) const ROWS: At<NetworkParams> = At::Field(|p| match &mut p.classifier.head {
+    HeadParams::Candidates(head) => Some(&mut head.rows),
+    _ => None,
+});
+
+const FAMILY: At<NetworkParams> = At::Form {
+    get: |p| Some(serialised(&tables_of(&mut p.clone())?.kind)["family"].clone()),
+    put: |p, value| {
+        let kind = match named(value) {
+            "sim-hash" => Kind::SimHash { projection: Projection::Sparse },
+            _ => Kind::Wta { bin: 8 },
+        };
+        tables_of(p).into_iter().for_each(|tables| tables.kind = kind);
+        Ok(())
+    },
+};
+
+const UPKEEP: At<NetworkParams> = At::Form {
+    get: |p| Some(serialised(&tables_of(&mut p.clone())?.schedule)["upkeep"].clone()),
+    put: |p, value| {
+        let schedule = match named(value) {
+            "rebuild" => RebuildSchedule::Rebuild { every: 50, growth: 1.1 },
+            "immediate" => RebuildSchedule::Immediate { sort_every: 20 },
+            _ => RebuildSchedule::Drift { share: 0.05, per_step: 512, sort_every: 20 },
+        };
+        tables_of(p).into_iter().for_each(|tables| tables.schedule = schedule);
+        Ok(())
+    },
+};
+
+const EVERY: At<NetworkParams> = At::Field(|p| match &mut tables_of(p)?.schedule {
+    RebuildSchedule::Rebuild { every, .. } => Some(every),
+    _ => None,
+});
+
+const SHARE: At<NetworkParams> = At::Field(|p| match &mut tables_of(p)?.schedule {
+    RebuildSchedule::Drift { share, .. } => Some(share),
+    _ => None,
+});
+
+/// Places are those of [`NegativeParams`] in a network, and of its head.
 pub const TABLE: Table = Table {
     rows: &[
-        candidates("preset", "preset", Names(&["amazon-670k", "wikilshtc-325k", "text8"]), "NAME").help(
+        candidates("preset", "preset", PRESET, Names(&["amazon-670k", "wikilshtc-325k", "text8"]), "NAME").help(
             "Settings that a paper used for a data set: widths, batch, rate, loss, tables; other options \
              override them",
         ),
-        candidates("sampler", "sampler", Names(&SAMPLERS), "SAMPLER")
+        candidates("sampler", "classifier.learning.negatives.sampler", SAMPLER, Names(&SAMPLERS), "SAMPLER")
             .of_preset()
             .of_data()
             .help(
@@ -66,18 +173,18 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "which labels a step scores",
             ),
-        candidates("negatives.shared", "lists", Forms(&SHARED), "BOOL")
+        candidates("negatives.shared", "classifier.learning.negatives.lists", At::Field(|p| Some(&mut negatives(p).lists)), Forms(&SHARED), "BOOL")
             .of_preset()
             .help("One list of negatives per batch, or, if false, one per instance [default: true]")
             .belongs_to("sampler", &CHOOSING),
-        candidates("negatives.sampled", "candidates", Size, "N")
+        candidates("negatives.sampled", "classifier.learning.negatives.sampler.chosen", At::Field(|p| Some(negatives(p).sampler.n_chosen_mut()?)), Size, "N")
             .of_preset()
             .help(
                 "Sampled labels: per list for samplers that do not look at the instances [default: 2000], else \
                  per instance [default: 10 for a shared list, 500 for separate lists]",
             )
             .belongs_to("sampler", &COUNTING),
-        candidates("negatives.uniform", "uniform", Size, "N")
+        candidates("negatives.uniform", "classifier.learning.negatives.uniform", At::Field(|p| Some(&mut negatives(p).uniform)), Size, "N")
             .of_preset()
             .help(
                 "Uniform labels per list in addition to those of the sampler, weighted to represent all \
@@ -86,7 +193,7 @@ pub const TABLE: Table = Table {
             )
             .belongs_to("sampler", &CHOOSING)
             .searched(&[USUAL, "500", "2000", "8000"], 0, Scale::Named, "they stand for all other labels"),
-        candidates("weighting", "weighting", Names(&["none", "log-q", "inverse"]), "WHAT")
+        candidates("weighting", "classifier.learning.negatives.weighting", WEIGHTING, Names(&["none", "log-q", "inverse"]), "WHAT")
             .follows("sampler")
             .help(
                 "Importance weight of sampled negatives. none: 1. log-q: the log of its probability is \
@@ -95,34 +202,34 @@ pub const TABLE: Table = Table {
                  nce, inverse with other losses]",
             )
             .belongs_to("sampler", &CHOOSING),
-        candidates("weight-cap", "weight_cap", F32, "X")
+        candidates("weight-cap", "classifier.learning.negatives.weighting.cap", WEIGHT_CAP, F32, "X")
             .follows("weighting")
             .help("Largest weight (--weighting inverse); 0: no limit [default: 4]")
             .belongs_to("weighting", &["inverse"]),
-        candidates("head.precision", "rows", Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
+        candidates("head.precision", "classifier.head.rows", ROWS, Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
             .help("Type of the rows of label weights, in training and in the model"),
-        tables("tables", "tables", Size, "N")
+        tables("tables", "classifier.learning.negatives.sampler.n_tables", At::Field(|p| Some(&mut tables_of(p)?.n_tables)), Size, "N")
             .follows("codes")
             .help("Number of tables, L; without --codes, the largest number [default: 50]"),
-        tables("codes", "codes", Size, "N")
+        tables("codes", "classifier.learning.negatives.sampler.n_codes", At::Field(|p| Some(&mut tables_of(p)?.n_codes)), Size, "N")
             .of_data()
             .help("Codes per key, K [default: chosen so that few unrelated labels collide]"),
-        tables("tables.family", "family", Names(&["wta", "sim-hash"]), "NAME").help(
+        tables("tables.family", "classifier.learning.negatives.sampler.kind", FAMILY, Names(&["wta", "sim-hash"]), "NAME").help(
             "Hash functions: winner-take-all over 8 coordinates, or signs of projections, for which the \
              chance that a label is found is known (--weighting log-q, inverse) [default: wta]",
         ),
-        tables("upkeep", "upkeep", Names(&["drift", "rebuild", "immediate"]), "WHEN").help(
+        tables("upkeep", "classifier.learning.negatives.sampler.schedule", UPKEEP, Names(&["drift", "rebuild", "immediate"]), "WHEN").help(
             "Rehash policy: as labels drift (drift), all at intervals (rebuild), or in every step that \
              changes them (immediate) [default: drift]",
         ),
-        tables("upkeep.every", "every", Size, "STEPS")
+        tables("upkeep.every", "classifier.learning.negatives.sampler.schedule.every", EVERY, Size, "STEPS")
             .help(
                 "Steps until the first rebuild; each further interval is a tenth longer (--upkeep rebuild) \
                  [default: 50]",
             )
             .follows("upkeep")
             .belongs_to("upkeep", &["rebuild"]),
-        tables("upkeep.share", "share", F32, "X")
+        tables("upkeep.share", "classifier.learning.negatives.sampler.schedule.share", SHARE, F32, "X")
             .help(
                 "How far a label's row may move before it is rehashed, as a share of its length (--upkeep drift) \
                  [default: 0.05]",
@@ -133,198 +240,146 @@ pub const TABLE: Table = Table {
     starts: &[],
 };
 
-/// What was chosen; what was not follows from the rest, the labels and the loss.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CandidateSettings {
-    /// Settings that a paper used.
-    pub preset: Option<String>,
-    /// Where labels come from.
-    pub sampler: Option<String>,
-    /// For whom.
-    pub lists: Option<Lists>,
-    /// Labels of a list, or of an instance.
-    pub candidates: Option<usize>,
-    /// Uniform labels in addition.
-    pub uniform: Option<usize>,
-    /// How they are weighted.
-    pub weighting: Option<String>,
-    /// Largest weight; 0: no limit.
-    pub weight_cap: Option<f32>,
-    /// Type of the labels' rows.
-    pub rows: DType,
-    /// Number of tables.
-    pub tables: Option<u32>,
-    /// Codes per key.
-    pub codes: Option<u32>,
-    /// Hash functions.
-    pub family: Option<String>,
-    /// Rehash policy.
-    pub upkeep: Option<String>,
-    /// Steps until the first rebuild.
-    pub every: Option<u64>,
-    /// How far a row may move.
-    pub share: Option<f32>,
+/// Gives a network over so many features and labels (0: not known yet) this head, as it was chosen; what was not follows
+/// from the rest, the labels and the loss.
+///
+/// # Errors
+/// One that is impossible, or a choice that changes nothing, by the name of the setting.
+pub fn add(
+    network: NetworkParams,
+    n_features: usize,
+    n_labels: usize,
+    choices: &Choices,
+) -> Result<NetworkParams, SettingError> {
+    let made = put(network, n_labels, choices)?;
+    made.classifier.check(n_features, n_labels).map_err(|e| error(&e))?;
+    Ok(made)
 }
 
-impl Default for CandidateSettings {
-    /// Nothing chosen.
-    fn default() -> Self {
-        Self {
-            preset: None,
-            sampler: None,
-            lists: None,
-            candidates: None,
-            uniform: None,
-            weighting: None,
-            weight_cap: None,
-            rows: DType::F32,
-            tables: None,
-            codes: None,
-            family: None,
-            upkeep: None,
-            every: None,
-            share: None,
-        }
+fn put(mut network: NetworkParams, n_labels: usize, choices: &Choices) -> Result<NetworkParams, SettingError> {
+    let asked = Asked::new(choices);
+    let classifier = &mut network.classifier;
+    classifier.head = HeadParams::Candidates(CandidateHeadParams { rows: DType::F32 });
+    if !scores_all(n_labels, choices) {
+        classifier.learning.negatives = asked.usual(classifier.loss);
+        let made = TABLE.place(network, choices)?;
+        asked.check(n_labels)?;
+        return Ok(made);
+    }
+    classifier.learning.negatives = SamplerParams::All.into();
+    TABLE.refuse_idle(choices, |other| (other.name == "sampler").then(|| "all".to_owned())).map_err(|e| {
+        let why = format_args!(
+            "changes nothing here: {n_labels} labels are no more than the {} that a step would choose, so it scores all \
+             of them; --negatives.sampled and --negatives.uniform choose fewer",
+            asked.wanted()
+        );
+        SettingError::of(&e.setting, why)
+    })?;
+    TABLE.place(network, choices)
+}
+
+/// Whether labels are so few that what a list is to hold by default would be all of them.
+pub fn scores_all(n_labels: usize, choices: &Choices) -> bool {
+    let asks = ["negatives.sampled", "negatives.uniform", "sampler", "preset"];
+    let is_default = asks.iter().all(|name| choices.get(name).is_none());
+    is_default && (1..=Asked::new(choices).wanted()).contains(&n_labels)
+}
+
+/// A network as it is shown: tables with the sizes that they have for so many features and labels.
+pub fn shown(mut network: NetworkParams, n_features: usize, n_labels: usize) -> NetworkParams {
+    let width = network.classifier.encoder.top_width(n_features);
+    if let Some(tables) = tables_of(&mut network)
+        && let Ok(sizing) = tables.sizing(n_labels as u64, width)
+    {
+        (tables.n_tables, tables.n_codes) = (sizing.n_tables(), Some(sizing.n_codes()));
+    }
+    network
+}
+
+/// A sampler by its name, with the numbers that it usually has for lists of a kind.
+fn sampler(name: &str, lists: Lists) -> SamplerParams {
+    let (n, drawn) = (NegativeParams::usual_chosen(lists), NegativeParams::USUAL_DRAWN);
+    let tables = LshParams { candidates: n, ..LshParams::default() };
+    match name {
+        "all" => SamplerParams::All,
+        "uniform" => SamplerParams::Uniform { per_list: drawn },
+        "log-uniform" => SamplerParams::LogUniform { per_list: drawn },
+        "frequency" => SamplerParams::Frequency { per_list: drawn, power: NegativeParams::USUAL_POWER },
+        "in-batch" => SamplerParams::InBatch,
+        "top-k" => SamplerParams::TopK { per_instance: n },
+        "ann" => SamplerParams::Ann(AnnParams { per_instance: n, ..AnnParams::default() }),
+        "midx" => SamplerParams::Midx(MidxParams { per_instance: n, ..MidxParams::default() }),
+        "lsh-label" => SamplerParams::LshLabel(tables),
+        _ => SamplerParams::LshEmbedding(tables),
     }
 }
 
-impl CandidateSettings {
-    /// What was chosen.
-    ///
-    /// # Errors
-    /// A value that is none.
-    pub fn new(choices: &Choices) -> Result<Self, SettingError> {
-        TABLE.put(&Self::default(), choices)
+/// What usual values follow from.
+struct Asked {
+    /// Of the preset, if one was asked for.
+    preset: Option<NegativeParams>,
+    sampler: Option<String>,
+    lists: Lists,
+    candidates: Option<usize>,
+    uniform: Option<usize>,
+}
+
+impl Asked {
+    fn new(choices: &Choices) -> Self {
+        let preset = choices.value::<String>("preset").and_then(|name| preset::lns_of(&name));
+        let preset = preset.map(|preset| preset.params.learning.negatives);
+        let lists = choices.value("negatives.shared").or(preset.map(|of| of.lists)).unwrap_or_default();
+        let number = |name: &str| choices.value(name);
+        let (candidates, uniform) = (number("negatives.sampled"), number("negatives.uniform"));
+        Self { preset, sampler: choices.value("sampler"), lists, candidates, uniform }
     }
 
-    /// Gives a classifier of so many features and labels (0: not known yet) this head.
-    ///
-    /// # Errors
-    /// One that is impossible, or a choice that changes nothing, by the name of the setting.
-    pub fn put(&self, n_features: usize, n_labels: usize, params: &mut ClassifierParams) -> Result<(), SettingError> {
-        let negatives = self.negatives(n_labels, params.loss)?;
-        params.head = HeadParams::Candidates(CandidateHeadParams { rows: self.rows });
-        params.learning.negatives = negatives;
-        params.check(n_features, n_labels).map_err(|e| error(&e))
-    }
-
-    /// Everything that they came to in a classifier of so many features and labels.
-    pub fn of(params: &ClassifierParams, n_features: usize, n_labels: usize) -> Self {
-        let NegativeParams { sampler, lists, uniform, weighting, .. } = params.learning.negatives;
-        let tables = match sampler {
-            SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => Some(tables),
-            _ => None,
-        };
-        let sizing = tables.and_then(|of| of.sizing(n_labels as u64, params.encoder.top_width(n_features)).ok());
-        let schedule = tables.map(|of| of.schedule);
-        let (every, share) = match schedule {
-            Some(RebuildSchedule::Rebuild { every, .. }) => (Some(every), None),
-            Some(RebuildSchedule::Drift { share, .. }) => (None, Some(share)),
-            _ => (None, None),
-        };
-        Self {
-            preset: None,
-            sampler: Some(label_of(&sampler)),
-            lists: Some(lists),
-            candidates: Some(sampler.n_chosen()).filter(|&n| n > 0),
-            uniform: Some(uniform),
-            weighting: Some(label_of(&weighting)),
-            weight_cap: match weighting {
-                Weighting::Inverse { cap } => Some(cap.unwrap_or(0.0)),
-                _ => None,
-            },
-            rows: match params.head {
-                HeadParams::Candidates(head) => head.rows,
-                _ => DType::F32,
-            },
-            tables: sizing.as_ref().map(|sizing| sizing.n_tables()),
-            codes: sizing.as_ref().map(|sizing| sizing.n_codes()),
-            family: tables.and_then(|of| serialised(&of.kind)["family"].as_str().map(str::to_owned)),
-            upkeep: schedule.and_then(upkeep_name),
-            every,
-            share,
-        }
-    }
-
-    /// What the preset says, if one was asked for.
-    fn of_preset(&self) -> Option<NegativeParams> {
-        self.preset.as_deref().and_then(preset::lns_of).map(|preset| preset.params.learning.negatives)
-    }
-
-    fn sampler(&self) -> &str {
+    fn name(&self) -> &str {
         self.sampler.as_deref().unwrap_or(DEFAULT)
     }
 
-    /// Whether labels are drawn for a list by themselves, whatever the instances are.
-    fn is_drawn(&self) -> bool {
-        matches!(self.sampler(), "uniform" | "log-uniform" | "frequency")
-    }
-
-    fn lists(&self) -> Lists {
-        self.lists.or(self.of_preset().map(|of| of.lists)).unwrap_or_default()
+    /// The sampler with its usual numbers.
+    fn sampler(&self) -> SamplerParams {
+        match (&self.sampler, self.preset) {
+            (None, Some(preset)) => preset.sampler,
+            _ => sampler(self.name(), self.lists),
+        }
     }
 
     /// Uniform labels of a list.
     fn uniform(&self) -> usize {
-        let usual = || NegativeParams::usual_uniform(&self.named(self.sampler()), self.lists());
-        self.uniform.unwrap_or_else(|| if self.preset.is_some() { 0 } else { usual() })
-    }
-
-    /// Labels of a list, or of an instance.
-    fn candidates(&self) -> usize {
-        let chosen = NegativeParams::usual_chosen(self.lists());
-        self.candidates.unwrap_or(if self.is_drawn() { NegativeParams::USUAL_DRAWN } else { chosen })
+        let usual = || match self.preset {
+            Some(_) => 0,
+            None => NegativeParams::usual_uniform(&sampler(self.name(), self.lists), self.lists),
+        };
+        self.uniform.unwrap_or_else(usual)
     }
 
     /// Labels that a list is to hold at least.
     fn wanted(&self) -> usize {
-        let chosen = if matches!(self.sampler(), "all" | "in-batch") { 0 } else { self.candidates() };
+        let usual = sampler(self.name(), self.lists).n_chosen();
+        let chosen = if usual == 0 { 0 } else { self.candidates.unwrap_or(usual) };
         chosen.saturating_add(self.uniform())
     }
 
-    /// Whether labels are so few that what a list is to hold by default would be all of them.
-    pub fn scores_all(&self, n_labels: usize) -> bool {
-        let asked = [self.candidates, self.uniform].iter().any(Option::is_some);
-        let is_default = !asked && self.sampler.is_none() && self.preset.is_none();
-        is_default && (1..=self.wanted()).contains(&n_labels)
+    /// Which labels a step scores under a loss, where nothing further is said.
+    fn usual(&self, loss: Loss) -> NegativeParams {
+        NegativeParams { lists: self.lists, ..NegativeParams::new(self.sampler(), self.uniform(), loss) }
     }
 
-    /// Which labels a step scores where there are `n_labels` (0: not known yet).
-    fn negatives(&self, n_labels: usize, loss: Loss) -> Result<NegativeParams, SettingError> {
+    /// Refuses lists of no labels, and of as many as there are.
+    fn check(&self, n_labels: usize) -> Result<(), SettingError> {
         let refused = |option: &str, why: &str| Err(SettingError::of(option, why));
-        let (name, wanted) = (self.sampler(), self.wanted());
-        if self.scores_all(n_labels) {
-            TABLE.refuse_idle(self, &[("sampler", Some("all")), ("weighting", None), ("upkeep", None)]).map_err(|e| {
-                let why = format_args!(
-                    "changes nothing here: {n_labels} labels are no more than the {wanted} that a step would choose, so \
-                     it scores all of them; --negatives.sampled and --negatives.uniform choose fewer"
-                );
-                SettingError::of(&e.setting, why)
-            })?;
-            return Ok(SamplerParams::All.into());
-        }
-        let sampler = match (self.of_preset(), &self.sampler) {
-            (Some(preset), None) => match preset.sampler {
-                SamplerParams::LshEmbedding(tables) => SamplerParams::LshEmbedding(self.with_tables(tables)),
-                other => other,
-            },
-            _ => self.named(name),
-        };
-        let usual = NegativeParams::new(sampler, self.uniform(), loss);
-        let weighting = self.weighting(usual.weighting);
-        let upkeep = match sampler {
-            SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => upkeep_name(tables.schedule),
-            _ => None,
-        };
-        let counts = (sampler != SamplerParams::All).then(|| label_of(&weighting));
-        let made = [("sampler", Some(name)), ("weighting", counts.as_deref()), ("upkeep", upkeep.as_deref())];
-        TABLE.refuse_idle(self, &made)?;
+        let (name, wanted) = (self.name(), self.wanted());
         if self.candidates == Some(0) {
             return refused("negatives.sampled", "0 labels, expected at least 1");
         }
-        if n_labels > 0 && wanted >= n_labels && self.candidates.is_none() && self.uniform.is_none() {
+        if n_labels == 0 || wanted < n_labels {
+            return Ok(());
+        }
+        if self.candidates.is_none() && self.uniform.is_none() {
             let fewer = match name {
-                _ if self.is_drawn() => "--negatives.sampled",
+                "uniform" | "log-uniform" | "frequency" => "--negatives.sampled",
                 "in-batch" => "--negatives.uniform",
                 _ => "--negatives.sampled and --negatives.uniform",
             };
@@ -332,84 +387,11 @@ impl CandidateSettings {
                 format!("{name} takes {wanted} labels unless told otherwise, of {n_labels} here; {fewer} for fewer");
             return refused("sampler", &format!("{why}, or --sampler all"));
         }
-        if n_labels > 0 && wanted >= n_labels {
-            let option =
-                if self.candidates.is_some_and(|n| n >= n_labels) { "negatives.sampled" } else { "negatives.uniform" };
-            let option = if self.uniform() == 0 { "negatives.sampled" } else { option };
-            return refused(option, &format!("{wanted} of {n_labels} labels; fewer are expected, or --sampler all"));
-        }
-        Ok(NegativeParams { lists: self.lists(), weighting, ..usual })
+        let option =
+            if self.candidates.is_some_and(|n| n >= n_labels) { "negatives.sampled" } else { "negatives.uniform" };
+        let option = if self.uniform() == 0 { "negatives.sampled" } else { option };
+        refused(option, &format!("{wanted} of {n_labels} labels; fewer are expected, or --sampler all"))
     }
-
-    fn named(&self, name: &str) -> SamplerParams {
-        let n = self.candidates();
-        let tables = || self.with_tables(LshParams { candidates: n, ..LshParams::default() });
-        match name {
-            "all" => SamplerParams::All,
-            "uniform" => SamplerParams::Uniform { per_list: n },
-            "log-uniform" => SamplerParams::LogUniform { per_list: n },
-            "frequency" => SamplerParams::Frequency { per_list: n, power: NegativeParams::USUAL_POWER },
-            "in-batch" => SamplerParams::InBatch,
-            "top-k" => SamplerParams::TopK { per_instance: n },
-            "ann" => SamplerParams::Ann(AnnParams { per_instance: n, ..AnnParams::default() }),
-            "midx" => SamplerParams::Midx(MidxParams { per_instance: n, ..MidxParams::default() }),
-            "lsh-label" => SamplerParams::LshLabel(tables()),
-            _ => SamplerParams::LshEmbedding(tables()),
-        }
-    }
-
-    /// Tables with what was asked for.
-    fn with_tables(&self, of: LshParams) -> LshParams {
-        let Self { tables, codes, every, share, .. } = *self;
-        LshParams {
-            kind: match self.family.as_deref() {
-                Some("sim-hash") => Kind::SimHash { projection: Projection::Sparse },
-                Some(_) => Kind::Wta { bin: 8 },
-                None => of.kind,
-            },
-            n_tables: tables.unwrap_or(of.n_tables),
-            n_codes: codes.or(of.n_codes),
-            candidates: self.candidates.unwrap_or(of.candidates),
-            schedule: match self.upkeep(of.schedule) {
-                RebuildSchedule::Rebuild { every: of, growth } => {
-                    RebuildSchedule::Rebuild { every: every.unwrap_or(of), growth }
-                }
-                RebuildSchedule::Drift { share: of, per_step, sort_every } => {
-                    RebuildSchedule::Drift { share: share.unwrap_or(of), per_step, sort_every }
-                }
-                other => other,
-            },
-            ..of
-        }
-    }
-
-    /// The upkeep that was asked for, with the values that it usually has, or else this one.
-    fn upkeep(&self, of: RebuildSchedule) -> RebuildSchedule {
-        match self.upkeep.as_deref() {
-            Some("rebuild") => RebuildSchedule::Rebuild { every: 50, growth: 1.1 },
-            Some("immediate") => RebuildSchedule::Immediate { sort_every: 20 },
-            Some(_) => RebuildSchedule::Drift { share: 0.05, per_step: 512, sort_every: 20 },
-            None => of,
-        }
-    }
-
-    /// The weighting that was asked for, in the place of the usual.
-    fn weighting(&self, usual: Weighting) -> Weighting {
-        let cap = self.weight_cap.unwrap_or(4.0);
-        let inverse = Weighting::Inverse { cap: (cap != 0.0).then_some(cap) };
-        match self.weighting.as_deref() {
-            Some("none") => Weighting::None,
-            Some("log-q") => Weighting::LogQ,
-            Some(_) => inverse,
-            None if matches!(usual, Weighting::Inverse { .. }) => inverse,
-            None => usual,
-        }
-    }
-}
-
-/// What the rehash policy is called.
-fn upkeep_name(schedule: RebuildSchedule) -> Option<String> {
-    serialised(&schedule)["upkeep"].as_str().map(str::to_owned)
 }
 
 /// What is impossible, by the setting that says it.
@@ -430,6 +412,7 @@ fn error(error: &ClassifierParamsError) -> SettingError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classifier::InputKind;
 
     fn negatives(line: &str, n_labels: usize, loss: Loss) -> Result<NegativeParams, SettingError> {
         let mut choices = Choices::default();
@@ -437,7 +420,9 @@ mod tests {
         for pair in words.chunks(2) {
             choices.set(TABLE.row(pair[0].trim_start_matches('-')).unwrap(), pair[1])?;
         }
-        CandidateSettings::new(&choices)?.negatives(n_labels, loss)
+        let mut network = NetworkParams::of(&preset::lns(), InputKind::Sparse);
+        network.classifier.loss = loss;
+        Ok(put(network, n_labels, &choices)?.classifier.learning.negatives)
     }
 
     fn whose(lists: Lists) -> &'static str {

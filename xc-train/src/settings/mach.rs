@@ -1,23 +1,42 @@
 //! The settings of MACH models: repetitions, buckets, hash functions.
 
-use super::{Choices, Setting, SettingError, Table, USUAL, Values};
-use crate::classifier::ClassifierParams;
-use crate::mach::MachParams;
+use super::{At, Choices, Setting, SettingError, SettingPlace, Table, USUAL, Values, field};
+use crate::mach::MachLayout;
 use crate::tune::Scale;
 use Values::{Names, Size, Text};
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use xc_hash::universal::UniversalFamily;
-use xc_mach::{Decoder, UsualSize};
 
-const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit).heading("MACH options")
+const fn row(
+    name: &'static str,
+    field: &'static str,
+    at: At<MachLayout>,
+    values: Values,
+    unit: &'static str,
+) -> Setting {
+    Setting::new(name, field, values, unit).at(SettingPlace::Mach(at)).heading("MACH options")
 }
 
-/// Fields are those of [`MachSettings`].
+/// The number of the repetitions, from 0 on.
+const REPETITIONS: At<MachLayout> = At::Form {
+    get: |of| Some(of.numbers.len().into()),
+    put: |of, value| {
+        of.numbers = 0..serde_json::from_value(value.clone()).map_err(|e| e.to_string())?;
+        Ok(())
+    },
+};
+
+const RANGE: At<MachLayout> = At::Form {
+    get: |of| Some(format!("{}..{}", of.numbers.start, of.numbers.end).into()),
+    put: |of, value| {
+        of.numbers = range(value.as_str().unwrap_or_default())?;
+        Ok(())
+    },
+};
+
+/// Places are those of [`MachLayout`].
 pub const TABLE: Table = Table {
     rows: &[
-        row("repetitions", "repetitions", Size, "R").of_data().excludes(&["repetitions-range"]).help(
+        row("repetitions", "numbers.len", REPETITIONS, Size, "R").of_data().excludes(&["repetitions-range"]).help(
             "Repetitions: more distinguish labels better, at proportional cost [default: 8 for up to 160000 labels, rising \
              to 32 for 640000]",
         )
@@ -27,10 +46,10 @@ pub const TABLE: Table = Table {
             Scale::Named,
             "more tell labels apart better, at a cost that grows with them",
         ),
-        row("repetitions-range", "repetitions_range", Text(check_range), "FROM..TO").of_training_alone()
+        row("repetitions-range", "numbers", RANGE, Text(check_range), "FROM..TO").of_training_alone()
             .follows("repetitions")
             .help("Train only the repetitions with these numbers, excluding TO, to be merged with others"),
-        row("buckets", "buckets", Size, "B").of_data().help(
+        row("buckets", "n_buckets", field!(n_buckets), Size, "B").of_data().help(
             "Buckets of a repetition, fewer than labels [default: such that all repetitions together have half as many \
              buckets as there are labels; from 128, or half of the labels, to 10000]",
         )
@@ -40,11 +59,11 @@ pub const TABLE: Table = Table {
             Scale::Named,
             "more make each repetition better",
         ),
-        row("hash.family", "family", Names(&["prime", "mersenne61", "multiply-shift", "tabulation"]), "FAMILY").of_data().help(
+        row("hash.family", "family", field!(family), Names(&["prime", "mersenne61", "multiply-shift", "tabulation"]), "FAMILY").of_data().help(
             "Family of the hash functions; prime needs no memory for labels, but has room for few further labels (xc \
              merge --labels) [default: multiply-shift; prime for more than a million labels]",
         ),
-        row("decoder", "decoder", Names(&["mean", "min", "median"]), "NAME").of_data().help(
+        row("decoder", "decoder", field!(decoder), Names(&["mean", "min", "median"]), "NAME").of_data().help(
             "How bucket scores are combined into a label's score, unless a query asks for another decoder. The median \
              was best, or within 0.1 points of P@1, on every data set measured; with tens of millions of labels the mean \
              decodes ten times as fast [default: median; min below 12 buckets, where labels share half of theirs too often \
@@ -60,21 +79,6 @@ pub const TABLE: Table = Table {
     starts: &[],
 };
 
-/// What was chosen; what was not follows from the labels.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MachSettings {
-    /// Number of repetitions.
-    pub repetitions: Option<u32>,
-    /// Those to train, `FROM..TO`.
-    pub repetitions_range: Option<String>,
-    /// Buckets of a repetition.
-    pub buckets: Option<u32>,
-    /// Family of the hash functions.
-    pub family: Option<UniversalFamily>,
-    /// How bucket scores are combined.
-    pub decoder: Option<Decoder>,
-}
-
 fn check_range(text: &str) -> Result<(), String> {
     range(text).map(|_| ())
 }
@@ -86,60 +90,32 @@ fn range(text: &str) -> Result<Range<u32>, String> {
     if range.is_empty() { Err(wrong()) } else { Ok(range) }
 }
 
-impl MachSettings {
-    /// What was chosen.
-    ///
-    /// # Errors
-    /// No repetition at all.
-    pub fn new(choices: &Choices) -> Result<Self, SettingError> {
-        let all: Self = TABLE.apply(&Self::default(), choices)?;
-        match all.repetitions {
-            Some(0) => Err(SettingError::of_value("repetitions", 0, "at least 1 is expected")),
-            _ => Ok(all),
-        }
+/// The layout of so many labels (0: not known yet), as it was chosen; of what was not, it is the usual one.
+///
+/// # Errors
+/// No repetition at all.
+pub fn layout(n_labels: usize, choices: &Choices) -> Result<MachLayout, SettingError> {
+    let mut usual = MachLayout::usual(n_labels);
+    if let Some(n_buckets) = choices.value("buckets") {
+        usual.hash_into(n_buckets);
     }
-
-    /// Those of a model of which some repetitions, that follow one another, are trained.
-    pub fn of(params: &MachParams, numbers: &[u32]) -> Self {
-        let MachParams { n_buckets, family, decoder, .. } = *params;
-        let range = numbers.first().zip(numbers.last()).map(|(first, last)| format!("{first}..{}", last + 1));
-        Self {
-            repetitions: Some(numbers.len() as u32),
-            repetitions_range: range,
-            buckets: Some(n_buckets),
-            family: Some(family),
-            decoder: Some(decoder),
-        }
+    let made = TABLE.place(usual, choices)?;
+    if made.numbers.is_empty() {
+        return Err(SettingError::of_value("repetitions", 0, "at least 1 is expected"));
     }
-
-    /// Numbers of the repetitions to train, for so many labels.
-    pub fn numbers(&self, n_labels: usize) -> Vec<u32> {
-        let repetitions = self.repetitions.unwrap_or(UsualSize::of(n_labels).n_repetitions);
-        let range = self.repetitions_range.as_deref().and_then(|text| range(text).ok());
-        range.unwrap_or(0..repetitions).collect()
-    }
-
-    /// Buckets of a repetition.
-    pub fn buckets(&self, n_labels: usize) -> u32 {
-        self.buckets.unwrap_or(UsualSize::of(n_labels).n_buckets)
-    }
-
-    /// The model over so many labels whose repetitions are such classifiers.
-    pub fn params(&self, n_labels: usize, classifier: &ClassifierParams) -> MachParams {
-        let (usual, n_buckets) = (MachParams::usual(n_labels, classifier.clone()), self.buckets(n_labels));
-        MachParams {
-            n_buckets,
-            family: self.family.unwrap_or(usual.family),
-            decoder: self.decoder.unwrap_or(Decoder::usual(n_buckets)),
-            ..usual
-        }
-    }
+    Ok(made)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mach;
+    use xc_mach::Decoder;
+
+    fn chosen(n_labels: usize, options: &[(&str, &str)]) -> Result<MachLayout, String> {
+        let mut choices = Choices::default();
+        options.iter().for_each(|(name, value)| choices.set(TABLE.row(name).unwrap(), value).unwrap());
+        layout(n_labels, &choices).map_err(|e| e.to_string())
+    }
 
     #[test]
     fn ranges_have_at_least_one_number() {
@@ -151,22 +127,36 @@ mod tests {
 
     #[test]
     fn the_decoder_follows_the_buckets_unless_it_is_chosen() {
-        let classifier = mach::preset().params;
-        let of = |buckets, decoder, n_labels| {
-            let all = MachSettings { buckets, decoder, ..Default::default() };
-            all.params(n_labels, &classifier).decoder
-        };
-        assert_eq!((of(None, None, 23), of(None, None, 24)), (Decoder::Min, Decoder::Median));
-        assert_eq!((of(Some(11), None, 9000), of(Some(12), None, 9000)), (Decoder::Min, Decoder::Median));
-        assert_eq!(of(Some(4), Some(Decoder::Median), 9000), Decoder::Median);
+        let decoder = |n_labels, options: &[(&str, &str)]| chosen(n_labels, options).unwrap().decoder;
+        assert_eq!((decoder(23, &[]), decoder(24, &[])), (Decoder::Min, Decoder::Median));
+        assert_eq!(decoder(9000, &[("buckets", "11")]), Decoder::Min);
+        assert_eq!(decoder(9000, &[("buckets", "12")]), Decoder::Median);
+        assert_eq!(decoder(9000, &[("decoder", "median"), ("buckets", "4")]), Decoder::Median);
+    }
+
+    #[test]
+    fn every_row_leads_to_a_place_of_its_own() {
+        for (name, value) in [
+            ("repetitions", "3"),
+            ("repetitions-range", "2..5"),
+            ("buckets", "7"),
+            ("hash.family", "prime"),
+            ("decoder", "mean"),
+        ] {
+            let (row, usual) = (TABLE.row(name).unwrap(), MachLayout::usual(700_000));
+            let made = chosen(700_000, &[(name, value)]).unwrap();
+            assert_eq!(row.shown_in(&made).as_deref(), Some(value));
+            assert!(made != usual || row.shown_in(&usual).as_deref() == Some(value), "{name}");
+        }
+        assert_eq!(chosen(9000, &[("repetitions-range", "2..5")]).unwrap().numbers, 2..5);
+        assert_eq!(chosen(9000, &[("repetitions", "0")]).unwrap_err(), "--repetitions 0: at least 1 is expected");
+        assert!(chosen(9000, &[("buckets", "4294967296")]).unwrap_err().starts_with("--buckets 4294967296: "));
     }
 
     #[test]
     fn nothing_chosen_is_the_usual_model() {
-        let (all, classifier) = (MachSettings::new(&Choices::default()).unwrap(), mach::preset().params);
-        for n_labels in [3, 23, 60, 30_000, 700_000] {
-            assert_eq!(all.params(n_labels, &classifier), MachParams::usual(n_labels, classifier.clone()));
-            assert_eq!(all.numbers(n_labels).len(), UsualSize::of(n_labels).n_repetitions as usize);
+        for n_labels in [0, 3, 23, 60, 30_000, 700_000] {
+            assert_eq!(chosen(n_labels, &[]), Ok(MachLayout::usual(n_labels)));
         }
     }
 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A row says all there is to know of a setting: how options and files call it, where it stands among the parameters
-//! (a dotted path into their serialised form), which values it takes, what it means, which other setting gives it a
+//! ([`SettingPlace`]), which values it takes, what it means, which other setting gives it a
 //! meaning, and which values a search tries. What is typed, explained, refused, searched and documented follows from
 //! the rows ([`Table`]); so a new setting is a field, its use, and a row.
 //!
@@ -30,12 +30,16 @@ pub mod data;
 pub mod input;
 pub mod mach;
 pub mod network;
+mod place;
 pub mod text;
 pub mod transformer;
 pub mod tree;
 pub mod uniform;
 pub mod wide;
 pub mod words;
+
+use place::field;
+pub use place::{At, Placed, SettingPlace, Slot};
 
 use crate::tune::Scale;
 use serde::Serialize;
@@ -48,8 +52,10 @@ use thiserror::Error;
 pub struct Setting {
     /// As options call it, without the dashes: `tree.branching`.
     pub name: &'static str,
-    /// Where it stands among the parameters: a dotted path.
+    /// What its place among the parameters is called: a dotted path.
     pub field: &'static str,
+    /// The place.
+    pub place: SettingPlace,
     /// What it may be.
     pub values: Values,
     /// What a value is called in help: `N`.
@@ -162,6 +168,7 @@ impl Setting {
         Self {
             name,
             field,
+            place: SettingPlace::Path,
             values,
             unit,
             help: "",
@@ -177,6 +184,12 @@ impl Setting {
             in_search: true,
             is_rare: false,
         }
+    }
+
+    /// At a place of its own among parameters.
+    pub const fn at(mut self, place: SettingPlace) -> Self {
+        self.place = place;
+        self
     }
 
     /// With what it means.
@@ -289,12 +302,10 @@ impl Setting {
 
     /// A value of it in serialised form, as it is typed.
     pub fn text(&self, value: &Value) -> String {
-        let mut params = Value::Null;
-        put(&mut params, self.field, value.clone());
-        self.shown(&params).unwrap_or_default()
+        self.typed(value).unwrap_or_default()
     }
 
-    fn at<'a>(&self, params: &'a Value) -> Option<&'a Value> {
+    fn found<'a>(&self, params: &'a Value) -> Option<&'a Value> {
         self.field.split('.').try_fold(params, |at, name| at.get(name))
     }
 
@@ -309,7 +320,15 @@ impl Setting {
 
     /// Its value among parameters in serialised form, as it is typed; nothing where there is none.
     pub fn shown(&self, params: &Value) -> Option<String> {
-        let value = self.at(params)?;
+        self.typed(self.found(params)?)
+    }
+
+    /// Its value among parameters, as it is typed; nothing where there is none.
+    pub fn shown_in<P: Placed>(&self, params: &P) -> Option<String> {
+        self.typed(&P::at(self.place)?.get(params)?)
+    }
+
+    fn typed(&self, value: &Value) -> Option<String> {
         Some(match value {
             Value::Null => return None,
             Value::String(text) if text.is_empty() => return None,
@@ -442,7 +461,7 @@ impl Table {
         self.rows.iter().find(|row| row.name == name)
     }
 
-    /// The setting that stands at a place among the parameters.
+    /// The setting whose place is called so.
     pub fn at(&self, field: &str) -> Option<&'static Setting> {
         self.rows.iter().find(|row| row.field == field)
     }
@@ -480,6 +499,38 @@ impl Table {
         )
     }
 
+    /// Parameters with what was chosen of them in its places.
+    ///
+    /// # Errors
+    /// A choice that changes nothing, since it belongs to another one that was not made; a value that its place cannot hold.
+    pub fn place<P: Placed>(&self, params: P, choices: &Choices) -> Result<P, SettingError> {
+        let made = self.fill(params, choices)?;
+        let placed = choices.iter().map(|(row, _)| row);
+        let mut placed = placed.filter(|row| self.row(row.name).is_some() && P::at(row.place).is_some());
+        placed.try_for_each(|row| self.check_idle(row, |other| other.shown_in(&made)))?;
+        Ok(made)
+    }
+
+    /// The same, whether it has an effect or not: [`Self::refuse_idle`] says.
+    ///
+    /// # Errors
+    /// A value that its place cannot hold.
+    pub fn fill<P: Placed>(&self, mut params: P, choices: &Choices) -> Result<P, SettingError> {
+        let placed = choices.iter().filter(|(row, _)| self.row(row.name).is_some());
+        let mut placed: Vec<_> = placed.filter_map(|(row, value)| Some((row, value, P::at(row.place)?))).collect();
+        // Choices before the numbers that belong to them.
+        placed.sort_by_key(|(row, ..)| self.depth(row));
+        for (row, value, at) in placed {
+            at.put(&mut params, value).map_err(|e| SettingError::of_value(row.name, row.text(value), e))?;
+        }
+        Ok(params)
+    }
+
+    /// Settings that must be known before `row` has a meaning.
+    fn depth(&self, row: &Setting) -> usize {
+        row.belongs_to.and_then(|(other, _)| self.row(other)).map_or(0, |other| 1 + self.depth(other))
+    }
+
     /// What a setting belongs to, as it is typed: `--sampler frequency`, `--sampler other than all`, `--patience`.
     pub fn needs(&self, row: &Setting) -> Option<String> {
         let (other, values) = row.belongs_to?;
@@ -494,38 +545,36 @@ impl Table {
         })
     }
 
-    /// The setting that makes `row` change nothing, if one does: what it belongs to has another value among `all`, or
-    /// it was chosen in its place.
-    pub fn idle_by(&self, row: &Setting, all: &Value, choices: &Choices) -> Option<&'static str> {
+    /// The setting that makes `row` change nothing, if one does: what it belongs to is `shown` with another value, or it was
+    /// chosen in its place.
+    pub fn idle_by(
+        &self,
+        row: &Setting,
+        shown: &impl Fn(&Setting) -> Option<String>,
+        choices: &Choices,
+    ) -> Option<&'static str> {
         let in_place = row.excludes.iter().copied().find(|other| choices.get(other).is_some());
         let (name, values) = match (in_place, row.belongs_to) {
             (None, Some(needs)) => needs,
             _ => return in_place,
         };
         let other = self.row(name)?;
-        let made = other.shown(all).filter(|_| self.idle_by(other, all, choices).is_none());
+        let made = shown(other).filter(|_| self.idle_by(other, shown, choices).is_none());
         made.is_none_or(|made| !values.is_empty() && !values.contains(&&*made)).then_some(name)
     }
 
-    /// Refuses the first setting that was chosen and changes nothing, since it belongs to a choice that was not made.
-    ///
-    /// For settings whose usual values follow from others: chosen is what differs from `P::default()`, and `made` says
-    /// what then holds, by name; `None`: there is no such choice. Others hold as they stand.
+    /// Refuses the first setting that was chosen and changes nothing, since it belongs to a choice that was not made: `made`
+    /// says what then holds of a setting.
     ///
     /// # Errors
     /// The setting, and what it belongs to.
-    pub fn refuse_idle<P: Serialize + Default>(
+    pub fn refuse_idle(
         &self,
-        settings: &P,
-        made: &[(&str, Option<&str>)],
+        choices: &Choices,
+        made: impl Fn(&Setting) -> Option<String>,
     ) -> Result<(), SettingError> {
-        let (all, unchosen) = (serialised(settings), serialised(&P::default()));
-        self.rows.iter().filter(|row| row.at(&all) != row.at(&unchosen)).try_for_each(|row| {
-            self.check_idle(row, |other| match made.iter().find(|(name, _)| *name == other.name) {
-                Some((_, made)) => made.map(str::to_owned),
-                None => other.shown(&all),
-            })
-        })
+        let mut chosen = self.rows.iter().filter(|row| choices.get(row.name).is_some());
+        chosen.try_for_each(|row| self.check_idle(row, &made))
     }
 
     /// Refuses a setting that belongs to a choice that is not made.

@@ -1,6 +1,6 @@
 //! How text becomes features: the settings of the pipeline that is fitted in training and kept in the model.
 
-use super::{Choices, Setting, SettingError, Table, Values};
+use super::{At, Choices, Setting, SettingError, SettingPlace, Table, Values, field};
 use crate::message::chain;
 use crate::tune::Scale;
 use Values::{Names, Size, Switch, Text};
@@ -75,14 +75,49 @@ pub const TABLE: Table = Table {
     starts: &[],
 };
 
-/// What a word of a text is; fields are those of [`TokenSettings`].
+const fn of_words(
+    name: &'static str,
+    field: &'static str,
+    at: At<PipelineParams>,
+    values: Values,
+    unit: &'static str,
+) -> Setting {
+    row(name, field, values, unit).at(SettingPlace::Text(at))
+}
+
+const SPLIT_AT_BLANKS: At<PipelineParams> = At::Form {
+    get: |of| Some((of.tokens == TokenRule::Whitespace).into()),
+    put: |of, value| {
+        of.tokens = if *value == true { TokenRule::Whitespace } else { TokenRule::Words };
+        Ok(())
+    },
+};
+
+const KEEP_CASE: At<PipelineParams> = At::Form {
+    get: |of| Some((of.case == Case::Keep).into()),
+    put: |of, value| {
+        of.case = if *value == true { Case::Keep } else { Case::Lower };
+        Ok(())
+    },
+};
+
+const STRIP_ACCENTS: At<PipelineParams> = At::Form {
+    get: |of| Some((of.accents == Accents::Strip).into()),
+    put: |of, value| {
+        of.accents = if *value == true { Accents::Strip } else { Accents::Keep };
+        Ok(())
+    },
+};
+
+/// What a word of a text is; places are those of [`PipelineParams`].
 pub const TOKENS: Table = Table {
     rows: &[
-        row("text.min-chars", "min_chars", Size, "N").help("Shortest word, in characters"),
-        row("text.split-at-blanks", "split_at_blanks", Switch, "")
+        of_words("text.min-chars", "min_token_chars", field!(min_token_chars), Size, "N")
+            .help("Shortest word, in characters"),
+        of_words("text.split-at-blanks", "tokens", SPLIT_AT_BLANKS, Switch, "")
             .help("Split words at white space, instead of taking runs of letters and digits"),
-        row("text.keep-case", "keep_case", Switch, "").help("Distinguish upper case from lower case"),
-        row("text.strip-accents", "strip_accents", Switch, "").help("Drop accents"),
+        of_words("text.keep-case", "case", KEEP_CASE, Switch, "").help("Distinguish upper case from lower case"),
+        of_words("text.strip-accents", "accents", STRIP_ACCENTS, Switch, "").help("Drop accents"),
     ],
     starts: &[],
 };
@@ -132,46 +167,6 @@ impl Default for TextSettings {
     }
 }
 
-/// What a word of a text is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TokenSettings {
-    /// Characters of the shortest one.
-    pub min_chars: u32,
-    /// Whether words end at white space alone.
-    pub split_at_blanks: bool,
-    /// Whether upper case stays.
-    pub keep_case: bool,
-    /// Whether accents go.
-    pub strip_accents: bool,
-}
-
-impl Default for TokenSettings {
-    fn default() -> Self {
-        Self { min_chars: 2, split_at_blanks: false, keep_case: false, strip_accents: false }
-    }
-}
-
-impl TokenSettings {
-    /// What was chosen, over `usual`.
-    ///
-    /// # Errors
-    /// A number out of range.
-    pub fn new(usual: &Self, choices: &Choices) -> Result<Self, SettingError> {
-        TOKENS.apply(usual, &choices.of(&TOKENS))
-    }
-
-    /// Parameters of a pipeline that cuts words so.
-    pub fn params(&self) -> PipelineParams {
-        PipelineParams {
-            case: if self.keep_case { Case::Keep } else { Case::Lower },
-            accents: if self.strip_accents { Accents::Strip } else { Accents::Keep },
-            tokens: if self.split_at_blanks { TokenRule::Whitespace } else { TokenRule::Words },
-            min_token_chars: self.min_chars,
-            ..PipelineParams::default()
-        }
-    }
-}
-
 /// The pipeline that choices say.
 ///
 /// # Errors
@@ -182,8 +177,8 @@ pub fn params(choices: &Choices) -> Result<PipelineParams, SettingError> {
     let fold =
         settings.fold.filter(|&n| n > 0).map(|n_features| HashingParams { n_features, ..HashingParams::default() });
     let (blocks, oov_slots) = (settings.blocks(), settings.oov.unwrap_or(0));
-    let tokens = TokenSettings::new(&TokenSettings::default(), choices)?.params();
-    let params = PipelineParams { blocks, oov_slots, fold, ..tokens };
+    let words = TOKENS.place(PipelineParams::default(), choices)?;
+    let params = PipelineParams { blocks, oov_slots, fold, ..words };
     params.check().map_err(|e| SettingError::of("text.*", chain(&e)))?;
     Ok(params)
 }

@@ -1,12 +1,12 @@
 //! The settings of networks with a sparse output layer.
 
-use super::{Choices, Setting, SettingError, Table, USUAL, Values, refuse_idle};
-use crate::classifier::{ClassifierParams, ConnectionLearning, HeadParams, MAX_UNITS, SparseHeadParams, Wiring};
-use crate::message::{label_of, name_of};
+use super::{At, Choices, Setting, SettingError, SettingPlace, Slot, Table, USUAL, Values, refuse_idle};
+use crate::classifier::{ConnectionLearning, HeadParams, MAX_UNITS, SparseHeadParams};
+use crate::message::label_of;
+use crate::network::UniformParams;
 use crate::tune::Scale;
 use Values::{F64, Forms, Names, Size, Switch, Text};
-use serde::{Deserialize, Serialize};
-use xc_buffer::dtype::DType;
+use serde_json::Value;
 use xc_nn::Loss;
 use xc_nn::sampler::{NegativeParams, SamplerParams};
 
@@ -14,14 +14,84 @@ use xc_nn::sampler::{NegativeParams, SamplerParams};
 const TYPES: [(&str, &str); 5] =
     [("f32", "\"F32\""), ("bf16", "\"BF16\""), ("f16", "\"F16\""), ("e4m3", "\"F8_E4M3\""), ("e5m2", "\"F8_E5M2\"")];
 
-const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit).heading("Output layer options")
+const fn row(
+    name: &'static str,
+    field: &'static str,
+    at: At<UniformParams>,
+    values: Values,
+    unit: &'static str,
+) -> Setting {
+    Setting::new(name, field, values, unit).at(SettingPlace::Uniform(at)).heading("Output layer options")
 }
 
-/// Fields are those of [`UniformSettings`].
+const NONE: &str = "none";
+/// A wiring by which labels are connected with all units: there is no sparse layer.
+const DENSE: &str = "dense";
+
+const INTERMEDIATE: At<UniformParams> = At::Form {
+    get: |p| Some(p.intermediate.map_or_else(|| NONE.to_owned(), |units| units.to_string()).into()),
+    put: |p, value| {
+        p.intermediate = value.as_str().filter(|units| *units != NONE).and_then(|units| units.parse().ok());
+        Ok(())
+    },
+};
+
+const WIRING: At<UniformParams> = At::Form {
+    get: |p| {
+        let head = p.clone().head_mut().map(|head| head.wiring.get());
+        Some(head.unwrap_or_else(|| DENSE.into()))
+    },
+    put: |p, value| {
+        if *value == DENSE {
+            p.network.classifier.head = HeadParams::Dense;
+            return Ok(());
+        }
+        if p.head_mut().is_none() {
+            p.network.classifier.head = HeadParams::Sparse(SparseHeadParams::default());
+        }
+        p.head_mut().map_or(Ok(()), |head| head.wiring.put(value))
+    },
+};
+
+const NO_SCREENING: At<UniformParams> = At::Form {
+    get: |p| Some((!p.clone().connections_mut()?.screening).into()),
+    put: |p, value| {
+        p.connections_mut().into_iter().for_each(|of| of.screening = *value != true);
+        Ok(())
+    },
+};
+
+/// Of a sparse layer.
+const SAMPLER: At<UniformParams> = At::Form {
+    get: |p| p.clone().head_mut().map(|_| label_of(&p.network.classifier.learning.negatives.sampler).into()),
+    put: |p, value| {
+        if p.head_mut().is_some() {
+            let of = &mut p.network.classifier.learning.negatives;
+            *of = sampler(value.as_str().unwrap_or_default(), of.sampler.n_chosen()).into();
+        }
+        Ok(())
+    },
+};
+
+const SAMPLED: At<UniformParams> = At::Field(|p| {
+    p.head_mut()?;
+    Some(p.network.classifier.learning.negatives.sampler.n_chosen_mut()?)
+});
+
+/// Where labels of a step come from, by its name.
+fn sampler(name: &str, per_list: usize) -> SamplerParams {
+    match name {
+        "uniform" => SamplerParams::Uniform { per_list },
+        "log-uniform" => SamplerParams::LogUniform { per_list },
+        "frequency" => SamplerParams::Frequency { per_list, power: NegativeParams::USUAL_POWER },
+        _ => SamplerParams::All,
+    }
+}
+
+/// Places are those of [`UniformParams`].
 pub const TABLE: Table = Table {
     rows: &[
-        row("network.intermediate", "intermediate", Text(check_units), "N|none")
+        row("network.intermediate", "intermediate", INTERMEDIATE, Text(check_units), "N|none")
             .of_data()
             .help(
                 "Units of the layer that labels are connected with; none: labels are connected with the layer \
@@ -33,86 +103,43 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "a wider layer tells more labels apart",
             ),
-        row("head.fan-in", "fan_in", Size, "N").of_data().help("Connections per label").searched(
+        row("head.fan-in", "network.classifier.head.fan_in", At::Field(|p| Some(&mut p.head_mut()?.fan_in)), Size, "N").of_data().help("Connections per label").searched(
             &["16", "32", "64", "128"],
             1,
             Scale::Ordered,
             "more connections fit better, at a cost that grows with them",
         ),
-        row("head.wiring", "wiring", Names(&["uniform", "unstructured", "dense"]), "WIRING").help(
+        row("head.wiring", "network.classifier.head.wiring", WIRING, Names(&["uniform", "unstructured", "dense"]), "WIRING").help(
             "The same number of connections for every label, the same number on average, or connections with \
              all units (for comparison)",
         ),
-        row("head.precision", "weights", Forms(&TYPES), "TYPE")
+        row("head.precision", "network.classifier.head.weights", At::Field(|p| Some(&mut p.head_mut()?.weights)), Forms(&TYPES), "TYPE")
             .help("Type of the connections' weights, in training and in the model [default: f32]"),
-        row("head.moments", "moments", Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
+        row("head.moments", "network.classifier.learning.connections.moments", At::Field(|p| Some(&mut p.connections_mut()?.moments)), Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
             .help("Type of the optimiser's moments of the connections [default: f32]"),
-        row("head.no-screening", "no_screening", Switch, "").rare().help(
+        row("head.no-screening", "network.classifier.learning.connections.screening", NO_SCREENING, Switch, "").rare().help(
             "Score every label in full in each step. By default, with the squared hinge, batches of more \
              than 64 and many labels, a step first screens labels in 8 bits and scores those that may be \
              within the margin",
         ),
-        row("head.rewire-every", "rewire_every", Size, "STEPS")
+        row("head.rewire-every", "network.classifier.learning.connections.rewire_every", At::Field(|p| Some(&mut p.connections_mut()?.rewire_every)), Size, "STEPS")
             .follows("batch")
             .help("Steps between rewirings; 0: connections stay fixed [default: as many as 32000 instances take]"),
-        row("head.rewire-fraction", "rewire_fraction", F64, "SHARE")
+        row("head.rewire-fraction", "network.classifier.learning.connections.rewire_fraction", At::Field(|p| Some(&mut p.connections_mut()?.rewire_fraction)), F64, "SHARE")
             .help("Share of the connections, the weakest, that are redrawn in a rewiring; 0: none"),
-        row("sampler", "sampler", Names(&["all", "uniform", "log-uniform", "frequency"]), "SAMPLER")
+        row("sampler", "network.classifier.learning.negatives.sampler", SAMPLER, Names(&["all", "uniform", "log-uniform", "frequency"]), "SAMPLER")
             .follows("negatives.sampled")
             .help(
                 "Labels that a step scores in addition to the true ones of its batch: all, uniform negatives, or \
              negatives drawn by the rank of labels by frequency, or by their frequency to the power of 0.75 [default: all; frequency for many labels; uniform with \
              --negatives.sampled]",
             ),
-        row("negatives.sampled", "negatives", Size, "N")
+        row("negatives.sampled", "network.classifier.learning.negatives.sampler.chosen", SAMPLED, Size, "N")
             .of_data()
             .help("Negatives drawn per step [default: a tenth of many labels]"),
     ],
     starts: &[],
 };
-
-/// What was chosen; what was not follows from the rest and the data.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UniformSettings {
-    /// Units of the layer that labels are connected with: a number, or `none`.
-    pub intermediate: Option<String>,
-    /// Connections per label.
-    pub fan_in: Option<usize>,
-    /// How labels are connected; `dense`: with all units.
-    pub wiring: String,
-    /// Type of the weights.
-    pub weights: Option<DType>,
-    /// Type of their moments.
-    pub moments: Option<DType>,
-    /// Score every label in full in each step.
-    pub no_screening: bool,
-    /// Steps between rewirings.
-    pub rewire_every: Option<u64>,
-    /// Share of the connections that are redrawn.
-    pub rewire_fraction: Option<f64>,
-    /// Where labels of a step come from.
-    pub sampler: Option<String>,
-    /// How many.
-    pub negatives: Option<usize>,
-}
-
-impl Default for UniformSettings {
-    /// Nothing chosen.
-    fn default() -> Self {
-        Self {
-            intermediate: None,
-            fan_in: None,
-            wiring: "uniform".to_owned(),
-            weights: None,
-            moments: None,
-            no_screening: false,
-            rewire_every: None,
-            rewire_fraction: None,
-            sampler: None,
-            negatives: None,
-        }
-    }
-}
 
 fn check_units(text: &str) -> Result<(), String> {
     match text {
@@ -125,153 +152,142 @@ fn check_units(text: &str) -> Result<(), String> {
     }
 }
 
-impl UniformSettings {
-    /// What was chosen.
-    ///
-    /// # Errors
-    /// A value that is none.
-    pub fn new(choices: &Choices) -> Result<Self, SettingError> {
-        TABLE.apply(&Self::default(), choices)
-    }
+/// Whether a layer that labels are connected with, of its own, was asked for.
+pub fn asks_for_layer(choices: &Choices) -> bool {
+    choices.get("network.intermediate").is_some_and(|units| *units != NONE)
+}
 
-    /// Everything that they came to in a classifier with so many units in a layer of its own; a dense layer has none.
-    pub fn of(params: &ClassifierParams, units: Option<usize>) -> Self {
-        let intermediate = Some(units.map_or_else(|| "none".to_owned(), |units| units.to_string()));
-        let HeadParams::Sparse(SparseHeadParams { fan_in, wiring, weights }) = params.head else {
-            return Self { intermediate, wiring: "dense".to_owned(), ..Self::default() };
-        };
-        let ConnectionLearning { moments, screening, rewire_every, rewire_fraction } = params.learning.connections;
-        let sampler = params.learning.negatives.sampler;
-        Self {
-            intermediate,
-            fan_in: Some(fan_in),
-            wiring: name_of(&wiring),
-            weights: Some(weights),
-            moments: Some(moments),
-            no_screening: !screening,
-            rewire_every: Some(rewire_every),
-            rewire_fraction: Some(rewire_fraction),
-            sampler: Some(label_of(&sampler)),
-            negatives: Some(sampler.n_chosen()).filter(|&n| n > 0),
+/// A network with what was chosen of its output layer; what was not is that of the network, and follows from its batches.
+///
+/// # Errors
+/// A choice that changes nothing, by the name of its setting.
+pub fn params(mut usual: UniformParams, choices: &Choices) -> Result<UniformParams, SettingError> {
+    if choices.get("head.wiring").is_some_and(|wiring| *wiring == DENSE) {
+        refuse_sparse(choices)?;
+        // Before what was chosen is put in its place, in whichever order.
+        usual.network.classifier.head = HeadParams::Dense;
+        return TABLE.place(usual, choices);
+    }
+    if usual.head_mut().is_none() {
+        usual.network.classifier.head = HeadParams::Sparse(SparseHeadParams::default());
+    }
+    let classifier = &mut usual.network.classifier;
+    classifier.learning.connections = ConnectionLearning {
+        rewire_every: ConnectionLearning::usual_rewire_every(usual.network.training.batch_size),
+        ..ConnectionLearning::default()
+    };
+    if let Some(chosen) = chosen_sampler(choices)? {
+        classifier.learning.negatives = chosen.into();
+    }
+    let made = TABLE.place(usual, choices)?;
+    let classifier = &made.network.classifier;
+    let screens = classifier.learning.negatives.sampler == SamplerParams::All && classifier.loss == Loss::SquaredHinge;
+    let every = choices.value::<u64>("head.rewire-every");
+    let share = choices.value::<f64>("head.rewire-fraction");
+    refuse_idle(&[
+        (
+            "head.no-screening",
+            choices.value("head.no-screening") == Some(true) && !screens,
+            "--loss squared-hinge over all labels",
+        ),
+        (
+            "head.rewire-fraction",
+            share.is_some_and(|share| share > 0.0) && every == Some(0),
+            "a --head.rewire-every above 0",
+        ),
+        (
+            "head.rewire-every",
+            every.is_some_and(|steps| steps > 0) && share == Some(0.0),
+            "a --head.rewire-fraction above 0",
+        ),
+    ])?;
+    Ok(made)
+}
+
+/// The sampler that was chosen; none where nothing was said.
+fn chosen_sampler(choices: &Choices) -> Result<Option<SamplerParams>, SettingError> {
+    let named = choices.get("sampler").and_then(Value::as_str);
+    match (named, choices.value("negatives.sampled")) {
+        (None, None) => Ok(None),
+        (Some("all"), None) => Ok(Some(SamplerParams::All)),
+        (Some(name), None) => Err(SettingError::of_value("sampler", name, "--negatives.sampled N is expected with it")),
+        (Some("all"), Some(_)) => {
+            Err(SettingError::of("negatives.sampled", "--sampler all scores every label; one of the two is expected"))
         }
+        (named, Some(per_list)) => Ok(Some(sampler(named.unwrap_or("uniform"), per_list))),
     }
+}
 
-    /// Whether a layer that labels are connected with, of its own, was asked for.
-    pub fn asks_for_layer(&self) -> bool {
-        self.intermediate.as_deref().is_some_and(|units| units != "none")
-    }
-
-    /// Units of the layer that labels are connected with, where there is one of its own.
-    pub fn intermediate(&self, usual: Option<usize>) -> Option<usize> {
-        match self.intermediate.as_deref() {
-            Some(units) => units.parse().ok(),
-            None => usual,
+/// Refuses what belongs to sparse layers, where the layer is the dense one that they are compared with.
+fn refuse_sparse(choices: &Choices) -> Result<(), SettingError> {
+    let of_sparse = TABLE.rows.iter().filter(|row| !["network.intermediate", "head.wiring"].contains(&row.name));
+    let is_off = |row: &Setting| match row.name {
+        // A dense layer scores all labels.
+        "sampler" => choices.get("sampler").is_some_and(|name| *name == "all"),
+        "head.no-screening" => choices.get("head.no-screening").is_some_and(|is_on| *is_on == false),
+        _ => false,
+    };
+    match of_sparse.into_iter().find(|row| choices.get(row.name).is_some() && !is_off(row)) {
+        Some(row) => {
+            Err(SettingError::plain(row.name, "belongs to sparse output layers; --head.wiring dense has none"))
         }
-    }
-
-    /// Gives a classifier this head, trained in batches of a size.
-    ///
-    /// # Errors
-    /// A choice that changes nothing, by the name of its setting.
-    pub fn put(&self, batch_size: usize, params: &mut ClassifierParams) -> Result<(), SettingError> {
-        let wiring = match &*self.wiring {
-            "uniform" => Wiring::Uniform,
-            "unstructured" => Wiring::Unstructured,
-            _ => {
-                params.head = self.dense()?;
-                return Ok(());
-            }
-        };
-        let usual = match &params.head {
-            HeadParams::Sparse(of_preset) => of_preset.clone(),
-            HeadParams::Dense | HeadParams::Candidates(_) => SparseHeadParams::default(),
-        };
-        let of = ConnectionLearning::default();
-        let sampler = match (&self.sampler, self.negatives) {
-            (None, None) => params.learning.negatives.sampler,
-            _ => self.sampler()?,
-        };
-        let screens = sampler == SamplerParams::All && params.loss == Loss::SquaredHinge;
-        refuse_idle(&[
-            ("head.no-screening", self.no_screening && !screens, "--loss squared-hinge over all labels"),
-            (
-                "head.rewire-fraction",
-                self.rewire_fraction.is_some_and(|share| share > 0.0) && self.rewire_every == Some(0),
-                "a --head.rewire-every above 0",
-            ),
-            (
-                "head.rewire-every",
-                self.rewire_every.is_some_and(|steps| steps > 0) && self.rewire_fraction == Some(0.0),
-                "a --head.rewire-fraction above 0",
-            ),
-        ])?;
-        params.head = HeadParams::Sparse(SparseHeadParams {
-            fan_in: self.fan_in.unwrap_or(usual.fan_in),
-            wiring,
-            weights: self.weights.unwrap_or(usual.weights),
-        });
-        params.learning.negatives = sampler.into();
-        params.learning.connections = ConnectionLearning {
-            moments: self.moments.unwrap_or(of.moments),
-            screening: !self.no_screening,
-            rewire_every: self.rewire_every.unwrap_or(ConnectionLearning::usual_rewire_every(batch_size)),
-            rewire_fraction: self.rewire_fraction.unwrap_or(of.rewire_fraction),
-        };
-        Ok(())
-    }
-
-    fn sampler(&self) -> Result<SamplerParams, SettingError> {
-        let named = self.sampler.as_deref();
-        let Some(per_list) = self.negatives else {
-            return match named {
-                None | Some("all") => Ok(SamplerParams::All),
-                Some(name) => Err(SettingError::of_value("sampler", name, "--negatives.sampled N is expected with it")),
-            };
-        };
-        match named {
-            Some("all") => Err(SettingError::of(
-                "negatives.sampled",
-                "--sampler all scores every label; one of the two is expected",
-            )),
-            Some("log-uniform") => Ok(SamplerParams::LogUniform { per_list }),
-            Some("frequency") => Ok(SamplerParams::Frequency { per_list, power: NegativeParams::USUAL_POWER }),
-            _ => Ok(SamplerParams::Uniform { per_list }),
-        }
-    }
-
-    /// The dense layer that sparse ones are compared with: what belongs to sparse ones is refused.
-    fn dense(&self) -> Result<HeadParams, SettingError> {
-        let given = [
-            ("head.fan-in", self.fan_in.is_some()),
-            ("head.precision", self.weights.is_some()),
-            ("head.moments", self.moments.is_some()),
-            ("head.no-screening", self.no_screening),
-            ("head.rewire-every", self.rewire_every.is_some()),
-            ("head.rewire-fraction", self.rewire_fraction.is_some()),
-            ("sampler", self.sampler.as_deref().is_some_and(|sampler| sampler != "all")),
-            ("negatives.sampled", self.negatives.is_some()),
-        ];
-        match given.iter().find(|(_, is_given)| *is_given) {
-            Some((setting, _)) => {
-                Err(SettingError::plain(setting, "belongs to sparse output layers; --head.wiring dense has none"))
-            }
-            None => Ok(HeadParams::Dense),
-        }
+        None => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classifier::{InputKind, preset};
+    use crate::network::NetworkParams;
+
+    fn chosen(options: &[(&str, &str)]) -> Result<UniformParams, SettingError> {
+        let mut choices = Choices::default();
+        for (name, value) in options {
+            choices.set(TABLE.row(name).unwrap(), value)?;
+        }
+        let mut network = NetworkParams::of(&preset::uniform(), InputKind::Sparse);
+        let intermediate = network.classifier.encoder.widths_mut().pop();
+        params(UniformParams { network, intermediate }, &choices)
+    }
 
     #[test]
     fn units_are_a_number_or_none() {
         assert_eq!((check_units("none"), check_units("65536")), (Ok(()), Ok(())));
         assert_eq!(check_units("many").unwrap_err(), "got \"many\", expected a number of units or none");
-        let of = |units: &str| UniformSettings { intermediate: Some(units.to_owned()), ..UniformSettings::default() };
-        assert_eq!((of("none").intermediate(Some(3)), of("7").intermediate(Some(3))), (None, Some(7)));
-        assert_eq!(UniformSettings::default().intermediate(Some(3)), Some(3));
-        assert!(of("7").asks_for_layer() && !of("none").asks_for_layer());
-        assert!(!UniformSettings::default().asks_for_layer());
+        let of = |units| chosen(&[("network.intermediate", units)]).unwrap();
+        assert_eq!((of("none").intermediate, of("7").intermediate), (None, Some(7)));
+        assert_eq!(chosen(&[]).unwrap().intermediate, Some(32_768));
+        assert_eq!(of("7").into_network().classifier.encoder.widths(), [512, 7]);
+        assert_eq!(of("none").into_network().classifier.encoder.widths(), [512]);
+    }
+
+    #[test]
+    fn every_row_leads_to_a_place_of_its_own() {
+        for row in TABLE.rows {
+            let (value, with): (_, &[(&str, &str)]) = match row.name {
+                "network.intermediate" => ("7", &[]),
+                "head.wiring" => ("unstructured", &[]),
+                "head.precision" | "head.moments" => ("bf16", &[]),
+                "head.no-screening" => ("true", &[]),
+                "head.rewire-fraction" => ("0.625", &[]),
+                "sampler" => ("frequency", &[("negatives.sampled", "9")]),
+                _ => ("7", &[]),
+            };
+            let made = chosen(&[with, &[(row.name, value)]].concat()).unwrap();
+            assert_eq!(row.shown_in(&made).as_deref(), Some(value), "{}", row.name);
+            assert_ne!(row.shown_in(&chosen(&[]).unwrap()).as_deref(), Some(value), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn a_dense_layer_has_nothing_of_a_sparse_one() {
+        let dense = chosen(&[("head.wiring", "dense"), ("sampler", "all")]).unwrap();
+        assert_eq!(dense.network.classifier.head, HeadParams::Dense);
+        for (name, value) in [("head.fan-in", "8"), ("sampler", "uniform"), ("head.no-screening", "true")] {
+            let refused = chosen(&[("head.wiring", "dense"), (name, value)]).unwrap_err().to_string();
+            let expected = format!("--{name} belongs to sparse output layers; --head.wiring dense has none");
+            assert_eq!(refused, expected);
+        }
     }
 }

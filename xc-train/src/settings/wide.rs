@@ -1,26 +1,52 @@
 //! The settings of the wide term: rankers over sparse features beside a network, over those of all words where a
 //! transformer reads the first tokens.
 
-use super::{Choices, Setting, SettingError, Table, Values};
-use crate::classifier::{InputKind, WideLearning};
+use super::{At, Choices, Setting, SettingError, SettingPlace, Slot, Table, Values};
+use crate::classifier::{InputKind, Preset, WideLearning};
+use crate::network::NetworkParams;
 use crate::tune::Scale;
 use Values::{F32, Forms, Names, Size};
-use serde::{Deserialize, Serialize};
-use xc_buffer::dtype::DType;
-
-const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit).heading("Wide term options")
-}
 
 /// A setting of the term, where there is one.
-const fn of_term(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    row(name, field, values, unit).rare().belongs_to("wide", &["on"]).of_preset()
+const fn of_term(
+    name: &'static str,
+    field: &'static str,
+    at: At<NetworkParams>,
+    values: Values,
+    unit: &'static str,
+) -> Setting {
+    let row = Setting::new(name, field, values, unit).at(SettingPlace::Network(at)).heading("Wide term options");
+    row.rare().belongs_to("wide", &["on"]).of_preset()
 }
 
-/// Fields are those of [`WideSettings`].
+fn term(params: &mut NetworkParams) -> Option<&mut WideLearning> {
+    params.classifier.learning.wide.as_mut()
+}
+
+/// A field of the term.
+macro_rules! of {
+    ($field:ident) => {
+        At::Field(|p| term(p).map(|of| &mut of.$field as &mut dyn Slot))
+    };
+}
+
+/// Whether there is a term.
+const PRESENCE: At<NetworkParams> = At::Form {
+    get: |p| Some(if p.classifier.learning.wide.is_some() { ON } else { "off" }.into()),
+    put: |p, value| {
+        let wide = &mut p.classifier.learning.wide;
+        *wide = if *value == ON { Some(wide.unwrap_or_default()) } else { None };
+        Ok(())
+    },
+};
+
+const ON: &str = "on";
+
+/// Places are those of [`WideLearning`] in a network.
 pub const TABLE: Table = Table {
     rows: &[
-        Setting::new("wide", "wide", Names(&["on", "off"]), "on|off")
+        Setting::new("wide", "classifier.learning.wide", Names(&[ON, "off"]), "on|off")
+            .at(SettingPlace::Network(PRESENCE))
             .heading("Network options")
             .of_data()
             .help(
@@ -29,18 +55,18 @@ pub const TABLE: Table = Table {
                  tokens, where on reads all words)",
             )
             .searched(&[super::USUAL, "on", "off"], 0, Scale::Named, "labels of few instances need rare words"),
-        of_term("wide.weight", "weight", F32, "X")
+        of_term("wide.weight", "classifier.learning.wide.weight", of!(weight), F32, "X")
             .help("Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin")
             .none("the best on instances that are held out, else 0.3; of a squared hinge 1"),
-        of_term("wide.labels", "labels", Size, "N").help("Labels of a query that are ranked again"),
-        of_term("wide.negatives", "negatives", Size, "N").help(
+        of_term("wide.labels", "classifier.learning.wide.labels", of!(labels), Size, "N").help("Labels of a query that are ranked again"),
+        of_term("wide.negatives", "classifier.learning.wide.negatives", of!(negatives), Size, "N").help(
             "False labels of the largest logits, of those that a step scores, that are kept of each instance in each epoch \
              for the rankers to learn from",
         ),
-        of_term("wide.cost", "cost", F32, "C")
+        of_term("wide.cost", "classifier.learning.wide.cost", of!(cost), F32, "C")
             .help("Weight of a ranker's errors against its regularisation"),
-        of_term("wide.prune-below", "threshold", F32, "X").help("Drop weights of rankers below this magnitude"),
-        of_term("wide.precision", "precision", Forms(&TYPES), "TYPE").help("Type of their weights in the model"),
+        of_term("wide.prune-below", "classifier.learning.wide.threshold", of!(threshold), F32, "X").help("Drop weights of rankers below this magnitude"),
+        of_term("wide.precision", "classifier.learning.wide.precision", of!(precision), Forms(&TYPES), "TYPE").help("Type of their weights in the model"),
     ],
     starts: &[],
 };
@@ -48,76 +74,33 @@ pub const TABLE: Table = Table {
 /// Types of weights.
 const TYPES: [(&str, &str); 3] = [("f32", "\"F32\""), ("bf16", "\"BF16\""), ("f16", "\"F16\"")];
 
-/// Whether there is a term.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Presence {
-    /// There is.
-    On,
-    /// There is none.
-    Off,
-}
-
-/// What the settings come to.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WideSettings {
-    /// Whether there is a term.
-    pub wide: Presence,
-    /// Weight of the network; nothing: fitted where instances are held out.
-    pub weight: Option<f32>,
-    /// Labels that are ranked again.
-    pub labels: usize,
-    /// False labels that are kept of an instance in an epoch.
-    pub negatives: usize,
-    /// Weight of errors.
-    pub cost: f32,
-    /// Weights below it are dropped.
-    pub threshold: f32,
-    /// Type of the weights.
-    pub precision: DType,
-}
-
-impl WideSettings {
-    /// Those of a term, or of none.
-    pub fn of(learning: Option<WideLearning>) -> Self {
-        let wide = if learning.is_some() { Presence::On } else { Presence::Off };
-        let WideLearning { negatives, cost, threshold, weight, labels, precision } = learning.unwrap_or_default();
-        Self { wide, weight, labels, negatives, cost, threshold, precision }
+/// Adds to a network over instances of a kind what was chosen of the term. Over tokens one that was asked for has the
+/// other values of the preset.
+///
+/// # Errors
+/// A choice that changes nothing, by the name of its setting.
+pub fn add(
+    mut network: NetworkParams,
+    preset: &Preset,
+    input: InputKind,
+    choices: &Choices,
+) -> Result<NetworkParams, SettingError> {
+    if choices.get("wide").is_some_and(|wide| *wide == ON) {
+        network.classifier.learning.wide = network.classifier.learning.wide.or(preset.params.learning.wide);
     }
-
-    /// How the term is learned, where there is one.
-    pub fn learning(&self) -> Option<WideLearning> {
-        let Self { wide, weight, labels, negatives, cost, threshold, precision } = *self;
-        (wide == Presence::On).then_some(WideLearning { negatives, cost, threshold, weight, labels, precision })
+    let made = TABLE.place(network, choices)?;
+    if made.classifier.learning.wide.is_some() && input == InputKind::Dense {
+        let what = "instances are vectors; a term of features is expected to have features";
+        return Err(SettingError::of_value("wide", ON, what));
     }
-
-    /// What a preset usually has for instances of a kind: vectors have no term, and tokens have one only where it is asked
-    /// for.
-    pub fn usual(of_preset: Option<WideLearning>, input: InputKind) -> Self {
-        let mut usual = Self::of(of_preset.filter(|_| input != InputKind::Dense));
-        if input == InputKind::Tokens {
-            usual.wide = Presence::Off;
-        }
-        usual
-    }
-
-    /// What a preset [usually](Self::usual) has, with what was chosen.
-    ///
-    /// # Errors
-    /// A choice that changes nothing, by the name of its setting.
-    pub fn new(usual: Option<WideLearning>, input: InputKind, choices: &Choices) -> Result<Self, SettingError> {
-        let made = TABLE.apply(&Self::usual(usual, input), choices)?;
-        if made.wide == Presence::On && input == InputKind::Dense {
-            let what = "instances are vectors; a term of features is expected to have features";
-            return Err(SettingError::of_value("wide", "on", what));
-        }
-        Ok(made)
-    }
+    Ok(made)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classifier::preset;
+    use xc_buffer::dtype::DType;
 
     fn chosen(
         usual: Option<WideLearning>,
@@ -126,7 +109,10 @@ mod tests {
     ) -> Result<Option<WideLearning>, String> {
         let mut choices = Choices::default();
         options.iter().for_each(|(name, value)| choices.set(TABLE.row(name).unwrap(), value).unwrap());
-        WideSettings::new(usual, input, &choices).map(|made| made.learning()).map_err(|e| e.to_string())
+        let mut preset = preset::dense();
+        preset.params.learning.wide = usual;
+        let made = add(NetworkParams::of(&preset, input), &preset, input, &choices);
+        made.map(|made| made.classifier.learning.wide).map_err(|e| e.to_string())
     }
 
     #[test]

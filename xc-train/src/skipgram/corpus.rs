@@ -167,7 +167,7 @@ mod tests {
     fn words(lines: &[&str], min_count: u64) -> CorpusWords {
         let mut counts = WordCounts::new(&PipelineParams { min_token_chars: 1, ..PipelineParams::default() });
         lines.iter().for_each(|line| counts.add(line));
-        counts.finish(&WordsParams { min_count, most: None }).unwrap()
+        counts.finish(&WordsParams { min_count, ..WordsParams::default() }).unwrap()
     }
 
     fn corpus(lines: &[&str], names: &CorpusWords, subsample: f64, seed: u64) -> Result<Corpus, CorpusError> {

@@ -16,7 +16,7 @@
 //! let text = ["the cat sat on the mat", "the dog sat on the cat"];
 //! let mut counts = WordCounts::new(&PipelineParams::default());
 //! text.iter().for_each(|line| counts.add(line));
-//! let words = counts.finish(&WordsParams { min_count: 2, most: None })?;
+//! let words = counts.finish(&WordsParams { min_count: 2, ..WordsParams::default() })?;
 //! assert_eq!(words.names(), ["the", "cat", "on", "sat"]);
 //!
 //! let mut corpus = CorpusBuilder::new(&words, 0.0, 0);

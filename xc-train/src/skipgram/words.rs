@@ -1,19 +1,30 @@
 //! The words of a text by how often they occur.
 
 use super::CorpusError;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use xc_hash::text::{self, Pipeline, PipelineParams, Vocabulary, normalise};
 
 /// Bytes of a line that are cut into words at once: a text may be a single line.
 const PIECE: usize = 1 << 16;
 
-/// Which words are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which words have vectors, and which are beside one another, as a model keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WordsParams {
+    /// Words on each side that are near a word.
+    pub window: usize,
     /// Words that occur less often are dropped.
     pub min_count: u64,
     /// Most words, those that occur most often.
-    pub most: Option<usize>,
+    pub vocabulary: Option<usize>,
+    /// Share of the text above which occurrences of a word are left out; 0: none is.
+    pub subsample: f64,
+}
+
+impl Default for WordsParams {
+    fn default() -> Self {
+        Self { window: 2, min_count: 5, vocabulary: None, subsample: 0.0 }
+    }
 }
 
 /// Cuts lines into words.
@@ -83,7 +94,7 @@ impl WordCounts {
         let kept = self.counts.into_iter().filter(|(_, count)| *count >= params.min_count);
         let mut kept: Vec<(Box<str>, u64)> = kept.collect();
         kept.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        kept.truncate(params.most.unwrap_or(usize::MAX));
+        kept.truncate(params.vocabulary.unwrap_or(usize::MAX));
         if kept.len() < 2 {
             return Err(CorpusError::FewWords { n_kept: kept.len(), n_different, min_count: params.min_count });
         }
@@ -166,7 +177,7 @@ mod tests {
     fn counted(lines: &[&str], min_count: u64, most: Option<usize>) -> Result<CorpusWords, CorpusError> {
         let mut counts = WordCounts::new(&PipelineParams { min_token_chars: 1, ..PipelineParams::default() });
         lines.iter().for_each(|line| counts.add(line));
-        counts.finish(&WordsParams { min_count, most })
+        counts.finish(&WordsParams { min_count, vocabulary: most, ..WordsParams::default() })
     }
 
     #[test]

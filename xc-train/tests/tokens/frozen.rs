@@ -14,6 +14,7 @@ use xc_train::Model;
 use xc_train::fit::{Arrays, Embed, FitErrorKind, Silent, Training};
 use xc_train::model::explain::ExplainOptions;
 use xc_train::model::{Answer, Candidates, QueryError, QueryOptions, Row, Rows, Scratch, Texts};
+use xc_train::network::Pretrained;
 use xc_train::tokens::vectorise;
 
 /// Kinds that learn from vectors, with what makes them small.
@@ -42,7 +43,8 @@ fn frozen(kind: &str, from: &Path, model: &Path, more: &[(&str, &str)]) -> Train
 
 /// The vectors of texts.
 fn vectors(from: &Path, precision: MatmulPrecision, texts: &[String]) -> DenseMatrix {
-    let of = Embed { from: from.to_owned(), max_tokens: 6, prefix: None, precision, normalise: false };
+    let pretrained = Pretrained { from: from.to_owned(), max_tokens: 6, prefix: None };
+    let of = Embed { pretrained, precision, normalise: false };
     of.open().unwrap().of(Texts::Strings(texts)).unwrap().0
 }
 

@@ -14,6 +14,7 @@ use xc_sparse::rows::{OwnedRows, Rows, Texts};
 use xc_train::Model;
 use xc_train::classifier::Classifier;
 use xc_train::fit::{Arrays, Embed, Silent, Training, Watch};
+use xc_train::network::Pretrained;
 use xc_train::tokens::{TextVectors, Tokenizer, TokenizerError};
 
 fn put(folder: &Path, name: &str, content: &Value) {
@@ -30,7 +31,8 @@ fn change(folder: &Path, name: &str, change: impl Fn(&mut Value)) {
 
 fn opened(from: &Path, prefix: Option<&str>) -> TextVectors {
     let (from, prefix) = (from.to_owned(), prefix.map(str::to_owned));
-    let of = Embed { from, max_tokens: 8, prefix, precision: MatmulPrecision::F32, normalise: false };
+    let pretrained = Pretrained { from, max_tokens: 8, prefix };
+    let of = Embed { pretrained, precision: MatmulPrecision::F32, normalise: false };
     of.open().unwrap()
 }
 

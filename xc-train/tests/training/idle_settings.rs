@@ -1,15 +1,11 @@
 //! A setting that changes nothing is refused with what it belongs to: for every row of every table.
 
 use xc_train::classifier::{InputKind, preset};
+use xc_train::network::{NetworkParams, UniformParams};
 use xc_train::settings::{
-    Choices, Setting, SettingError, Table, Values,
-    astra::{self, AstraSettings},
-    candidates::{self, CandidateSettings},
-    mach::{self, MachSettings},
-    network::{self, NetworkSettings},
-    tree,
-    uniform::{self, UniformSettings},
-    wide::{self, WideSettings},
+    Choices, Setting, SettingError, Table, Values, astra, candidates, mach,
+    network::{self, RunParams},
+    tree, uniform, wide,
 };
 
 /// Enough labels for lists of candidates.
@@ -19,12 +15,26 @@ type Make = fn(&Choices) -> Result<(), SettingError>;
 
 const TABLES: [(Table, Make); 7] = [
     (tree::TABLE, |choices| tree::params(xc_tree::Preset::Default, choices).map(drop)),
-    (network::TABLE, |choices| NetworkSettings::new(&preset::dense(), InputKind::Sparse, choices).map(drop)),
-    (wide::TABLE, |choices| WideSettings::new(None, InputKind::Sparse, choices).map(drop)),
-    (mach::TABLE, |choices| MachSettings::new(choices).map(drop)),
-    (uniform::TABLE, |choices| UniformSettings::new(choices)?.put(256, &mut preset::uniform().params)),
-    (candidates::TABLE, |choices| CandidateSettings::new(choices)?.put(90, N_LABELS, &mut preset::lns().params)),
-    (astra::TABLE, |choices| AstraSettings::new(choices)?.put(90, N_LABELS, &mut preset::lns().params)),
+    (network::TABLE, |choices| {
+        network::params(&preset::dense(), InputKind::Sparse, choices)?;
+        RunParams::new(choices).map(drop)
+    }),
+    (wide::TABLE, |choices| {
+        let (mut preset, input) = (preset::dense(), InputKind::Sparse);
+        preset.params.learning.wide = None;
+        wide::add(NetworkParams::of(&preset, input), &preset, input, choices).map(drop)
+    }),
+    (mach::TABLE, |choices| mach::layout(N_LABELS, choices).map(drop)),
+    (uniform::TABLE, |choices| {
+        let network = NetworkParams::of(&preset::uniform(), InputKind::Sparse);
+        uniform::params(UniformParams { network, intermediate: None }, choices).map(drop)
+    }),
+    (candidates::TABLE, |choices| {
+        candidates::add(NetworkParams::of(&preset::lns(), InputKind::Sparse), 90, N_LABELS, choices).map(drop)
+    }),
+    (astra::TABLE, |choices| {
+        astra::add(NetworkParams::of(&preset::lns(), InputKind::Sparse), 90, N_LABELS, choices).map(drop)
+    }),
 ];
 
 /// A value that is not the usual one.

@@ -1,14 +1,15 @@
 //! docs/options.md is what the tables of settings say. XC_WRITE_DOCS=1 writes it anew.
 
 use std::fmt::Write as _;
-use xc_train::classifier::WideLearning;
-use xc_train::settings::text::{self, TextSettings, TokenSettings};
-use xc_train::settings::transformer::{self, TransformerSettings};
-use xc_train::settings::wide::{self, WideSettings};
-use xc_train::settings::words::{self, WordSettings};
+use xc_hash::text::PipelineParams;
+use xc_train::classifier::{InputKind, preset};
+use xc_train::network::{NetworkParams, TextEncoder};
+use xc_train::settings::text::{self, TextSettings};
 use xc_train::settings::{
-    Setting, Table, Values, astra, candidates, data, input, mach, network, serialised, tree, uniform,
+    Setting, Table, Values, astra, candidates, data, input, mach, network, serialised, transformer, tree, uniform,
+    wide, words,
 };
+use xc_train::skipgram::WordsParams;
 
 /// What stands behind the name of an option.
 fn values(row: &Setting) -> String {
@@ -47,23 +48,21 @@ fn page() -> String {
     section(&mut out, "All networks", of, &network::TABLE, none);
     let of = "`xc train dense`, `uniform`, `lns`, `astra`.";
     section(&mut out, "Wide term", of, &wide::TABLE, |row| {
-        let usual = row.shown(&serialised(&WideSettings::of(Some(WideLearning::default()))));
+        let usual = row.shown_in(&NetworkParams::of(&preset::dense(), InputKind::Sparse));
         Some(usual.unwrap_or_else(|| row.none.to_owned()))
     });
     let of = "`xc train dense`, `uniform`, `lns`, `astra`; of `mach` the first four, without `transformer`. Feature `transformer`.";
-    section(&mut out, "Transformers", of, &transformer::TABLE, |row| {
-        row.shown(&serialised(&TransformerSettings::default()))
-    });
+    section(&mut out, "Transformers", of, &transformer::TABLE, |row| row.shown_in(&TextEncoder::default()));
     section(&mut out, "MACH", "`xc train mach`.", &mach::TABLE, none);
     section(&mut out, "Sparse output layers", "`xc train uniform`.", &uniform::TABLE, none);
     section(&mut out, "Sampled output layers", "`xc train lns`, `xc train skipgram`.", &candidates::TABLE, none);
     section(&mut out, "ASTRA", "`xc train astra`.", &astra::TABLE, none);
     let of = "`xc train skipgram`.";
-    section(&mut out, "Words", of, &words::TABLE, |row| row.shown(&serialised(&WordSettings::default())));
+    section(&mut out, "Words", of, &words::TABLE, |row| row.shown_in(&WordsParams::default()));
     let all = "All kinds but skipgram.";
     section(&mut out, "Rows of features", all, &data::TABLE, none);
     section(&mut out, "Text", all, &text::TABLE, |row| row.shown(&serialised(&TextSettings::default())));
-    let tokens = |row: &Setting| row.shown(&serialised(&TokenSettings::default()));
+    let tokens = |row: &Setting| row.shown_in(&PipelineParams::default());
     section(&mut out, "Words of a text", "All kinds; skipgram keeps words of one character.", &text::TOKENS, tokens);
     let of = "Every command that reads instances; what a model was trained with is kept in it.";
     section(&mut out, "Input", of, &input::TABLE, |row| (row.name == "unseen").then(|| "ignore".to_owned()));

@@ -1,8 +1,8 @@
 //! Options of ASTRA: the rows of its settings.
 
 use crate::settings::OfTable;
-use xc_train::settings::astra::{self, AstraSettings};
-use xc_train::settings::{Setting, Table, serialised};
+use xc_train::astra::AstraParams;
+use xc_train::settings::{Setting, Table, astra};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OfAstra;
@@ -11,6 +11,11 @@ impl OfTable for OfAstra {
     const TABLE: Table = astra::TABLE;
 
     fn usual(row: &Setting) -> Option<String> {
-        row.shown(&serialised(&AstraSettings::default()))
+        match row.name {
+            "sampler" | "retrieval" => row.shown_in(&AstraParams::default()),
+            "head.precision" => Some("f32".to_owned()),
+            // Help says what it follows from.
+            _ => None,
+        }
     }
 }

@@ -8,8 +8,8 @@ use crate::settings::{Chosen, OfTable, names};
 use xc_buffer::Part;
 use xc_train::fit::Files;
 use xc_train::mach;
-use xc_train::settings::mach::{self as settings, MachSettings};
-use xc_train::settings::{Choices, Setting, Table, serialised};
+use xc_train::settings::mach as settings;
+use xc_train::settings::{Choices, Setting, Table};
 
 /// Train MACH: networks over hashed labels
 ///
@@ -58,8 +58,9 @@ pub(crate) struct OfMach;
 impl OfTable for OfMach {
     const TABLE: Table = settings::TABLE;
 
-    fn usual(row: &Setting) -> Option<String> {
-        row.shown(&serialised(&MachSettings::default()))
+    /// They follow from the labels, which help says.
+    fn usual(_: &Setting) -> Option<String> {
+        None
     }
 }
 

@@ -6,10 +6,12 @@ use super::joined;
 use super::transformer_args::OfTransformer;
 use super::wide_args::OfWide;
 use crate::settings::{Chosen, OfTable};
+use xc_nn::trainer::{EarlyStopping, PatienceFrom};
 use xc_train::classifier::{InputKind, Preset, preset};
 use xc_train::fit;
-use xc_train::settings::network::{self, NetworkSettings, OptimizerName};
-use xc_train::settings::{Choices, Setting, Table, serialised};
+use xc_train::network::{NetworkParams, OptimizerName};
+use xc_train::settings::network::{self, RunParams};
+use xc_train::settings::{Choices, Setting, Table};
 
 /// Networks of any kind.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +25,11 @@ impl OfTable for OfNetwork {
 
     fn usual(row: &Setting) -> Option<String> {
         let is_said = row.of_preset || row.help.contains("[default: ");
-        let usual = NetworkSettings::of_preset(&preset::dense(), InputKind::Sparse);
-        if is_said { None } else { row.shown(&serialised(&usual)) }
+        let mut usual = NetworkParams::of(&preset::dense(), InputKind::Sparse);
+        // From when on epochs would be counted.
+        usual.training.early_stopping = Some(EarlyStopping { patience: 1, from: PatienceFrom::default() });
+        let shown = || row.shown_in(&usual).or_else(|| row.shown_in(&RunParams::default()));
+        if is_said { None } else { shown() }
     }
 }
 
@@ -74,12 +79,12 @@ pub(super) fn show_defaults(usual: &Preset, others: &[(&str, Preset)], arg: clap
 /// What an option is in a preset, if it is there.
 fn value_of(option: &str, preset: &Preset) -> Option<String> {
     let row = network::TABLE.row(option).filter(|row| row.of_preset)?;
-    let settings = NetworkSettings::of_preset(preset, preset.params.encoder.input());
+    let learning = &preset.params.learning;
     match option {
-        "network.input-dropout" if settings.input_dropout == settings.dropout => {
+        "network.input-dropout" if learning.input_dropout == learning.dropout => {
             Some("that of --network.dropout".to_owned())
         }
-        _ => row.shown(&serialised(&settings)),
+        _ => row.shown_in(&NetworkParams::of(preset, preset.params.encoder.input())),
     }
 }
 

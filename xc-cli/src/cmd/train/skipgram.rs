@@ -12,8 +12,8 @@ use crate::stdin;
 use std::path::PathBuf;
 use xc_train::classifier::preset;
 use xc_train::fit::{Files, Place, Training};
-use xc_train::settings::words::{self, WordSettings};
-use xc_train::settings::{Setting, Table, serialised};
+use xc_train::settings::{Setting, Table, words};
+use xc_train::skipgram::WordsParams;
 
 /// Train word vectors on a text
 ///
@@ -80,7 +80,7 @@ impl OfTable for OfWords {
     const TABLE: Table = words::TABLE;
 
     fn usual(row: &Setting) -> Option<String> {
-        row.shown(&serialised(&WordSettings::default()))
+        row.shown_in(&WordsParams::default())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Options of a transformer below a network, or before it: the rows of its settings.
 
 use crate::settings::OfTable;
-use xc_train::settings::transformer::{self, TransformerSettings};
-use xc_train::settings::{Setting, Table, serialised};
+use xc_train::network::TextEncoder;
+use xc_train::settings::{Setting, Table, transformer};
 
 /// `TRAINS`: whether the kind trains one.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ impl<const TRAINS: bool> OfTable for OfTransformer<TRAINS> {
     const TABLE: Table = if TRAINS { transformer::TABLE } else { transformer::FROZEN };
 
     fn usual(row: &Setting) -> Option<String> {
-        row.shown(&serialised(&TransformerSettings::default()))
+        row.shown_in(&TextEncoder::default())
     }
 
     /// A build without transformers refuses them in a line that says so.

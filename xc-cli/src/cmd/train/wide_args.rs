@@ -1,9 +1,9 @@
 //! Options of the wide term of networks: the rows of its settings.
 
 use crate::settings::OfTable;
-use xc_train::classifier::WideLearning;
-use xc_train::settings::wide::{self, WideSettings};
-use xc_train::settings::{Setting, Table, serialised};
+use xc_train::classifier::{InputKind, preset};
+use xc_train::network::NetworkParams;
+use xc_train::settings::{Setting, Table, wide};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OfWide;
@@ -12,7 +12,7 @@ impl OfTable for OfWide {
     const TABLE: Table = wide::TABLE;
 
     fn usual(row: &Setting) -> Option<String> {
-        let usual = row.shown(&serialised(&WideSettings::of(Some(WideLearning::default()))));
+        let usual = row.shown_in(&NetworkParams::of(&preset::dense(), InputKind::Sparse));
         Some(usual.unwrap_or_else(|| row.none.to_owned()))
     }
 }

@@ -18,7 +18,8 @@ impl Session<'_> {
     /// Refuses what does not fit, and says what is going to happen. Gives the estimate for the
     /// report.
     pub(super) fn announce(&self, system: &dyn System) -> Result<Value, FitError> {
-        let Self { context, instances, shape, params, .. } = self;
+        let Self { context, instances, shape, network, .. } = self;
+        let (params, training) = (&network.classifier, &network.training);
         let name = system.preset().name;
         let mapped = instances.mapped_bytes();
         context.observer.released();
@@ -29,11 +30,11 @@ impl Session<'_> {
                 n_instances: instances.targets().len(),
                 n_features: shape.n_features,
                 n_labels: system.n_outputs(shape),
-                batch_size: self.training.batch_size,
-                n_epochs: self.training.epochs,
-                moments: self.optimizer.moments(),
-                keeps_best: validates && self.training.keep == trainer::Keep::Best,
-                clips: self.training.clip_norm.is_some(),
+                batch_size: training.batch_size,
+                n_epochs: training.epochs,
+                moments: network.optimizer.rule().moments(),
+                keeps_best: validates && training.keep == trainer::Keep::Best,
+                clips: training.clip_norm.is_some(),
                 tokens: TokenLengths { are_cached: self.args.caches_states(), ..lengths(instances.features()) },
             },
             sparse_ids: instances.labels().and_then(sparse_ids),
@@ -54,7 +55,7 @@ impl Session<'_> {
             HeadParams::Dense => String::new(),
             HeadParams::Candidates(head) => {
                 let negatives = &params.learning.negatives;
-                candidates(head, negatives, self.training.batch_size, forecast.work.n_labels)
+                candidates(head, negatives, training.batch_size, forecast.work.n_labels)
             }
             HeadParams::Sparse(head) => {
                 format!(", {} connections per label, {}", head.fan_in, head.weights.short_name())

@@ -5,34 +5,34 @@ use super::dense::suited_to;
 use super::instances::Instances;
 use super::lns::few_or_long;
 use super::{Session, Shape, System};
-use crate::astra::{Retrieval, Strategy};
-use crate::classifier::{ClassifierParams, InputKind, Preset, preset};
+use crate::astra::{AstraParams, Retrieval, Strategy};
+use crate::classifier::{InputKind, Preset, preset};
 use crate::fit::plan::Plan;
 use crate::fit::{Context, FitError, Training};
-use crate::settings::Choices;
-use crate::settings::astra::{self, AstraSettings};
+use crate::network::NetworkParams;
+use crate::settings::{Choices, Setting, astra};
 use xc_data::HoldOut;
 use xc_nn::Loss;
 use xc_nn::sampler::Weighting;
 
 pub(in crate::fit) struct Astra {
     network: NetworkChoices,
-    head: AstraChoices,
+    choices: Choices,
 }
 
 impl Astra {
     pub(super) fn new(choices: &Choices) -> Self {
-        Self { network: NetworkChoices::new(choices), head: AstraChoices { choices: choices.clone() } }
+        Self { network: NetworkChoices::new(choices), choices: choices.clone() }
+    }
+
+    /// The negatives of a step; what cannot be is refused by `params`, which comes first.
+    fn negatives(&self, n_labels: usize) -> AstraParams {
+        astra::params(n_labels, &self.choices).unwrap_or_default()
     }
 }
 
-/// Negatives of a step.
-struct AstraChoices {
-    choices: Choices,
-}
-
 impl System for Astra {
-    fn network(&self) -> &NetworkChoices {
+    fn choices(&self) -> &NetworkChoices {
         &self.network
     }
 
@@ -43,7 +43,12 @@ impl System for Astra {
                 "--label-features: instances are vectors; sparse features or text are expected",
             ));
         }
-        self.head.check_texts(has_texts)
+        if astra::params(0, &self.choices)?.strategy == Strategy::LabelText && !has_texts {
+            return Err(FitError::usage(
+                "--sampler label-text: texts of the labels are expected (--label-features FILE)",
+            ));
+        }
+        Ok(())
     }
 
     fn read(&self, of: &Training, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Instances, FitError> {
@@ -62,66 +67,35 @@ impl System for Astra {
         suited_to(shape, shape.sparse_data().map_or_else(preset::astra, preset::astra_for))
     }
 
-    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
-        let mut params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
-        self.head.apply(shape, &mut params)?;
-        Ok(params)
+    fn params(&self, shape: &Shape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
+        let network = self.network.network(&self.preset_for(shape), shape.input, seed, has_file)?;
+        Ok(astra::add(network, shape.n_features, shape.n_labels, &self.choices)?)
     }
 
+    /// Says where all labels would do.
     fn announce(&self, session: &Session<'_>) -> Result<(), FitError> {
-        self.head.announce(session);
+        let n_labels = session.shape.n_labels;
+        if self.negatives(n_labels).strategy != Strategy::All && n_labels < SOME_LABELS {
+            session
+                .context
+                .note(format_args!("{n_labels} labels: steps over all of them take little more time (--sampler all)"));
+        }
         Ok(())
     }
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
         plan.lines.push(few_or_long(&session.shape));
-        self.head.explain(session, plan);
-    }
-}
-
-impl AstraChoices {
-    fn settings(&self) -> Result<AstraSettings, FitError> {
-        Ok(AstraSettings::new(&self.choices)?)
-    }
-
-    /// Gives the classifier this head, and refuses one that is impossible for instances of a shape.
-    fn apply(&self, shape: &Shape, params: &mut ClassifierParams) -> Result<(), FitError> {
-        Ok(self.settings()?.put(shape.n_features, shape.n_labels, params)?)
-    }
-
-    /// Refuses labels that are compared by texts where there are none.
-    fn check_texts(&self, has_texts: bool) -> Result<(), FitError> {
-        if self.settings()?.negatives == Strategy::LabelText && !has_texts {
-            return Err(FitError::usage(
-                "--sampler label-text: texts of the labels are expected (--label-features FILE)",
-            ));
-        }
-        Ok(())
-    }
-
-    /// Says where all labels would do.
-    fn announce(&self, session: &Session<'_>) {
-        let (all, n_labels) = (self.settings().unwrap_or_default(), session.shape.n_labels);
-        if all.negatives != Strategy::All && n_labels < SOME_LABELS {
-            session
-                .context
-                .note(format_args!("{n_labels} labels: steps over all of them take little more time (--sampler all)"));
-        }
-    }
-
-    /// What training would do, and why.
-    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
-        let (all, n_labels) = (self.settings().unwrap_or_default(), session.shape.n_labels);
+        let n_labels = session.shape.n_labels;
+        let of = self.negatives(n_labels);
         let mut out = Vec::new();
-        let decay = match session.params.loss {
+        let decay = match session.network.classifier.loss {
             Loss::Softmax => "one label is right",
             _ => "multi-label loss",
         };
         out.push(("loss", format!("{decay}; biases are initialised from the frequency of each label")));
-        let of = all.params(n_labels).unwrap_or_default();
         let uniform = of.n_uniform(n_labels).min(n_labels);
         let hard_labels = of.hard.per_instance.min(n_labels);
-        let hard = match (all.negatives, all.retrieval) {
+        let hard = match (of.strategy, of.retrieval) {
             (Strategy::All, _) => "all labels: nothing is left out".to_owned(),
             (Strategy::Random, _) => format!("{uniform} uniform labels per list"),
             (Strategy::InBatch, _) => format!("true labels of the batch, {uniform} uniform ones"),
@@ -156,7 +130,7 @@ impl AstraChoices {
         };
         out.push(("weights", format!("a uniform label counts {weight}")));
         let advice = match n_labels {
-            0..SOME_LABELS if all.negatives != Strategy::All => {
+            0..SOME_LABELS if of.strategy != Strategy::All => {
                 "--sampler all: on a CPU sampling saves little below 30,000 labels; training on all labels needs a \
                  lower rate"
             }
@@ -165,7 +139,9 @@ impl AstraChoices {
         };
         out.push(("advice", advice.to_owned()));
         plan.lines.extend(out);
-        plan.resolved.add(&astra::TABLE, &AstraSettings::of(&of, all.rows, n_labels), &self.choices, |_, _| None);
+        let none = |_: &Setting, _: Option<&str>| None;
+        plan.resolved.add_placed(&astra::TABLE, &astra::shown(&of, n_labels), &self.choices, none);
+        plan.resolved.add_placed(&astra::TABLE, &session.network, &self.choices, none);
     }
 }
 

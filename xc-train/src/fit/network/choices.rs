@@ -1,18 +1,12 @@
 //! What was chosen of the settings that networks share. Values that were not come from the [`Preset`] of the kind.
 
-use crate::classifier::{Classifier, ClassifierParams, InputKind, Preset, preset};
+use crate::classifier::{Classifier, ClassifierParams, InputKind, Preset};
 use crate::fit::{Context, FitError};
-use crate::settings::network::{self, NetworkSettings, ScheduleName};
-use crate::settings::transformer::{self, EncoderName, TransformerSettings};
-use crate::settings::wide::{self, WideSettings};
-use crate::settings::{Choices, refuse_idle};
+use crate::network::{EncoderName, NetworkParams};
+use crate::settings::network::{self, RunParams};
+use crate::settings::{Choices, refuse_idle, transformer, wide};
 use xc_nn::encoder::transformer::IS_BUILT;
-use xc_nn::schedule::{Constant, HalveOnPlateau, WarmupCosine};
 use xc_nn::trainer::{Monitor, Subset};
-use xc_nn::{Optimizer, Schedule, TrainParams};
-
-/// Share of the steps in which the rate of a cosine rises from 0.
-const WARMUP: f64 = 0.05;
 
 /// How a network looks and learns.
 #[derive(Clone, Debug)]
@@ -34,7 +28,7 @@ impl NetworkChoices {
     /// Refuses a transformer, and settings of one, in a build that has none.
     pub(super) fn check_build(&self) -> Result<(), FitError> {
         let others = self.tokens.iter().map(|(row, _)| row.name).find(|name| *name != "encoder");
-        let chosen = match EncoderName::of(&self.tokens) {
+        let chosen = match transformer::chosen(&self.tokens) {
             EncoderName::Features => None,
             EncoderName::Transformer => Some("encoder transformer"),
             EncoderName::Frozen => Some("encoder frozen"),
@@ -47,7 +41,7 @@ impl NetworkChoices {
 
     /// What a network over these settings reads of instances that are found so.
     pub(super) fn input(&self, found: InputKind) -> InputKind {
-        match EncoderName::of(&self.tokens) {
+        match transformer::chosen(&self.tokens) {
             EncoderName::Features => found,
             EncoderName::Transformer => InputKind::Tokens,
             EncoderName::Frozen => InputKind::Dense,
@@ -56,16 +50,16 @@ impl NetworkChoices {
 
     /// Says by their hash with which weights a transformer begins: other weights are another training.
     pub(super) fn name_weights(&self, params: &mut ClassifierParams) -> Result<(), FitError> {
-        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
-            params.learning.tokens.begins_with = Some(crate::fit::transformer::hash(&settings)?);
+        if let Some(encoder) = transformer::trained(&self.tokens)? {
+            params.learning.tokens.begins_with = Some(crate::fit::transformer::hash(&encoder.pretrained)?);
         }
         Ok(())
     }
 
     /// Begins the transformer of a classifier from its folder, where there is one.
     pub(super) fn begin(&self, classifier: &mut Classifier) -> Result<(), FitError> {
-        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
-            crate::fit::transformer::begin(&settings, classifier)?;
+        if let Some(encoder) = transformer::trained(&self.tokens)? {
+            crate::fit::transformer::begin(&encoder.pretrained, classifier)?;
         }
         Ok(())
     }
@@ -98,32 +92,32 @@ impl NetworkChoices {
         self.tokens.value("transformer.cache-states").unwrap_or(false)
     }
 
-    /// What they come to for instances of a kind.
-    pub(super) fn settings(&self, preset: &Preset, input: InputKind) -> Result<NetworkSettings, FitError> {
-        Ok(NetworkSettings::new(preset, input, &self.choices)?)
-    }
-
-    /// The same of what no preset says; options that cannot be are refused when a preset is known.
-    fn alone(&self) -> NetworkSettings {
-        let preset = preset::dense();
-        let made = NetworkSettings::new(&preset, InputKind::Sparse, &self.choices);
-        made.unwrap_or_else(|_| NetworkSettings::of_preset(&preset, InputKind::Sparse))
-    }
-
     fn is_given(&self, option: &str) -> bool {
         self.choices.get(option).is_some()
     }
 
-    /// The preset with what was asked for, for instances of a kind.
-    pub(super) fn apply(&self, preset: &Preset, input: InputKind, seed: u64) -> Result<ClassifierParams, FitError> {
-        let mut params = preset.params.clone();
-        params.learning.seed = seed;
-        self.settings(preset, input)?.put(&mut params);
-        params.learning.wide = WideSettings::new(params.learning.wide, input, &self.wide)?.learning();
-        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
-            crate::fit::transformer::put(&settings, &mut params)?;
+    /// The preset with what was asked for, for instances of a kind; `has_file`: whether there is a validation file.
+    pub(in crate::fit) fn network(
+        &self,
+        preset: &Preset,
+        input: InputKind,
+        seed: u64,
+        has_file: bool,
+    ) -> Result<NetworkParams, FitError> {
+        let mut made = self.shown(preset, input)?;
+        (made.classifier.learning.seed, made.training.seed) = (seed, seed);
+        made.training.monitor = self.monitor(made.training.monitor, has_file)?;
+        if let Some(encoder) = transformer::trained(&self.tokens)? {
+            crate::fit::transformer::put(&encoder, &mut made.classifier)?;
+            made.training.encoder = Some(encoder.rule);
         }
-        Ok(params)
+        Ok(made)
+    }
+
+    /// The same as far as the settings of networks say it: without seed and transformer.
+    pub(super) fn shown(&self, preset: &Preset, input: InputKind) -> Result<NetworkParams, FitError> {
+        let made = network::params(preset, input, &self.choices)?;
+        Ok(wide::add(made, preset, input, &self.wide)?)
     }
 
     /// Leaves the wide term out where nobody asked for it and the embeddings keep every feature anyway.
@@ -158,81 +152,27 @@ impl NetworkChoices {
         self.is_given("network.activation")
     }
 
-    /// Steps between checkpoints.
-    pub(super) fn checkpoint_every(&self) -> Option<u64> {
-        self.alone().checkpoint_every
+    /// What the run does beside the training.
+    pub(super) fn run(&self) -> Result<RunParams, FitError> {
+        Ok(RunParams::new(&self.choices)?)
     }
 
-    /// Steps between lines of the training log.
-    pub(super) fn log_every(&self) -> u64 {
-        self.alone().log_every
-    }
-
-    /// Instances of a step.
-    pub(super) fn batch_size(&self, preset: &Preset) -> usize {
-        self.choices.value("batch").unwrap_or(preset.training.batch_size)
-    }
-
-    /// Settings of the training under a seed; `has_file`: whether there is a validation file.
-    pub(in crate::fit) fn train_params(
-        &self,
-        preset: &Preset,
-        seed: u64,
-        has_file: bool,
-    ) -> Result<TrainParams, FitError> {
-        let settings = self.settings(preset, preset.params.encoder.input())?;
-        self.choices.hold_out(seed)?;
-        let params = settings.train_params(seed, self.monitor(&settings, has_file)?)?;
-        if let Some(settings) = TransformerSettings::trained(&self.tokens)? {
-            return Ok(TrainParams { encoder: Some(settings.rule()), ..params });
-        }
-        Ok(params)
-    }
-
-    fn monitor(&self, settings: &NetworkSettings, has_file: bool) -> Result<Monitor, FitError> {
+    /// What is to improve: the one that was chosen, or what suits the instances.
+    fn monitor(&self, chosen: Monitor, has_file: bool) -> Result<Monitor, FitError> {
         let is_held_out = has_file || self.held_out().is_some();
-        match settings.monitor {
-            Some(monitor) if monitor != Monitor::Loss && !is_held_out => Err(FitError::usage(format_args!(
-                "--monitor {monitor}: held-out instances are expected (--validation or --validation-fraction)"
+        match (self.is_given("monitor"), is_held_out) {
+            (true, false) if chosen != Monitor::Loss => Err(FitError::usage(format_args!(
+                "--monitor {chosen}: held-out instances are expected (--validation or --validation-fraction)"
             ))),
-            Some(monitor) => Ok(monitor),
-            None if is_held_out => Ok(Monitor::default()),
-            None => Ok(Monitor::Loss),
+            (true, _) => Ok(chosen),
+            (false, true) => Ok(Monitor::default()),
+            (false, false) => Ok(Monitor::Loss),
         }
     }
 
     /// Share of the training instances that is held out.
     pub(super) fn held_out(&self) -> Option<f64> {
         self.choices.validation_fraction().filter(|&share| share > 0.0)
-    }
-
-    /// The optimiser.
-    pub(in crate::fit) fn optimizer(&self) -> Result<Optimizer, FitError> {
-        Ok(self.settings(&preset::dense(), InputKind::Sparse)?.optimizer())
-    }
-
-    /// The schedule in a word, for the model's own record.
-    pub(super) fn schedule_name(&self) -> String {
-        let all = self.alone();
-        match all.schedule {
-            ScheduleName::Constant => "constant".to_owned(),
-            ScheduleName::Cosine => format!("cosine, warm-up {WARMUP}"),
-            ScheduleName::Plateau if !self.is_given("schedule.lowest") => "plateau".to_owned(),
-            ScheduleName::Plateau => format!("plateau, lowest {}", all.lowest),
-        }
-    }
-
-    /// Learning rates over `steps` steps.
-    pub(super) fn schedule(&self, steps: u64) -> Box<dyn Schedule> {
-        let all = self.alone();
-        match all.schedule {
-            ScheduleName::Constant => Box::new(Constant),
-            ScheduleName::Cosine => {
-                let warmup = (steps as f64 * WARMUP).round() as u64;
-                Box::new(WarmupCosine { warmup, total: steps, floor: 0.0 })
-            }
-            ScheduleName::Plateau => Box::new(HalveOnPlateau::new(1).down_to(all.lowest)),
-        }
     }
 }
 

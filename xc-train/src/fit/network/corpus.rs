@@ -2,12 +2,11 @@
 
 use crate::fit::{Context, FitError, Source};
 use crate::message::chain;
-use crate::settings::text::TokenSettings;
-use crate::settings::words::WordSettings;
 use crate::skipgram::{Corpus, CorpusBuilder, CorpusError, CorpusWords, WordCounts, WordsParams};
 use std::path::Path;
 use xc_buffer::is_control;
 use xc_data::{Format, ReadError, ReadErrorKind, ReadOptions, open_text};
+use xc_hash::text::PipelineParams;
 use xc_sparse::rows::Rows;
 
 /// A text in memory, and its words.
@@ -18,8 +17,8 @@ pub(in crate::fit) struct WordText {
 
 /// Reads the text. *Cost*: memory for each different word, the longest line, and 5 bytes a word.
 pub(super) fn read_words(
-    settings: &WordSettings,
-    tokens: &TokenSettings,
+    params: &WordsParams,
+    tokens: &PipelineParams,
     source: &Source,
     context: &Context<'_>,
 ) -> Result<WordText, FitError> {
@@ -50,19 +49,18 @@ pub(super) fn read_words(
         };
         FitError::usage(format_args!("{}: {}{option}", path.display(), chain(&e)))
     };
-    let mut counts = WordCounts::new(&tokens.params());
+    let mut counts = WordCounts::new(tokens);
     each_line(&mut |line| counts.add(line))?;
-    let params = WordsParams { min_count: settings.min_count, most: settings.vocabulary };
-    let words = counts.finish(&params).map_err(refused)?;
+    let words = counts.finish(params).map_err(refused)?;
     if let Some(word) = words.names().iter().find(|word| word.contains(is_control)) {
         return Err(FitError::usage(format_args!(
             "{}: the word {word:?} has a control character; printable words are expected",
             path.display()
         )));
     }
-    let mut builder = CorpusBuilder::new(&words, settings.subsample, context.seed);
+    let mut builder = CorpusBuilder::new(&words, params.subsample, context.seed);
     each_line(&mut |line| builder.add_line(line))?;
-    let corpus = builder.finish(settings.window).map_err(refused)?;
+    let corpus = builder.finish(params.window).map_err(refused)?;
     Ok(WordText { words, corpus })
 }
 

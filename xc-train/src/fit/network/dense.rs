@@ -2,8 +2,9 @@
 
 use super::choices::NetworkChoices;
 use super::{Shape, System, params_error};
-use crate::classifier::{ClassifierParams, InputKind, Preset, preset};
+use crate::classifier::{InputKind, Preset, preset};
 use crate::fit::FitError;
+use crate::network::NetworkParams;
 use crate::settings::Choices;
 use xc_nn::Loss;
 
@@ -18,7 +19,7 @@ impl Dense {
 }
 
 impl System for Dense {
-    fn network(&self) -> &NetworkChoices {
+    fn choices(&self) -> &NetworkChoices {
         &self.network
     }
 
@@ -30,10 +31,10 @@ impl System for Dense {
         suited_to(shape, self.preset())
     }
 
-    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
-        let params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
-        params.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
-        Ok(params)
+    fn params(&self, shape: &Shape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
+        let network = self.network.network(&self.preset_for(shape), shape.input, seed, has_file)?;
+        network.classifier.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
+        Ok(network)
     }
 }
 

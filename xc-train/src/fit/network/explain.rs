@@ -1,16 +1,13 @@
 //! What the options of networks mean for the data.
 
 use super::{Session, Shape, System};
+use crate::classifier::LearningParams;
 use crate::classifier::preset::SHAPES;
-use crate::classifier::{LearningParams, Preset};
 use crate::fit::FitError;
 use crate::fit::plan::{Origin, Plan};
 use crate::message::counted;
-use crate::settings::network::{self, NetworkSettings};
-use crate::settings::transformer::{self, EncoderName, TransformerSettings};
-use crate::settings::wide::{self, WideSettings};
-use crate::settings::{Setting, serialised};
-use serde::Serialize;
+use crate::network::{EncoderName, NetworkParams, TextEncoder};
+use crate::settings::{Setting, network, transformer, wide};
 use serde_json::{Map, Value, json};
 use xc_store::to_parameter;
 
@@ -41,29 +38,30 @@ impl Session<'_> {
             resolved: self.of.resolved()?,
             data,
             parameters: json!({
-                "classifier": to_parameter(&self.params),
-                LearningParams::NAME: to_parameter(&self.params.learning),
+                "classifier": to_parameter(&self.network.classifier),
+                LearningParams::NAME: to_parameter(&self.network.classifier.learning),
                 "training": self.kept(),
             }),
             memory,
         };
         plan.lines.extend(tokens);
         let choices = &self.of.choices;
-        let settings = self.args.settings(&system.preset_for(shape), shape.input)?;
-        let settings = NetworkSettings { monitor: Some(self.training.monitor), ..settings };
-        let of_preset = self.of_preset(system, |preset| NetworkSettings::of_preset(preset, shape.input));
-        plan.resolved.add(&network::TABLE, &settings, choices, of_preset);
-        let of_preset =
-            self.of_preset(system, |preset| WideSettings::usual(preset.params.learning.wide, self.shape.input));
-        plan.resolved.add(&wide::TABLE, &WideSettings::of(self.params.learning.wide), choices, of_preset);
-        if let Some(settings) = TransformerSettings::new(choices)? {
+        // Without what a kind adds to the layers.
+        let mut shown = self.args.shown(&system.preset_for(shape), shape.input)?;
+        shown.training.monitor = self.network.training.monitor;
+        shown.classifier.learning.wide = self.network.classifier.learning.wide;
+        let of_preset = self.of_preset(system);
+        plan.resolved.add_placed(&network::TABLE, &shown, choices, &of_preset);
+        plan.resolved.add_placed(&network::TABLE, &self.run, choices, &of_preset);
+        plan.resolved.add_placed(&wide::TABLE, &shown, choices, &of_preset);
+        if let Some(encoder) = transformer::encoder(choices)? {
             let none = |_: &Setting, _: Option<&str>| None;
-            let trains = settings.encoder == EncoderName::Transformer;
+            let trains = encoder.encoder == EncoderName::Transformer;
             let table = if trains { transformer::TABLE } else { transformer::FROZEN };
-            plan.resolved.add(&table, &settings, choices, none);
+            plan.resolved.add_placed(&table, &encoder, choices, none);
         }
         system.explain(self, &mut plan);
-        if self.params.learning.wide.is_some() && self.has_judges() {
+        if self.network.classifier.learning.wide.is_some() && self.has_judges() {
             let said = "of the network alone after each epoch, which chooses the epoch; the wide term is learned after the \
                         last one, and the report has the precision with it and without";
             plan.lines.push(("validation", said.to_owned()));
@@ -73,17 +71,19 @@ impl Session<'_> {
 
     /// What is said of the tokens of the instances, where a transformer reads them.
     fn of_tokens(&self, data: &mut Map<String, Value>) -> Vec<(&'static str, String)> {
-        if let (xc_nn::Rows::Tokens(rows), Some(of)) = (self.instances.features(), self.params.encoder.tokens()) {
+        if let (xc_nn::Rows::Tokens(rows), Some(of)) =
+            (self.instances.features(), self.network.classifier.encoder.tokens())
+        {
             let mut lengths: Vec<usize> = (0..rows.len()).map(|i| rows.row(i).len()).collect();
             lengths.sort_unstable();
             let (n_tokens, n) = (rows.ids().len(), lengths.len().max(1));
             let mean = n_tokens as f64 / n as f64;
             let most = lengths.get((lengths.len() * 9).div_ceil(10).saturating_sub(1)).copied().unwrap_or(0);
             let limit =
-                self.of.choices.value("transformer.max-tokens").unwrap_or(TransformerSettings::default().max_tokens);
+                self.of.choices.value("transformer.max-tokens").unwrap_or(TextEncoder::default().pretrained.max_tokens);
             let n_full = lengths.iter().filter(|&&length| length >= limit).count();
             let squares = lengths.iter().map(|&length| (length * length) as u64).sum();
-            let n_learning = self.params.learning.tokens.layers.n_learning(&of.transformer);
+            let n_learning = self.network.classifier.learning.tokens.layers.n_learning(&of.transformer);
             let operations = of.transformer.step_operations(n_tokens as u64, squares, n_learning);
             data.insert("tokens_per_instance".to_owned(), json!(mean));
             data.insert("full_instances".to_owned(), json!(n_full));
@@ -104,21 +104,23 @@ impl Session<'_> {
     }
 
     /// Where a value comes from, if it is that of the kind's preset: from the data where presets for others differ.
-    fn of_preset<S: Serialize>(
-        &self,
-        system: &dyn System,
-        settings: impl Fn(&Preset) -> S,
-    ) -> impl Fn(&Setting, Option<&str>) -> Option<Origin> {
-        let of = |shape: &Shape| serialised(&settings(&system.preset_for(shape)));
+    fn of_preset(&self, system: &dyn System) -> impl Fn(&Setting, Option<&str>) -> Option<Origin> {
+        let of = |shape: &Shape| {
+            let preset = system.preset_for(shape);
+            let mut made = NetworkParams::of(&preset, shape.input);
+            // What a term has where there is one.
+            made.classifier.learning.wide = Some(preset.params.learning.wide.unwrap_or_default());
+            made
+        };
         let (own, named) = (of(&self.shape), system.named_preset());
         let shapes = SHAPES.iter().flat_map(|&(_, data)| [1, 2].map(|most| (data, most)));
         let others: Vec<_> =
             shapes.map(|(data, most_labels)| of(&Shape { data: Some(data), most_labels, ..self.shape })).collect();
         move |row, value| {
-            let usual = row.shown(&own);
+            let usual = row.shown_in(&own);
             (value == usual.as_deref()).then(|| match &named {
                 Some(name) => Origin::Preset(name.clone()),
-                None if others.iter().any(|other| row.shown(other) != usual) => Origin::Data,
+                None if others.iter().any(|other| row.shown_in(other) != usual) => Origin::Data,
                 None => Origin::Default,
             })
         }

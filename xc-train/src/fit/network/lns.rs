@@ -1,24 +1,42 @@
 //! A network whose steps score some labels.
 
-use super::candidates::CandidateChoices;
 use super::choices::NetworkChoices;
 use super::dense::suited_to;
 use super::{Session, Shape, System};
 use crate::classifier::preset::{FEW, FOR_EACH, LONG, MANY, SHARE};
-use crate::classifier::{ClassifierParams, InputKind, Preset, preset};
+use crate::classifier::{InputKind, Preset, preset};
 use crate::fit::FitError;
-use crate::fit::plan::Plan;
-use crate::settings::Choices;
+use crate::fit::plan::{Origin, Plan, Resolved};
+use crate::network::NetworkParams;
+use crate::settings::{Choices, candidates};
 
 pub(in crate::fit) struct Lns {
     network: NetworkChoices,
-    head: CandidateChoices,
+    choices: Choices,
 }
 
 impl Lns {
     pub(super) fn new(choices: &Choices) -> Self {
-        Self { network: NetworkChoices::new(choices), head: CandidateChoices::new(choices) }
+        Self { network: NetworkChoices::new(choices), choices: choices.clone() }
     }
+}
+
+/// Says where few labels change what a step does.
+pub(super) fn say_if_all(session: &Session<'_>, choices: &Choices) {
+    let n_labels = session.shape.n_labels;
+    if candidates::scores_all(n_labels, choices) {
+        session
+            .context
+            .note(format_args!("{n_labels} labels are no more than a step would choose: it scores all of them"));
+    }
+}
+
+/// The values of the settings of candidates.
+pub(super) fn resolve_candidates(session: &Session<'_>, choices: &Choices, out: &mut Resolved) {
+    let Shape { n_features, n_labels, .. } = session.shape;
+    let shown = candidates::shown(session.network.clone(), n_features, n_labels);
+    let preset: Option<String> = choices.value("preset");
+    out.add_placed(&candidates::TABLE, &shown, choices, |_, _| preset.clone().map(Origin::Preset));
 }
 
 /// What width, initial embeddings, dropout, loss, rate and epochs follow from.
@@ -50,12 +68,12 @@ pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
 }
 
 impl System for Lns {
-    fn network(&self) -> &NetworkChoices {
+    fn choices(&self) -> &NetworkChoices {
         &self.network
     }
 
     fn preset(&self) -> Preset {
-        self.head.preset().as_deref().and_then(preset::lns_of).unwrap_or_else(preset::lns)
+        self.named_preset().as_deref().and_then(preset::lns_of).unwrap_or_else(preset::lns)
     }
 
     fn preset_for(&self, shape: &Shape) -> Preset {
@@ -63,23 +81,22 @@ impl System for Lns {
         self.named_preset().map_or_else(|| suited_to(shape, usual), |_| self.preset())
     }
 
-    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
-        let mut params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
-        self.head.apply(shape, &mut params)?;
-        Ok(params)
+    fn params(&self, shape: &Shape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
+        let network = self.network.network(&self.preset_for(shape), shape.input, seed, has_file)?;
+        Ok(candidates::add(network, shape.n_features, shape.n_labels, &self.choices)?)
     }
 
     fn named_preset(&self) -> Option<String> {
-        self.head.preset()
+        self.choices.value("preset")
     }
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
-        plan.lines.extend(self.head.preset().is_none().then(|| few_or_long(&session.shape)));
-        self.head.resolve(session, &mut plan.resolved);
+        plan.lines.extend(self.named_preset().is_none().then(|| few_or_long(&session.shape)));
+        resolve_candidates(session, &self.choices, &mut plan.resolved);
     }
 
     fn announce(&self, session: &Session<'_>) -> Result<(), FitError> {
-        self.head.announce(session);
+        say_if_all(session, &self.choices);
         Ok(())
     }
 }

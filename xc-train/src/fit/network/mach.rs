@@ -8,10 +8,11 @@ use crate::fit::FitError;
 use crate::fit::plan::Plan;
 use crate::fit::save::{self, beside};
 use crate::mach::{
-    self, Asking, CHECKPOINT, KIND, MachContainer, MachParams, Repetition, bucket_rows, repetition_seed,
+    self, Asking, CHECKPOINT, KIND, MachContainer, MachLayout, MachParams, Repetition, bucket_rows, repetition_seed,
 };
 use crate::message::{chain, counted};
-use crate::settings::mach::{MachSettings, TABLE};
+use crate::network::NetworkParams;
+use crate::settings::mach::{TABLE, layout};
 use crate::settings::{Choices, SettingError};
 use serde_json::{Value, json};
 use xc_buffer::Part;
@@ -30,36 +31,38 @@ impl Mach {
         Self { network: NetworkChoices::new(choices), choices: choices.clone(), part }
     }
 
-    fn own(&self) -> MachSettings {
-        // Those that cannot be are refused by `params`, which comes first.
-        MachSettings::new(&self.choices).unwrap_or_default()
+    /// The repetitions to train, for so many labels.
+    fn layout(&self, n_labels: usize) -> MachLayout {
+        // What cannot be is refused by `params`, which comes first.
+        let all = layout(n_labels, &self.choices).unwrap_or_else(|_| MachLayout::usual(n_labels));
+        let numbers = match self.part {
+            Some(part) => {
+                let range = part.range(all.numbers.len() as u64);
+                all.numbers.start + range.start as u32..all.numbers.start + range.end as u32
+            }
+            None => all.numbers,
+        };
+        MachLayout { numbers, ..all }
     }
 
-    /// Numbers of the repetitions to train, for so many labels.
+    /// Numbers of these repetitions.
     fn numbers(&self, n_labels: usize) -> Vec<u32> {
-        let all = self.own().numbers(n_labels);
-        match self.part {
-            Some(part) => {
-                let range = part.range(all.len() as u64);
-                all[range.start as usize..range.end as usize].to_vec()
-            }
-            None => all,
-        }
+        self.layout(n_labels).numbers.collect()
     }
 
     /// Buckets of a repetition.
     fn buckets(&self, n_labels: usize) -> u32 {
-        self.own().buckets(n_labels)
+        self.layout(n_labels).n_buckets
     }
 
     /// The model over so many labels whose repetitions are such classifiers.
     fn mach_params(&self, n_labels: usize, classifier: &ClassifierParams) -> MachParams {
-        self.own().params(n_labels, classifier)
+        self.layout(n_labels).params(classifier.clone())
     }
 }
 
 impl System for Mach {
-    fn network(&self) -> &NetworkChoices {
+    fn choices(&self) -> &NetworkChoices {
         &self.network
     }
 
@@ -71,11 +74,11 @@ impl System for Mach {
         suited_to(shape, self.preset())
     }
 
-    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
-        let settings = MachSettings::new(&self.choices)?;
+    fn params(&self, shape: &Shape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
+        let all = layout(shape.n_labels, &self.choices)?;
         if let Some(part) = self.part {
-            let n = settings.numbers(shape.n_labels).len();
-            if settings.repetitions_range.is_some() {
+            let n = all.numbers.len();
+            if self.choices.get("repetitions-range").is_some() {
                 let why = "--part is itself a range of repetitions; one of the two is expected";
                 return Err(SettingError::of("repetitions-range", why).into());
             }
@@ -86,9 +89,9 @@ impl System for Mach {
                 )));
             }
         }
-        let params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
-        params.check(shape.n_features, self.n_outputs(shape)).map_err(|e| params_error(&e))?;
-        Ok(params)
+        let network = self.network.network(&self.preset_for(shape), shape.input, seed, has_file)?;
+        network.classifier.check(shape.n_features, self.n_outputs(shape)).map_err(|e| params_error(&e))?;
+        Ok(network)
     }
 
     fn n_outputs(&self, shape: &Shape) -> usize {
@@ -97,7 +100,7 @@ impl System for Mach {
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
         let n_labels = session.shape.n_labels;
-        let params = self.mach_params(n_labels, &session.params);
+        let params = self.mach_params(n_labels, &session.network.classifier);
         let numbers = self.numbers(n_labels);
         if let Ok(sizing) = params.sizing(n_labels, numbers.len()) {
             plan.lines.push((
@@ -112,7 +115,7 @@ impl System for Mach {
                 ),
             ));
         }
-        plan.resolved.add(&TABLE, &MachSettings::of(&params, &numbers), &self.choices, |_, _| None);
+        plan.resolved.add_placed(&TABLE, &self.layout(n_labels), &self.choices, |_, _| None);
         plan.parameters["mach"] = to_parameter(&params);
     }
 
@@ -130,7 +133,8 @@ impl System for Mach {
         ));
         // Some of a range are not all: whether labels are told apart shows when they are merged.
         let risk = sizing.indistinguishable_probability();
-        if self.own().repetitions_range.is_none() && self.part.is_none() && risk > 0.5 {
+        let is_range = self.choices.get("repetitions-range").is_some() || self.part.is_some();
+        if !is_range && risk > 0.5 {
             context.warn(format_args!(
                 "so few repetitions of so few buckets leave labels that share all their buckets; {} repetitions would \
                  tell all labels apart with probability 0.99",
@@ -162,18 +166,22 @@ impl System for Mach {
     }
 
     fn describe(&self, session: &Session<'_>) -> Value {
-        json!([self.mach_params(session.shape.n_labels, &session.params), session.params.learning])
+        json!([
+            self.mach_params(session.shape.n_labels, &session.network.classifier),
+            session.network.classifier.learning
+        ])
     }
 
     fn train<'t>(&'t self, session: &'t Session<'t>) -> Result<Trained<'t>, FitError> {
         let Shape { n_features, n_labels, .. } = session.shape;
-        let repetitions = Repetitions { session, params: self.mach_params(n_labels, &session.params) };
+        let repetitions = Repetitions { session, params: self.mach_params(n_labels, &session.network.classifier) };
         let (numbers, sizing) = (self.numbers(n_labels), self.sizing(session)?);
         let mut steps = 0;
         for &number in &numbers {
             steps += repetitions.train(number)?;
         }
-        let n_values = numbers.len() as u64 * session.params.n_values(n_features, self.n_outputs(&session.shape));
+        let n_values =
+            numbers.len() as u64 * session.network.classifier.n_values(n_features, self.n_outputs(&session.shape));
         let figures = [
             ("repetitions", json!(numbers)),
             ("buckets", json!(repetitions.params.n_buckets)),
@@ -211,7 +219,7 @@ impl System for Mach {
 impl Mach {
     fn sizing(&self, session: &Session<'_>) -> Result<Sizing, FitError> {
         let n_labels = session.shape.n_labels;
-        let (params, numbers) = (self.mach_params(n_labels, &session.params), self.numbers(n_labels));
+        let (params, numbers) = (self.mach_params(n_labels, &session.network.classifier), self.numbers(n_labels));
         params
             .sizing(n_labels, numbers.len())
             .and_then(|sizing| params.assignment(n_labels, &numbers).map(|_| sizing))

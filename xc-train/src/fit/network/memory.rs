@@ -6,7 +6,7 @@ use crate::fit::FitError;
 use crate::fit::memory::Standing;
 use crate::message::format_bytes;
 use xc_buffer::dtype::DType;
-use xc_nn::sampler::{LshParams, SamplerParams};
+use xc_nn::sampler::LshParams;
 use xc_sparse::LabelRows;
 
 /// Threads, files and the log of a training run.
@@ -218,10 +218,7 @@ impl Forecast {
         if !matches!(self.params.head, HeadParams::Candidates(_)) {
             return None;
         }
-        match &mut self.params.learning.negatives.sampler {
-            SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => Some(tables),
-            _ => None,
-        }
+        self.params.learning.negatives.sampler.tables_mut()
     }
 }
 

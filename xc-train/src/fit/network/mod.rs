@@ -2,7 +2,6 @@
 
 mod announce;
 mod astra;
-mod candidates;
 mod choices;
 mod corpus;
 mod cost;
@@ -27,7 +26,9 @@ use super::{FitError, Outcome, Training};
 use crate::classifier::preset::ASTRA;
 use crate::classifier::{Classifier, ClassifierParams, Only, Preset};
 use crate::message::{chain, counted};
+use crate::network::NetworkParams;
 use crate::settings::Choices;
+use crate::settings::network::RunParams;
 use choices::NetworkChoices;
 pub(super) use choices::for_all;
 pub use cost::Costs;
@@ -43,11 +44,11 @@ use xc_data::{HoldOut, Split};
 use xc_metrics::MetricReport;
 use xc_nn::sampler::SampleError;
 use xc_nn::trainer::{CHECKPOINT, CheckpointAt, STATE, Subset, TrainError, TrainObserver};
-use xc_nn::{Examples, HardLabels, Optimizer, Rows, TargetRows, TrainParams, Trainer};
+use xc_nn::{Examples, HardLabels, Rows, TargetRows, TrainParams, Trainer};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
 use xc_store::atomic::parent_of;
-use xc_store::{Checkpoint, CheckpointLayout, to_parameter};
+use xc_store::{Checkpoint, CheckpointLayout};
 
 /// The system of a kind of network.
 pub(super) fn system(kind: &str, choices: &Choices, place: &Place) -> Option<Box<dyn System>> {
@@ -70,8 +71,8 @@ pub(super) trait System {
     /// What the kind is called and begins with.
     fn preset(&self) -> Preset;
 
-    /// How its network looks and learns.
-    fn network(&self) -> &NetworkChoices;
+    /// What was chosen of how its network looks and learns.
+    fn choices(&self) -> &NetworkChoices;
 
     /// Refuses what is impossible before the long work, beside the network's settings.
     fn check(&self, training: &Training) -> Result<(), FitError> {
@@ -92,9 +93,9 @@ pub(super) trait System {
         self.preset()
     }
 
-    /// The classifier for instances of a shape. Asked once for the widest vectors before any data
-    /// are read: what depends on no data is refused then.
-    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError>;
+    /// The network for instances of a shape. Asked once for the widest vectors before any data
+    /// are read: what depends on no data is refused then. `has_file`: whether there is a validation file.
+    fn params(&self, shape: &Shape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError>;
 
     /// Outputs of a classifier, which need not be the labels.
     fn n_outputs(&self, shape: &Shape) -> usize {
@@ -142,7 +143,8 @@ pub(super) trait System {
 
     /// Everything that first values follow from beside the data.
     fn describe(&self, session: &Session<'_>) -> Value {
-        json!([self.preset().name, session.params, session.params.learning])
+        let classifier = &session.network.classifier;
+        json!([self.preset().name, classifier, classifier.learning])
     }
 
     /// Trains.
@@ -213,9 +215,8 @@ pub(in crate::fit) struct Session<'a> {
     pub(super) explain: bool,
     pub(super) instances: Instances,
     pub(super) shape: Shape,
-    pub(super) params: ClassifierParams,
-    pub(super) training: TrainParams,
-    pub(super) optimizer: Optimizer,
+    pub(super) network: NetworkParams,
+    pub(super) run: RunParams,
     /// Labels of the validation instances that the training instances have, if these choose the epoch.
     judged: Option<LabelRows>,
     choose_epoch: bool,
@@ -234,15 +235,16 @@ pub(in crate::fit) struct Judges<'a> {
 
 /// Refuses settings that are impossible or do not go together, before any data are read.
 pub(super) fn check(system: &dyn System, of: &Training, has_validation: bool, seed: u64) -> Result<(), FitError> {
-    let args = system.network();
+    let args = system.choices();
     args.check_build()?;
     // Only checked here: the values follow from the instances once these are read.
-    args.train_params(&system.preset(), seed, has_validation)?;
-    args.optimizer()?;
+    args.shown(&system.preset(), system.preset().params.encoder.input())?;
+    of.choices.hold_out(seed)?;
+    args.run()?;
     let input = args.input(of.source.input());
     let widest = Shape { input, n_features: usize::MAX, n_labels: 0, most_labels: 0, data: None };
-    let params = system.params(&widest, seed)?;
-    args.refuse_idle(&system.preset(), &params)?;
+    let params = system.params(&widest, seed, has_validation)?;
+    args.refuse_idle(&system.preset(), &params.classifier)?;
     of.reading().map(drop)?;
     system.check(of)
 }
@@ -255,12 +257,12 @@ pub(super) fn train(
     judges: &Judges<'_>,
     context: &Context<'_>,
 ) -> Result<Outcome, FitError> {
-    let (preset, args, place) = (system.preset(), system.network(), &of.place);
+    let (preset, args, place) = (system.preset(), system.choices(), &of.place);
     // What can be refused is refused before the long work: settings first, then the output, then
     // the inputs.
     let has_validation = of.source.has_validation() && judges.choose_epoch;
     check(system, of, has_validation, context.seed)?;
-    let optimizer = args.optimizer()?;
+    let run = args.run()?;
     let folder = match explain {
         true => None,
         false => {
@@ -273,13 +275,12 @@ pub(super) fn train(
     let instances = system.read(of, judges.hold_out, &Context { plans: explain, ..*context })?;
     let read_s = start.elapsed().as_secs_f64();
     let shape = Shape::of(&instances);
-    let mut params = system.params(&shape, context.seed)?;
-    args.settle(shape.n_features, &mut params);
+    let mut network = system.params(&shape, context.seed, has_validation)?;
+    args.settle(shape.n_features, &mut network.classifier);
     if !explain {
-        args.name_weights(&mut params)?;
+        args.name_weights(&mut network.classifier)?;
     }
-    args.refuse_idle(&system.preset_for(&shape), &params)?;
-    let training = args.train_params(&system.preset_for(&shape), context.seed, has_validation)?;
+    args.refuse_idle(&system.preset_for(&shape), &network.classifier)?;
     let judged = instances.validation().filter(|_| judges.choose_epoch);
     let judged = judged.map(|set| set.labels.within(shape.n_labels));
     let checkpoint;
@@ -290,9 +291,8 @@ pub(super) fn train(
         explain,
         instances,
         shape,
-        params,
-        training,
-        optimizer,
+        network,
+        run,
         judged,
         choose_epoch: judges.choose_epoch,
         checkpoint: None,
@@ -365,8 +365,8 @@ impl Session<'_> {
     /// Trains one classifier over the labels.
     pub(super) fn learn(&self, kind: &str) -> Result<Learned, FitError> {
         let Shape { n_features, n_labels, .. } = self.shape;
-        let mut classifier =
-            Classifier::new(kind, n_features, n_labels, self.params.clone()).map_err(|e| params_error(&e))?;
+        let mut classifier = Classifier::new(kind, n_features, n_labels, self.network.classifier.clone())
+            .map_err(|e| params_error(&e))?;
         self.args.begin(&mut classifier)?;
         let watched = Watched { what: "", outputs: "labels" };
         let keep = Keep { part: STATE.to_owned(), log: beside(&self.of.place.model, "log") };
@@ -374,8 +374,8 @@ impl Session<'_> {
         let mut hard = self.hard_labels()?;
         let of = Followed { watched, keep: Some(keep), counting: Some(&counting), hard: hard.as_mut() };
         let (steps, epochs, wide) =
-            self.with_trainer(self.training.seed, labels, judged, of, |trainer, train, others| {
-                if self.params.uses_lsa() {
+            self.with_trainer(self.network.training.seed, labels, judged, of, |trainer, train, others| {
+                if self.network.classifier.uses_lsa() {
                     self.context.note(format_args!("initial embeddings: lsa of {} rows", train.len()));
                 }
                 let folder = parent_of(&self.of.place.model);
@@ -389,7 +389,7 @@ impl Session<'_> {
             })?;
         let costs = counting.costs();
         // The stages of a step are what ASTRA is about: a table of them, as its paper has.
-        let said = if kind == ASTRA { costs.table(self.training.batch_size) } else { costs.line() };
+        let said = if kind == ASTRA { costs.table(self.network.training.batch_size) } else { costs.line() };
         said.iter().flat_map(|said| said.lines()).for_each(|line| self.context.note(line));
         let wide = match hard.zip(wide) {
             Some((hard, watched)) => Some(("wide", self.add_wide(&mut classifier, hard, &watched)?)),
@@ -435,7 +435,7 @@ impl Session<'_> {
     /// The key of the training's checkpoint.
     fn key(&self, system: &dyn System) -> Result<String, FitError> {
         let watched = Watched { what: "", outputs: "labels" };
-        let (labels, judged, seed) = (self.instances.targets(), self.judged.as_ref(), self.training.seed);
+        let (labels, judged, seed) = (self.instances.targets(), self.judged.as_ref(), self.network.training.seed);
         let of = Followed { watched, keep: None, counting: None, hard: None };
         self.with_trainer(seed, labels, judged, of, |trainer, train, others| {
             Ok(trainer.key(system.checkpoint(), &system.describe(self), train, others))
@@ -487,15 +487,16 @@ impl Session<'_> {
             }
             (None, None, None) => (train, None),
         };
-        let steps = train.rows().len().div_ceil(self.training.batch_size) as u64 * u64::from(self.training.epochs);
-        let mut schedule = self.args.schedule(steps);
+        let NetworkParams { classifier, training, optimizer, schedule } = &self.network;
+        let steps = train.rows().len().div_ceil(training.batch_size) as u64 * u64::from(training.epochs);
+        let mut schedule = schedule.over(steps);
         let followed = self.context.observer.of_network(&NetworkRun {
             what: watched.what,
             outputs: watched.outputs,
             log: keep.as_ref().map(|keep| &*keep.log),
-            log_every: self.args.log_every(),
-            monitor: self.training.monitor,
-            selects: self.training.keep == xc_nn::trainer::Keep::Best,
+            log_every: self.run.log_every,
+            monitor: training.monitor,
+            selects: training.keep == xc_nn::trainer::Keep::Best,
         })?;
         let both = counting.map(|counting| (&*followed, counting));
         let observer: &TrainObserver<'_> = match &both {
@@ -503,14 +504,14 @@ impl Session<'_> {
             None => &*followed,
         };
         let mut trainer = Trainer {
-            loss: self.params.loss,
-            optimizer: self.optimizer,
+            loss: classifier.loss,
+            optimizer: optimizer.rule(),
             schedule: &mut *schedule,
-            params: TrainParams { seed, ..self.training.clone() },
+            params: TrainParams { seed, ..training.clone() },
             checkpoint: self.checkpoint.zip(keep.as_ref()).map(|(checkpoint, keep)| CheckpointAt {
                 checkpoint,
                 part: keep.part.clone(),
-                every: self.args.checkpoint_every(),
+                every: self.run.checkpoint_every,
                 after: CHECKPOINT_AFTER,
             }),
             observer,
@@ -535,15 +536,9 @@ impl Session<'_> {
         self.shape.n_labels - seen_labels(self.labels())
     }
 
-    /// What `config.json` keeps of how the network learned: nothing that depends on the machine or
-    /// the run.
+    /// What `config.json` keeps of how the network learned.
     pub(super) fn kept(&self) -> Value {
-        json!({
-            "settings": to_parameter(&self.training),
-            "optimizer": to_parameter(&self.optimizer),
-            "schedule": self.args.schedule_name(),
-            "held_out": self.args.held_out(),
-        })
+        self.network.record(self.args.held_out())
     }
 
     /// A training run's error, with what was learned from.

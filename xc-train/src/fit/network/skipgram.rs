@@ -1,28 +1,28 @@
 //! Vectors of the words of a text.
 
-use super::candidates::CandidateChoices;
 use super::choices::NetworkChoices;
 use super::corpus::{WordText, read_words};
 use super::instances::Instances;
+use super::lns::{resolve_candidates, say_if_all};
 use super::{Learned, Session, Shape, System, Trained};
-use crate::classifier::{ClassifierParams, LearningParams, Preset, preset};
+use crate::classifier::{LearningParams, Preset, preset};
 use crate::fit::place::{Place, check_file};
 use crate::fit::plan::{Origin, Plan};
 use crate::fit::save::{self, Extras, beside};
 use crate::fit::{Context, FitError, Training};
-use crate::settings::text::{TOKENS, TokenSettings};
-use crate::settings::words::{self, WordSettings};
-use crate::settings::{Choices, SettingError};
-use crate::skipgram::SkipgramModel;
+use crate::network::NetworkParams;
+use crate::settings::text::TOKENS;
+use crate::settings::words;
+use crate::settings::{Choices, SettingError, candidates};
+use crate::skipgram::{SkipgramModel, WordsParams};
 use std::path::PathBuf;
 use xc_data::HoldOut;
-use xc_hash::text::Featurizer;
+use xc_hash::text::{Featurizer, PipelineParams};
 use xc_store::atomic::write_file;
 use xc_store::to_parameter;
 
 pub(in crate::fit) struct Skipgram {
     network: NetworkChoices,
-    head: CandidateChoices,
     choices: Choices,
     vectors: PathBuf,
 }
@@ -30,23 +30,22 @@ pub(in crate::fit) struct Skipgram {
 impl Skipgram {
     pub(super) fn new(choices: &Choices, place: &Place) -> Self {
         let vectors = place.vectors.clone().unwrap_or_else(|| beside(&place.model, "vectors.txt"));
-        let head = CandidateChoices::new(choices);
-        Self { network: NetworkChoices::new(choices), head, choices: choices.clone(), vectors }
+        Self { network: NetworkChoices::new(choices), choices: choices.clone(), vectors }
     }
 
-    fn words(&self) -> Result<WordSettings, FitError> {
-        Ok(WordSettings::new(&self.choices)?)
+    fn words(&self) -> Result<WordsParams, FitError> {
+        Ok(words::params(&self.choices)?)
     }
 
     /// Words have one character or more.
-    fn tokens(&self) -> Result<TokenSettings, FitError> {
-        let usual = TokenSettings { min_chars: 1, ..TokenSettings::default() };
-        Ok(TokenSettings::new(&usual, &self.choices)?)
+    fn tokens(&self) -> Result<PipelineParams, FitError> {
+        let usual = PipelineParams { min_token_chars: 1, ..PipelineParams::default() };
+        Ok(TOKENS.place(usual, &self.choices)?)
     }
 }
 
 impl System for Skipgram {
-    fn network(&self) -> &NetworkChoices {
+    fn choices(&self) -> &NetworkChoices {
         &self.network
     }
 
@@ -57,7 +56,7 @@ impl System for Skipgram {
         }
         check_file(&self.vectors)?;
         // The table is that of `lns`, which has other presets.
-        if let Some(name) = self.head.preset().filter(|name| preset::skipgram_of(name).is_none()) {
+        if let Some(name) = self.named_preset().filter(|name| preset::skipgram_of(name).is_none()) {
             return Err(SettingError::of_value("preset", name, "text8 is expected").into());
         }
         self.words().map(drop)
@@ -68,37 +67,36 @@ impl System for Skipgram {
     }
 
     fn preset(&self) -> Preset {
-        self.head.preset().as_deref().and_then(preset::skipgram_of).unwrap_or_else(preset::skipgram)
+        self.named_preset().as_deref().and_then(preset::skipgram_of).unwrap_or_else(preset::skipgram)
     }
 
-    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
-        let mut params = self.network.apply(&self.preset(), shape.input, seed)?;
+    fn params(&self, shape: &Shape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
+        let network = self.network.network(&self.preset(), shape.input, seed, has_file)?;
         if self.network.has_init() {
             return Err(FitError::usage("--network.init: vectors of words begin at random"));
         }
         if self.network.has_activation() {
             return Err(FitError::usage("--network.activation: vectors of words stay as they are"));
         }
-        if let [_, _, ..] = params.encoder.widths() {
+        if let [_, _, ..] = network.classifier.encoder.widths() {
             return Err(FitError::usage("--network.widths: one width is expected, that of the vectors"));
         }
-        self.head.apply(shape, &mut params)?;
-        Ok(params)
+        Ok(candidates::add(network, shape.n_features, shape.n_labels, &self.choices)?)
     }
 
     fn named_preset(&self) -> Option<String> {
-        self.head.preset()
+        self.choices.value("preset")
     }
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
-        self.head.resolve(session, &mut plan.resolved);
+        resolve_candidates(session, &self.choices, &mut plan.resolved);
         plan.resolved.set("vectors", self.vectors.display(), Origin::Follows("model"));
-        plan.resolved.add(&words::TABLE, &self.words().unwrap_or_default(), &self.choices, |_, _| None);
-        plan.resolved.add(&TOKENS, &self.tokens().unwrap_or_default(), &self.choices, |_, _| None);
+        plan.resolved.add_placed(&words::TABLE, &self.words().unwrap_or_default(), &self.choices, |_, _| None);
+        plan.resolved.add_placed(&TOKENS, &self.tokens().unwrap_or_default(), &self.choices, |_, _| None);
     }
 
     fn announce(&self, session: &Session<'_>) -> Result<(), FitError> {
-        self.head.announce(session);
+        say_if_all(session, &self.choices);
         Ok(())
     }
 
@@ -115,8 +113,8 @@ impl System for Skipgram {
                 let extras = Extras { maker: Some(&maker), names: Some(words.names()), ..extras };
                 save::save_with(&session.of.place.model, SkipgramModel::KIND, extras, |writer| {
                     writer.set_parameter("skipgram", to_parameter(&settings));
-                    writer.set_parameter("classifier", to_parameter(&session.params));
-                    writer.set_parameter(LearningParams::NAME, to_parameter(&session.params.learning));
+                    writer.set_parameter("classifier", to_parameter(&session.network.classifier));
+                    writer.set_parameter(LearningParams::NAME, to_parameter(&session.network.classifier.learning));
                     found.write(writer)
                 })?;
                 write_file(&self.vectors, |out| found.write_text(words.names(), out))

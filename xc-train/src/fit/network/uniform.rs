@@ -3,12 +3,12 @@
 use super::choices::NetworkChoices;
 use super::{Session, Shape, System, params_error};
 use crate::classifier::preset::FEW;
-use crate::classifier::{ClassifierParams, EmbeddingInit, EncoderParams, InputKind, Preset, preset};
+use crate::classifier::{EmbeddingInit, EncoderParams, InputKind, Preset, preset};
 use crate::fit::FitError;
 use crate::fit::plan::Plan;
 use crate::message::counted;
-use crate::settings::Choices;
-use crate::settings::uniform::{self, UniformSettings};
+use crate::network::{NetworkParams, UniformParams};
+use crate::settings::{Choices, uniform};
 
 pub(in crate::fit) struct Uniform {
     network: NetworkChoices,
@@ -20,33 +20,28 @@ impl Uniform {
         Self { network: NetworkChoices::new(choices), choices: choices.clone() }
     }
 
-    fn head(&self) -> UniformSettings {
-        UniformSettings::new(&self.choices).unwrap_or_default()
-    }
-
-    /// What is beneath the intermediate layer, the preset's second one, and the units of this where there is one.
+    /// What is beneath the intermediate layer, the preset's second one, and the usual units of this where there is one.
     fn beneath(&self, shape: &Shape) -> (Preset, Option<usize>) {
-        let head = self.head();
         let mut preset = match shape.data {
             None => preset::uniform(),
-            Some(data) if shape.input != InputKind::Sparse || head.asks_for_layer() => {
+            Some(data) if shape.input != InputKind::Sparse || uniform::asks_for_layer(&self.choices) => {
                 preset::uniform_with_layer_for(data)
             }
             Some(data) => preset::uniform_for(data),
         };
         let widths = preset.params.encoder.widths_mut();
         let usual = if widths.len() > 1 { widths.pop() } else { None };
-        let intermediate = head.intermediate(usual);
-        if usual.is_some() && intermediate.is_none() && !self.network.has_init() {
+        let has_none = self.choices.get("network.intermediate").is_some() && !uniform::asks_for_layer(&self.choices);
+        if usual.is_some() && has_none && !self.network.has_init() {
             preset.params.learning.init = EmbeddingInit::Random;
             preset.params.encoder = EncoderParams::bag(preset.params.encoder.widths());
         }
-        (shape.above_input(preset), intermediate)
+        (shape.above_input(preset), usual)
     }
 }
 
 impl System for Uniform {
-    fn network(&self) -> &NetworkChoices {
+    fn choices(&self) -> &NetworkChoices {
         &self.network
     }
 
@@ -59,27 +54,30 @@ impl System for Uniform {
     }
 
     fn has_intermediate(&self, shape: &Shape) -> bool {
-        self.beneath(shape).1.is_some()
+        match self.choices.get("network.intermediate") {
+            Some(_) => uniform::asks_for_layer(&self.choices),
+            None => self.beneath(shape).1.is_some(),
+        }
     }
 
-    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, FitError> {
-        let head = UniformSettings::new(&self.choices)?;
+    fn params(&self, shape: &Shape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
         let (preset, intermediate) = self.beneath(shape);
-        let mut params = self.network.apply(&preset, shape.input, seed)?;
-        if shape.input == InputKind::Sparse && params.encoder.widths().is_empty() {
+        let network = self.network.network(&preset, shape.input, seed, has_file)?;
+        if shape.input == InputKind::Sparse && network.classifier.encoder.widths().is_empty() {
             return Err(FitError::usage("--network.widths: at least one width is expected, none of them 0"));
         }
-        if intermediate == Some(0) {
+        let made = uniform::params(UniformParams { network, intermediate }, &self.choices)?;
+        if made.intermediate == Some(0) {
             return Err(FitError::usage("--network.intermediate 0: at least 1 unit is expected, or none"));
         }
-        params.encoder.widths_mut().extend(intermediate);
-        head.put(self.network.batch_size(&preset), &mut params)?;
-        params.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
-        Ok(params)
+        let network = made.into_network();
+        network.classifier.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
+        Ok(network)
     }
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
-        let Session { shape, params, training, .. } = session;
+        let Session { shape, network, .. } = session;
+        let (params, training) = (&network.classifier, &network.training);
         let units = params.encoder.widths().last().copied().filter(|_| self.has_intermediate(shape));
         let (labels, instances) = (shape.n_labels, session.instances.targets().len());
         let has_few = shape.data.is_some_and(|data| data.has_few_instances());
@@ -95,7 +93,10 @@ impl System for Uniform {
                 training.batch_size,
             ),
         ));
-        plan.resolved.add(&uniform::TABLE, &UniformSettings::of(params, units), &self.choices, |_, _| None);
+        let mut shown = UniformParams { network: session.network.clone(), intermediate: units };
+        let beneath = shown.network.classifier.encoder.widths_mut();
+        beneath.truncate(beneath.len() - usize::from(units.is_some()));
+        plan.resolved.add_placed(&uniform::TABLE, &shown, &self.choices, |_, _| None);
     }
 
     fn announce(&self, session: &Session<'_>) -> Result<(), FitError> {

@@ -48,8 +48,8 @@ impl LearnedFrom {
 impl Session<'_> {
     /// A place for the false labels that steps score highest, where a wide term is to be learned.
     pub(super) fn hard_labels(&self) -> Result<Option<HardLabels>, FitError> {
-        let Some(WideLearning { negatives, .. }) = self.params.learning.wide else { return Ok(None) };
-        let (n, epochs) = (self.instances.targets().len(), self.training.epochs);
+        let Some(WideLearning { negatives, .. }) = self.network.classifier.learning.wide else { return Ok(None) };
+        let (n, epochs) = (self.instances.targets().len(), self.network.training.epochs);
         let folder = parent_of(&self.of.place.model);
         let folder = (HardLabels::bytes(n, epochs, negatives) > HARD_IN_MEMORY).then_some(folder);
         let made = HardLabels::new(n, epochs, negatives, folder);
@@ -63,7 +63,9 @@ impl Session<'_> {
         hard: HardLabels,
         from: &LearnedFrom,
     ) -> Result<Value, FitError> {
-        let (Some(learning), Some(features)) = (self.params.learning.wide, self.instances.features().words()) else {
+        let (Some(learning), Some(features)) =
+            (self.network.classifier.learning.wide, self.instances.features().words())
+        else {
             return Ok(Value::Null);
         };
         let began = Instant::now();
@@ -75,7 +77,7 @@ impl Session<'_> {
         let (n_pairs, rankers) = self.solve(features, mistaken, &from.rows, &learning)?;
         let solve_s = began.elapsed().as_secs_f64();
         let weights = RankerWeights::nearest(rankers.weights, rankers.bias, learning.precision);
-        let mut wide = Wide { params: learning.params(self.params.loss), rankers: weights };
+        let mut wide = Wide { params: learning.params(self.network.classifier.loss), rankers: weights };
         let n_weights = wide.rankers.features().len();
         // A weight that was given is measured as well: epochs were, by the network alone.
         let tried = learning.weight.as_ref().map_or(&WEIGHTS[..], std::slice::from_ref);
@@ -110,13 +112,14 @@ impl Session<'_> {
         let positives = of_rows(self.labels(), rows).transpose();
         let of_labels = mistaken.transpose();
         drop(mistaken);
-        let negatives = with_least(&of_labels, &positives, rows, self.training.seed);
+        let negatives = with_least(&of_labels, &positives, rows, self.network.training.seed);
         drop(of_labels);
         let n_pairs = positives.nnz() + negatives.nnz();
         let usual = LinearParams::of_own_rows();
         let params = LinearParams { cost: learning.cost, prune_below: learning.threshold, ..usual };
         let watch = self.context.observer.of_trees();
-        let rankers = solve(features, &RankerRows::new(&positives, &negatives), &params, self.training.seed, &*watch);
+        let rankers =
+            solve(features, &RankerRows::new(&positives, &negatives), &params, self.network.training.seed, &*watch);
         rankers.map(|rankers| (n_pairs, rankers)).map_err(|e| match e {
             TrainError::Cancelled => FitError::interrupted(),
             e => FitError::usage(format_args!("{}: wide term: {}", self.of.source.name().display(), chain(&e))),

@@ -3,7 +3,7 @@
 use super::{Embed, Embedded};
 use crate::classifier::{Classifier, ClassifierParams};
 use crate::fit::{Context, FitError};
-use crate::settings::transformer::TransformerSettings;
+use crate::network::{Pretrained, TextEncoder};
 use std::path::Path;
 use xc_data::FileForm;
 use xc_dense::MatmulPrecision;
@@ -14,22 +14,22 @@ fn absent<T>() -> Result<T, FitError> {
 }
 
 pub(in crate::fit) fn featurizer(
-    _: &TransformerSettings,
+    _: &TextEncoder,
     _: &str,
     _: MatmulPrecision,
 ) -> Result<(Featurizer, Vec<String>), FitError> {
     absent()
 }
 
-pub(in crate::fit) fn put(_: &TransformerSettings, _: &mut ClassifierParams) -> Result<(), FitError> {
+pub(in crate::fit) fn put(_: &TextEncoder, _: &mut ClassifierParams) -> Result<(), FitError> {
     absent()
 }
 
-pub(in crate::fit) fn begin(_: &TransformerSettings, _: &mut Classifier) -> Result<(), FitError> {
+pub(in crate::fit) fn begin(_: &Pretrained, _: &mut Classifier) -> Result<(), FitError> {
     absent()
 }
 
-pub(in crate::fit) fn hash(_: &TransformerSettings) -> Result<String, FitError> {
+pub(in crate::fit) fn hash(_: &Pretrained) -> Result<String, FitError> {
     absent()
 }
 

@@ -6,7 +6,7 @@ use crate::fit::data::Queries;
 use crate::fit::{Context, FitError};
 use crate::message::chain;
 use crate::model::OwnedRows;
-use crate::settings::transformer::{EncoderName, TransformerSettings};
+use crate::network::{EncoderName, Pretrained, TextEncoder};
 use crate::tokens::{TextVectors, Tokenizer, TokenizerError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ fn refused(error: &FolderError) -> FitError {
     FitError::usage(chain(error))
 }
 
-/// Where the folder is that the settings name.
-fn place(settings: &TransformerSettings) -> Result<PathBuf, FitError> {
-    find_folder(Path::new(settings.from.as_deref().unwrap_or_default())).map_err(|e| refused(&e))
+/// Where the folder is that was named.
+fn place(of: &Pretrained) -> Result<PathBuf, FitError> {
+    find_folder(&of.from).map_err(|e| refused(&e))
 }
 
-fn folder(settings: &TransformerSettings) -> Result<Folder, FitError> {
-    Folder::open(place(settings)?).map_err(|e| refused(&e))
+fn folder(of: &Pretrained) -> Result<Folder, FitError> {
+    Folder::open(place(of)?).map_err(|e| refused(&e))
 }
 
 /// The tokenizer of the folder, for its weights, and what is to be said of it. `of` stands before the names of options in
@@ -36,7 +36,7 @@ fn folder(settings: &TransformerSettings) -> Result<Folder, FitError> {
 ///
 /// # Errors
 /// What is wrong with the folder, or does not belong together.
-fn tokenizer(settings: &TransformerSettings, of: &str) -> Result<(Tokenizer, Vec<String>), FitError> {
+fn tokenizer(settings: &Pretrained, of: &str) -> Result<(Tokenizer, Vec<String>), FitError> {
     let folder = folder(settings)?;
     let (made, mut notes) = tokenizer_of(&folder, settings, of)?;
     notes.extend(unscaled(&folder));
@@ -50,11 +50,7 @@ fn unscaled(folder: &Folder) -> Option<String> {
     Some(format!("{path}: vectors are not scaled to length 1 ({module}): networks learn faster from them as they are"))
 }
 
-fn tokenizer_of(
-    folder: &Folder,
-    settings: &TransformerSettings,
-    of: &str,
-) -> Result<(Tokenizer, Vec<String>), FitError> {
+fn tokenizer_of(folder: &Folder, settings: &Pretrained, of: &str) -> Result<(Tokenizer, Vec<String>), FitError> {
     let (got, most, path) = (settings.max_tokens, folder.params().positions, folder.path());
     if got > most {
         let what = format_args!("--{of}max-tokens {got}: {} has {most} positions", path.display());
@@ -89,11 +85,11 @@ fn tokenizer_of(
 ///
 /// # Errors
 /// What is wrong with the folder.
-pub(in crate::fit) fn put(settings: &TransformerSettings, params: &mut ClassifierParams) -> Result<(), FitError> {
-    let folder = folder(settings)?;
+pub(in crate::fit) fn put(encoder: &TextEncoder, params: &mut ClassifierParams) -> Result<(), FitError> {
+    let folder = folder(&encoder.pretrained)?;
     let widths = params.encoder.widths().to_vec();
     params.encoder = EncoderParams::Tokens(TokensParams { transformer: folder.params().clone(), widths });
-    params.learning.tokens = TokensLearning { layers: settings.learning(), begins_with: None };
+    params.learning.tokens = TokensLearning { layers: encoder.layers, begins_with: None };
     Ok(())
 }
 
@@ -103,7 +99,7 @@ pub(in crate::fit) fn put(settings: &TransformerSettings, params: &mut Classifie
 /// # Errors
 /// What is wrong with the folder, or does not belong together.
 fn vectors(
-    settings: &TransformerSettings,
+    settings: &Pretrained,
     of: &str,
     precision: MatmulPrecision,
     normalise: bool,
@@ -124,7 +120,7 @@ fn vectors(
 ///
 /// # Errors
 /// The folder cannot be read, or is another one by now.
-pub(in crate::fit) fn begin(settings: &TransformerSettings, classifier: &mut Classifier) -> Result<(), FitError> {
+pub(in crate::fit) fn begin(settings: &Pretrained, classifier: &mut Classifier) -> Result<(), FitError> {
     let folder = folder(settings)?;
     let Some(of) = classifier.params().encoder.tokens() else { return Ok(()) };
     if *folder.params() != of.transformer {
@@ -139,7 +135,7 @@ pub(in crate::fit) fn begin(settings: &TransformerSettings, classifier: &mut Cla
 
 /// Hash of the weights in the folder and its modules, and of what says how they are used: what is learned follows from them. *Cost*: reads
 /// them.
-pub(in crate::fit) fn hash(settings: &TransformerSettings) -> Result<String, FitError> {
+pub(in crate::fit) fn hash(settings: &Pretrained) -> Result<String, FitError> {
     let folder = &*place(settings)?;
     let wrong = |path: &Path, error: &std::io::Error| FitError::input(path, error);
     let of_folder = |folder: &Path| -> Result<Vec<PathBuf>, FitError> {
@@ -173,16 +169,16 @@ pub(in crate::fit) fn hash(settings: &TransformerSettings) -> Result<String, Fit
 /// # Errors
 /// What is wrong with the folder, or does not belong together.
 pub(in crate::fit) fn featurizer(
-    settings: &TransformerSettings,
+    encoder: &TextEncoder,
     of: &str,
     precision: MatmulPrecision,
 ) -> Result<(Featurizer, Vec<String>), FitError> {
-    if settings.encoder == EncoderName::Frozen {
+    if encoder.encoder == EncoderName::Frozen {
         // At length 1 networks learn slower: 6 points of P@1 less after as many epochs.
-        let (made, notes) = vectors(settings, of, precision, false)?;
+        let (made, notes) = vectors(&encoder.pretrained, of, precision, false)?;
         return Ok((made.into_featurizer(), notes));
     }
-    let (made, notes) = tokenizer(settings, of)?;
+    let (made, notes) = tokenizer(&encoder.pretrained, of)?;
     Ok((made.into_featurizer(), notes))
 }
 
@@ -200,14 +196,7 @@ impl Embed {
     /// # Errors
     /// As [`Embed::open`].
     pub fn open_and_say(&self) -> Result<(TextVectors, Vec<String>), FitError> {
-        let settings = TransformerSettings {
-            encoder: EncoderName::Frozen,
-            from: Some(self.from.display().to_string()),
-            max_tokens: self.max_tokens,
-            prefix: self.prefix.clone(),
-            ..TransformerSettings::default()
-        };
-        vectors(&settings, "", self.precision, self.normalise)
+        vectors(&self.pretrained, "", self.precision, self.normalise)
     }
 
     /// Writes the vectors of the texts of a file as rows of an `.npy` file, in their order. *Memory*: the weights, and

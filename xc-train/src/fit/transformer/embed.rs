@@ -1,17 +1,13 @@
 //! Vectors of texts by a transformer as it comes: nothing is trained.
 
-use std::path::PathBuf;
+use crate::network::Pretrained;
 use xc_dense::MatmulPrecision;
 
 /// Which vectors texts are to have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embed {
-    /// The folder of the transformer, as HuggingFace's libraries write it.
-    pub from: PathBuf,
-    /// Tokens of a text, at most, special ones included.
-    pub max_tokens: usize,
-    /// What stands before every text; the folder's own default prompt where nothing is said.
-    pub prefix: Option<String>,
+    /// What makes them.
+    pub pretrained: Pretrained,
     /// What its products multiply.
     pub precision: MatmulPrecision,
     /// Whether vectors are scaled to length 1.

@@ -1,15 +1,15 @@
 //! The settings that are free to be searched: those of a kind that go with what was chosen.
 
 use crate::fit::{Training, tables};
-use crate::settings::transformer::EncoderName;
-use crate::settings::{Searched, data, text};
+use crate::network::EncoderName;
+use crate::settings::{Searched, data, text, transformer};
 use crate::tune::{Choice, Space};
 
 /// The settings for instances of a kind that go with what was chosen, each with why it is there.
 pub(super) fn free(training: &Training, is_text: bool, seed: u64) -> (Space, Vec<&'static str>) {
     let tables = tables(training.kind());
     // What a transformer reads are neither features of texts nor of a file.
-    let has_features = EncoderName::of(&training.choices) == EncoderName::Features;
+    let has_features = transformer::chosen(&training.choices) == EncoderName::Features;
     let fits = |name: &str| match name {
         _ if text::TABLE.row(name).is_some() => is_text && has_features,
         _ if data::TABLE.row(name).is_some() => !is_text && has_features,

@@ -2,7 +2,7 @@
 
 use crate::fit::{FitError, Source, Training, open_container};
 use crate::message::chain;
-use crate::settings::transformer::{self, TransformerSettings};
+use crate::settings::transformer;
 use crate::tune::{Settings, Space};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -45,8 +45,8 @@ pub(super) fn key(training: &Training, plan: &impl serde::Serialize) -> Result<S
         key.text(row.name);
         key.settings(value);
     }
-    if let Some(settings) = TransformerSettings::new(&training.choices.of(&transformer::TABLE))? {
-        key.text(&crate::fit::transformer::hash(&settings)?);
+    if let Some(encoder) = transformer::encoder(&training.choices.of(&transformer::TABLE))? {
+        key.text(&crate::fit::transformer::hash(&encoder.pretrained)?);
     }
     match &training.source {
         Source::Files(files) => {
