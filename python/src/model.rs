@@ -552,7 +552,7 @@ impl Model {
         let saved = py.detach(|| {
             guarded(|| {
                 ContainerWriter::check(&path).map_err(|e| chain(&e))?;
-                self.inner.save_copy(&path).map_err(|e| chain(&e))
+                self.inner.save(&path).map_err(|e| chain(&e))
             })
         });
         saved.map_err(|panic| defect(py, &panic))?.map_err(|line| error::model_line(py, &line))

@@ -163,6 +163,17 @@ impl Container {
         lost.into_values().next().map_or(Ok(container), Err)
     }
 
+    /// The same model once more: another handle of the folder as it is now, or of the same memory.
+    ///
+    /// # Errors
+    /// As [`Container::open`].
+    pub fn again(&self) -> Result<Self, OpenError> {
+        match self.memory() {
+            Some(files) => Self::of_memory(files.clone()),
+            None => Self::open(self.folder(), OpenMode::Map),
+        }
+    }
+
     /// Its files, where it is in memory.
     pub(super) fn memory(&self) -> Option<&MemoryFiles> {
         self.folder.memory()

@@ -524,3 +524,30 @@ fn rows_that_are_given_up_or_lent_give_the_same_model() {
         }
     }
 }
+
+#[test]
+fn a_model_that_stays_in_memory_is_that_of_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (saved, before) = (folder.path().join("saved"), entries(Path::new(".")));
+    for (kind, settings) in KINDS {
+        let settings: Vec<_> = settings.iter().copied().chain([("validation-fraction", "0.2")]).collect();
+        for source in [Source::from(texts()), Source::from(rows())] {
+            let of_folder = trained(kind, source.clone(), &settings, folder.path());
+            let opened = Model::open(folder.path().join("model")).unwrap();
+            let mut training = Training::new(kind, source, "").unwrap();
+            settings.iter().for_each(|(name, value)| training.set(name, value).unwrap());
+            let fitted = training.fit(&Context::new(&Silent).with_seed(3).with_threads(2)).unwrap();
+            assert_eq!((fitted.report.kind, fitted.model.describe()), (kind, opened.describe()));
+            assert!(fitted.model.folder().as_os_str().is_empty() && fitted.report.model.as_os_str().is_empty());
+            fitted.model.save(&saved).unwrap();
+            same(&files_of(&saved, kind), &of_folder, kind);
+        }
+    }
+    // Nothing was left beside the models.
+    assert_eq!(entries(folder.path()), [folder.path().join("model"), saved]);
+    assert_eq!(entries(Path::new(".")), before);
+    let mut part = Training::new("tree", texts(), "").unwrap();
+    part.place.part = Some("0/2".parse().unwrap());
+    let refused = part.fit(&Context::new(&Silent)).unwrap_err().to_string();
+    assert_eq!(refused, "--part: a folder is expected with it, and the model stays in memory");
+}

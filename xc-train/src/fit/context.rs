@@ -61,7 +61,8 @@ pub struct NetworkRun<'a> {
     pub what: &'a str,
     /// What its outputs stand for: `labels`, `buckets`.
     pub outputs: &'static str,
-    /// The folder of its log, beside the model; nothing where only the checkpoint is looked at.
+    /// The folder of its log, beside the model; nothing where only the key of a checkpoint is
+    /// asked for, and where the model stays in memory.
     pub log: Option<&'a Path>,
     /// Steps between two lines of a log.
     pub log_every: u64,

@@ -59,16 +59,20 @@ pub use transformer::{Embed, Embedded};
 pub use xc_buffer::Silent;
 pub use xc_sparse::rows::OwnedRows;
 
+use crate::message::chain;
+use crate::model::Model;
 use crate::settings::{self, Choices, SettingError, Table};
 use crate::skipgram::SkipgramModel;
 use network::{Judges, System};
 use plan::{Origin, Plan, Resolved};
 use reading::Reading;
+use save::Target;
 use source::Given;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xc_data::HoldOut;
 use xc_nn::encoder::transformer::IS_BUILT;
+use xc_store::Container;
 
 /// Kinds of models that can be trained.
 pub const KINDS: [&str; 7] = ["tree", "mach", "dense", "uniform", "lns", "astra", "skipgram"];
@@ -143,6 +147,17 @@ pub struct Training {
     pub refit: Option<PathBuf>,
     /// Training instances that are not copied, in place of those of `source`.
     given: Option<Given>,
+    /// Whether the model stays in memory.
+    in_memory: bool,
+}
+
+/// A model that stays in memory, and what its training came to.
+#[derive(Debug)]
+pub struct Fitted {
+    /// It answers as the opened folder of the same training would, bit for bit; [`Model::save`] writes that folder.
+    pub model: Model,
+    /// Figures of the training, without a folder.
+    pub report: Report,
 }
 
 /// What a run came to.
@@ -150,8 +165,8 @@ pub struct Training {
 enum Outcome {
     /// It was only to be explained.
     Planned(Plan),
-    /// A model was saved.
-    Trained(Box<Report>),
+    /// A model was saved, or stayed in memory.
+    Trained(Box<Report>, Option<Container>),
 }
 
 impl Training {
@@ -165,7 +180,7 @@ impl Training {
             return Err(FitError::usage(format_args!("no kind of model is called {kind:?}; expected one of {kinds}")));
         }
         let (kind, source, place) = (kind.to_owned(), source.into(), Place::new(model));
-        Ok(Self { kind, source, choices: Choices::default(), place, refit: None, given: None })
+        Ok(Self { kind, source, choices: Choices::default(), place, refit: None, given: None, in_memory: false })
     }
 
     /// The kind of model.
@@ -253,9 +268,56 @@ impl Training {
         context: &Context<'_>,
     ) -> Result<Report, FitError> {
         match self.go(false, hold_out, judging, choose_epoch, context)? {
-            Outcome::Trained(report) => Ok(*report),
+            Outcome::Trained(report, _) => Ok(*report),
             Outcome::Planned(_) => unreachable!("a run that is to train"),
         }
+    }
+
+    /// Trains a model that stays in memory: no file is written, and none is read but those of the source, those of a
+    /// transformer, and the system's figures of memory. There is no checkpoint and no log, and nothing is in the way of what
+    /// [`Training::place`] names.
+    ///
+    /// ```
+    /// use xc_sparse::LabelRows;
+    /// use xc_train::fit::{Context, Silent, Training};
+    /// use xc_train::model::{Answer, QueryOptions, Row, Scratch};
+    ///
+    /// let texts = ["audio library", "sound library", "mail reader", "mail client"].map(str::to_owned).to_vec();
+    /// let labels = LabelRows::from_lists([[0], [0], [1], [1]], 2)?;
+    /// let mut training = Training::new("tree", (texts, labels), "")?;
+    /// training.set("text.min-df", "1")?;
+    /// let fitted = training.fit(&Context::new(&Silent))?;
+    /// let (mut scratch, mut best) = (Scratch::default(), Answer::default());
+    /// fitted.model.predict(&Row::Text("a mail"), &QueryOptions::top(1), &mut scratch, &mut best)?;
+    /// assert_eq!(best.labels[0].label, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// *Memory*: all weights, and once more while they become the model.
+    ///
+    /// # Errors
+    /// As [`fit`]; a part or a second model, which have folders.
+    pub fn fit(&self, context: &Context<'_>) -> Result<Fitted, FitError> {
+        let of_folders = [("part", self.place.part.is_some()), ("refit", self.refit.is_some())];
+        if let Some((name, _)) = of_folders.into_iter().find(|(_, is_there)| *is_there) {
+            return Err(SettingError::of(name, "a folder is expected with it, and the model stays in memory").into());
+        }
+        self.second(context)?;
+        self.choices.refuse_if(|name| name == "checkpoint-every", "the model stays in memory, without a checkpoint")?;
+        let run = Self { in_memory: true, place: Place::default(), ..self.clone() };
+        let hold_out = self.choices.hold_out(context.seed)?;
+        match run.go(false, hold_out, &Judging::default(), true, context)? {
+            Outcome::Trained(report, Some(container)) => {
+                let opened = || Model::of_memory(container).map_err(|e| FitError::failed(chain(&e)));
+                Ok(Fitted { model: context.on_threads(opened)?, report: *report })
+            }
+            _ => unreachable!("a run whose model stays in memory"),
+        }
+    }
+
+    /// Where the model goes.
+    fn target(&self) -> Target<'_> {
+        if self.in_memory { Target::Memory } else { Target::Folder(&self.place.model) }
     }
 
     /// Reads the data and says what would be done.
@@ -265,7 +327,7 @@ impl Training {
     pub fn explain(&self, context: &Context<'_>) -> Result<Plan, FitError> {
         match self.go(true, self.choices.hold_out(context.seed)?, &Judging::default(), true, context)? {
             Outcome::Planned(plan) => Ok(plan),
-            Outcome::Trained(_) => unreachable!("a run that is only explained"),
+            Outcome::Trained(..) => unreachable!("a run that is only explained"),
         }
     }
 

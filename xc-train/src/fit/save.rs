@@ -6,8 +6,54 @@ use crate::model::{self, TrainingRows, write_pipeline};
 use std::path::{Path, PathBuf};
 use xc_data::FileForm;
 use xc_hash::text::Featurizer;
+use xc_store::atomic::parent_of;
 use xc_store::{Container, ContainerWriter, OpenMode, WriteError};
 use xc_tree::TreeModel;
+
+/// Where a finished model goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target<'a> {
+    /// Into a folder.
+    Folder(&'a Path),
+    /// Nowhere: it stays in memory, and no file is written.
+    Memory,
+}
+
+impl<'a> Target<'a> {
+    /// The folder for what does not fit into memory; none where no file is to be written.
+    pub(super) fn spill(self) -> Option<&'a Path> {
+        match self {
+            Self::Folder(model) => Some(parent_of(model)),
+            Self::Memory => None,
+        }
+    }
+
+    /// The folder of the log, beside the model's.
+    pub(super) fn log(self) -> Option<PathBuf> {
+        match self {
+            Self::Folder(model) => Some(beside(model, "log")),
+            Self::Memory => None,
+        }
+    }
+
+    /// Saves what `write` adds to a model of some kind, in one step; gives it where it stays in memory.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or what `write` says.
+    pub(super) fn save(
+        self,
+        kind: &str,
+        extras: Extras<'_>,
+        write: impl FnOnce(&mut ContainerWriter) -> Result<(), FitError>,
+    ) -> Result<Option<Container>, FitError> {
+        match self {
+            Self::Folder(folder) => {
+                save_created(|| ContainerWriter::create(folder, kind), extras, write).map(|()| None)
+            }
+            Self::Memory => Container::in_memory(kind, |writer| fill(writer, extras, write)).map(Some),
+        }
+    }
+}
 
 /// Opens a tree model that this process has just saved: without reading all of it.
 #[allow(unsafe_code, reason = "what was written a moment ago is not checked")]
@@ -70,23 +116,32 @@ pub fn save_created<E: From<FitError>>(
 ) -> Result<(), E> {
     let failed = |e: WriteError| FitError::from(e);
     let mut writer = create().map_err(failed)?;
+    fill(&mut writer, extras, write)?;
+    Ok(writer.finish().map_err(failed)?)
+}
+
+fn fill<E: From<FitError>>(
+    writer: &mut ContainerWriter,
+    extras: Extras<'_>,
+    write: impl FnOnce(&mut ContainerWriter) -> Result<(), E>,
+) -> Result<(), E> {
+    let failed = |e: WriteError| FitError::from(e);
     if let Some(training) = extras.training {
         writer.set_parameter("training", training);
     }
     if let Some(input) = extras.input {
-        model::write_form(input, &mut writer);
+        model::write_form(input, writer);
     }
     if let Some(maker) = extras.maker {
-        write_pipeline(&mut writer, maker.to_parts()).map_err(failed)?;
+        write_pipeline(writer, maker.to_parts()).map_err(failed)?;
     }
     if let Some(names) = extras.names {
         writer.labels(names).map_err(failed)?;
     }
     if let Some(rows) = extras.rows {
-        rows.write(&mut writer).map_err(failed)?;
+        rows.write(writer).map_err(failed)?;
     }
-    write(&mut writer)?;
-    Ok(writer.finish().map_err(failed)?)
+    write(writer)
 }
 
 /// `MODEL` + `.suffix`, beside the model.

@@ -208,9 +208,14 @@ impl MachParams {
         numbers: &[u32],
     ) -> Result<ContainerWriter, WriteError> {
         let mut writer = ContainerWriter::create(folder, KIND)?;
-        self.describe(&mut writer, n_features, n_labels, numbers);
-        writer.set_parameter(LearningParams::NAME, to_parameter(&self.classifier.learning));
+        self.begin(&mut writer, n_features, n_labels, numbers);
         Ok(writer)
+    }
+
+    /// Begins the model of the repetitions with these numbers in a container of kind [`KIND`].
+    pub fn begin(&self, writer: &mut ContainerWriter, n_features: usize, n_labels: usize, numbers: &[u32]) {
+        self.describe(writer, n_features, n_labels, numbers);
+        writer.set_parameter(LearningParams::NAME, to_parameter(&self.classifier.learning));
     }
 
     /// Stores what the repetitions with these numbers share, in a container of kind [`KIND`].

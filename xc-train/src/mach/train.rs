@@ -12,6 +12,11 @@ impl Repetition {
         self.classifier.initialise(train, observer)
     }
 
+    /// Gives up what only training needs: moments and tables.
+    pub fn end_training(&mut self) {
+        self.classifier.end_training();
+    }
+
     /// Trains on instances with their buckets ([`bucket_rows`](super::bucket_rows)). The trainer's loss should be that
     /// of the parameters, its seed [`repetition_seed`](super::repetition_seed).
     ///

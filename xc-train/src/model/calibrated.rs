@@ -35,13 +35,13 @@ impl Model {
         writer.finish()
     }
 
-    /// Saves the model as it is in another folder, in one step. Files are linked if the file system supports it,
-    /// otherwise copied.
+    /// Saves the model as it is, in one step, with its index and members. Files of another folder are linked if the file
+    /// system supports it, otherwise copied; a model that was never in a folder is written.
     ///
     /// # Errors
     /// The folder contains something other than a model; the model was replaced since it was
     /// opened; a file system error.
-    pub fn save_copy(&self, destination: impl AsRef<Path>) -> Result<(), WriteError> {
+    pub fn save(&self, destination: impl AsRef<Path>) -> Result<(), WriteError> {
         ContainerWriter::copy_of(&self.container, destination.as_ref())?.finish()
     }
 

@@ -301,7 +301,8 @@ impl Changed<'_> {
             Weights::Trees(_) => false,
             Weights::Network(change) => change.rows.is_none(),
         };
-        !is_same && self.model.folder().join(xc_store::PART_FOLDER).is_dir()
+        let folder = self.model.folder();
+        !is_same && !folder.as_os_str().is_empty() && folder.join(xc_store::PART_FOLDER).is_dir()
     }
 
     /// Whether a calibration is of other scores, and left out.

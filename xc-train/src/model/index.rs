@@ -246,8 +246,11 @@ impl Model {
     /// one.
     ///
     /// # Errors
-    /// The folder cannot be written.
+    /// The folder cannot be written; the model has none, and no other one is named.
     pub fn save_index(&self, index: &LabelIndex, folder: Option<&Path>) -> Result<(), IndexError> {
+        if folder.is_none() && self.folder().as_os_str().is_empty() {
+            return Err(WriteError::InMemory.into());
+        }
         let own = self.container.folder().join(PART_FOLDER);
         let mut writer = ContainerWriter::create(folder.unwrap_or(&own), index.kind())?;
         writer.set_parameter(WEIGHTS, hash_of(&self.container));

@@ -118,6 +118,12 @@ pub struct Model {
     on_device: Option<device::OnDevice>,
 }
 
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model").field("folder", &self.folder()).field("is", &self.describe()).finish_non_exhaustive()
+    }
+}
+
 // Any number of threads ask one model.
 const _: fn() = || {
     fn shared<T: Send + Sync>() {}
@@ -168,7 +174,7 @@ impl Model {
         }
     }
 
-    /// The folder that it was opened from.
+    /// The folder that it was opened from; of a model that was never in one an empty path.
     pub fn folder(&self) -> &Path {
         self.container.folder()
     }

@@ -205,6 +205,14 @@ impl Model {
         }
     }
 
+    /// A model that was never in a folder, of what its training wrote to memory.
+    ///
+    /// # Errors
+    /// As [`Model::open`].
+    pub fn of_memory(container: Container) -> Result<Self, OpenModelError> {
+        Self::of(container, &OpenOptions::default(), Check::Structure)
+    }
+
     /// The model of a container that is open.
     pub(super) fn of(container: Container, options: &OpenOptions, check: Check) -> Result<Self, OpenModelError> {
         let kind = kind_of(&container)?;

@@ -10,7 +10,7 @@ fn a_copy_answers_alike_and_a_model_knows_that_it_was_replaced() {
     folders::tree(&path, Front::Plain, 3);
     let model = Model::open(&path).unwrap();
     let names = model.label_names().unwrap().unwrap();
-    model.save_copy(&copy).unwrap();
+    model.save(&copy).unwrap();
     let copy = Model::open(&copy).unwrap();
     let rows = folders::rows(20);
     let ask = |model: &Model| model.predict_batch(Rows::Sparse(rows.view()), &QueryOptions::default()).unwrap();

@@ -40,6 +40,15 @@ impl Session<'_> {
             sparse_ids: instances.labels().and_then(sparse_ids),
             targets: system.targets(self),
             answering: if validates || self.is_judged() { system.answering(shape, params) } else { 0 },
+            // Its files grow by twice their size, beside what they are of.
+            stays: match self.of.in_memory {
+                true => params
+                    .n_values(shape.n_features, system.n_outputs(shape))
+                    .saturating_mul(4)
+                    .max(system.answering(shape, params))
+                    .saturating_mul(3),
+                false => 0,
+            },
             standing: Standing::now(instances.n_bytes().saturating_add(mapped)),
             intermediate: params.encoder.widths().last().copied().filter(|_| system.has_intermediate(shape)),
         };

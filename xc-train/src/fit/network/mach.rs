@@ -6,7 +6,6 @@ use super::{Followed, Keep, Session, Shape, System, Trained, Watched, params_err
 use crate::classifier::{ClassifierParams, Preset};
 use crate::fit::FitError;
 use crate::fit::plan::Plan;
-use crate::fit::save::{self, beside};
 use crate::mach::{
     self, Asking, CHECKPOINT, KIND, MachContainer, MachLayout, MachParams, Repetition, bucket_rows, repetition_seed,
 };
@@ -176,9 +175,11 @@ impl System for Mach {
         let Shape { n_features, n_labels, .. } = session.shape;
         let repetitions = Repetitions { session, params: self.mach_params(n_labels, &session.network.classifier) };
         let (numbers, sizing) = (self.numbers(n_labels), self.sizing(session)?);
-        let mut steps = 0;
+        let (mut steps, mut kept) = (0, Vec::new());
         for &number in &numbers {
-            steps += repetitions.train(number)?;
+            let (n, repetition) = repetitions.train(number)?;
+            steps += n;
+            kept.extend(repetition);
         }
         let n_values =
             numbers.len() as u64 * session.network.classifier.n_values(n_features, self.n_outputs(&session.shape));
@@ -190,12 +191,14 @@ impl System for Mach {
             ("dense_output_parameters", json!(sizing.dense_parameters())),
             ("steps", json!(steps)),
         ];
-        let (what, model) =
-            (format!("{}, {n_values} parameters", counted(numbers.len(), "repetition")), &session.of.place.model);
+        let what = format!("{}, {n_values} parameters", counted(numbers.len(), "repetition"));
         Ok(Trained {
             save: Box::new(move |extras| {
-                let create = || repetitions.params.create(model, n_features, n_labels, &numbers);
-                save::save_created(create, extras, |writer| {
+                session.of.target().save(KIND, extras, |writer| {
+                    repetitions.params.begin(writer, n_features, n_labels, &numbers);
+                    if !kept.is_empty() {
+                        return kept.iter().try_for_each(|repetition| Ok(repetition.write(writer)?));
+                    }
                     for &number in &numbers {
                         let finished = repetitions.open_finished(number)?;
                         let repetition = finished.repetition(number).map_err(|e| FitError::usage(chain(&e)))?;
@@ -204,9 +207,12 @@ impl System for Mach {
                     Ok(())
                 })
             }),
-            answer: Some(Box::new(move |features| {
-                let container = MachContainer::open(model, OpenMode::Map);
-                let (mach, _) = container.and_then(|c| c.model(None)).map_err(|e| FitError::failed(chain(&e)))?;
+            answer: Some(Box::new(move |features, container| {
+                let opened = match container {
+                    Some(container) => container.again().map_err(Into::into).and_then(MachContainer::of),
+                    None => MachContainer::open(&session.of.place.model, OpenMode::Map),
+                };
+                let (mach, _) = opened.and_then(|c| c.model(None)).map_err(|e| FitError::failed(chain(&e)))?;
                 let answers = mach.predict_batch(features, &Asking::top(5));
                 answers.map(|a| a.ranked).map_err(|e| FitError::failed(format_args!("validation: {}", chain(&e))))
             })),
@@ -240,7 +246,8 @@ impl Repetitions<'_> {
 
     /// A finished repetition, if the checkpoint has it; its hashes hold.
     fn find_finished(&self, number: u32) -> Result<Option<MachContainer>, FitError> {
-        let part = self.session.checkpoint().part(&Self::finished(number))?;
+        let Some(checkpoint) = self.session.checkpoint() else { return Ok(None) };
+        let part = checkpoint.part(&Self::finished(number))?;
         part.map(MachContainer::of).transpose().map_err(|e| FitError::usage(chain(&e)))
     }
 
@@ -249,20 +256,21 @@ impl Repetitions<'_> {
         self.find_finished(number)?.ok_or_else(gone)
     }
 
-    /// Trains one repetition, unless the checkpoint has it; gives the steps of this run.
-    fn train(&self, number: u32) -> Result<u64, FitError> {
+    /// Trains one repetition, unless the checkpoint has it; gives the steps of this run, and the repetition where no
+    /// checkpoint keeps it.
+    fn train(&self, number: u32) -> Result<(u64, Option<Repetition>), FitError> {
         let Self { session, params } = self;
         let Shape { n_features, n_labels, .. } = session.shape;
         if self.find_finished(number)?.is_some() {
             session.context.note(format_args!("repetition {number}: from the checkpoint"));
-            return Ok(0);
+            return Ok((0, None));
         }
         let assignment = params.assignment(n_labels, &[number]).map_err(|e| FitError::usage(chain(&e)))?;
         let targets = bucket_rows(&assignment, 0, session.labels());
         let judged = session.judged().map(|labels| bucket_rows(&assignment, 0, labels));
         let mut repetition = Repetition::new(params, n_features, number).map_err(|e| FitError::usage(chain(&e)))?;
         let part = format!("running-{number:04}");
-        let log = beside(&session.of.place.model, "log").join(format!("repetition-{number:04}"));
+        let log = session.of.target().log().map(|log| log.join(format!("repetition-{number:04}")));
         let keep = Some(Keep { part: part.clone(), log });
         let what = format!("repetition {number}: ");
         let watched = Watched { what: &what, outputs: "buckets" };
@@ -281,8 +289,12 @@ impl Repetitions<'_> {
             params.describe(writer, n_features, n_labels, &[number]);
             repetition.write(writer)
         };
-        session.checkpoint().save(&Self::finished(number), KIND, write)?;
-        session.checkpoint().remove(&part)?;
-        Ok(summary.steps)
+        let Some(checkpoint) = session.checkpoint() else {
+            repetition.end_training();
+            return Ok((summary.steps, Some(repetition)));
+        };
+        checkpoint.save(&Self::finished(number), KIND, write)?;
+        checkpoint.remove(&part)?;
+        Ok((summary.steps, None))
     }
 }

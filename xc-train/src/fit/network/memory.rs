@@ -26,6 +26,8 @@ pub(in crate::fit) struct Forecast {
     pub(super) answering: u64,
     /// Bytes of the outputs that are true of each instance, where they are not its labels.
     pub(super) targets: u64,
+    /// Bytes of a model that stays in memory, while it becomes one.
+    pub(super) stays: u64,
     /// What to say of ids of labels that are far more than labels, where they are.
     pub(super) sparse_ids: Option<String>,
     /// Units of the intermediate layer, where an option sets them apart from the other widths.
@@ -55,7 +57,7 @@ impl Forecast {
     /// All of it.
     pub(super) fn total(&self) -> u64 {
         let work = self.memory().total().saturating_add(self.targets);
-        self.standing.peak_with(work.max(self.answering).saturating_add(PROGRAM))
+        self.standing.peak_with(work.max(self.answering).saturating_add(self.stays).saturating_add(PROGRAM))
     }
 
     /// All of it by part.

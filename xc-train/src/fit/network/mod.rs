@@ -21,7 +21,7 @@ use super::data::Datasets;
 use super::place::{Place, drop_checkpoint};
 use super::plan::{Plan, seen_labels};
 use super::report::{Judging, Report, score_against};
-use super::save::{self, Extras, beside};
+use super::save::Extras;
 use super::{FitError, Outcome, Training};
 use crate::classifier::preset::ASTRA;
 use crate::classifier::{Classifier, ClassifierParams, Only, Preset};
@@ -47,8 +47,7 @@ use xc_nn::trainer::{CHECKPOINT, CheckpointAt, STATE, Subset, TrainError, TrainO
 use xc_nn::{Examples, HardLabels, Rows, TargetRows, TrainParams, Trainer};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
-use xc_store::atomic::parent_of;
-use xc_store::{Checkpoint, CheckpointLayout};
+use xc_store::{Checkpoint, CheckpointLayout, Container};
 
 /// The system of a kind of network.
 pub(super) fn system(kind: &str, choices: &Choices, place: &Place) -> Option<Box<dyn System>> {
@@ -154,9 +153,9 @@ pub(super) trait System {
 }
 
 /// Saves a model with what belongs to it.
-type Save<'t> = Box<dyn FnOnce(Extras<'_>) -> Result<(), FitError> + 't>;
-/// Answers instances.
-type Ask<'t> = Box<dyn FnOnce(Rows<'_>) -> Result<RankedBatch, FitError> + 't>;
+type Save<'t> = Box<dyn FnOnce(Extras<'_>) -> Result<Option<Container>, FitError> + 't>;
+/// Answers instances; a model that stays in memory is given.
+type Ask<'t> = Box<dyn FnOnce(Rows<'_>, Option<&Container>) -> Result<RankedBatch, FitError> + 't>;
 
 /// What came out of a training run.
 pub(in crate::fit) struct Trained<'t> {
@@ -202,8 +201,8 @@ pub(in crate::fit) struct Followed<'a> {
 pub(in crate::fit) struct Keep {
     /// Part of the checkpoint.
     pub(super) part: String,
-    /// Folder of the log.
-    pub(super) log: PathBuf,
+    /// Folder of the log, where there is one.
+    pub(super) log: Option<PathBuf>,
 }
 
 /// Everything that training the networks of one command needs.
@@ -263,7 +262,7 @@ pub(super) fn train(
     let has_validation = of.source.has_validation() && judges.choose_epoch;
     check(system, of, has_validation, context.seed)?;
     let run = args.run()?;
-    let folder = match explain {
+    let folder = match explain || of.in_memory {
         true => None,
         false => {
             place.check_model()?;
@@ -283,7 +282,7 @@ pub(super) fn train(
     args.refuse_idle(&system.preset_for(&shape), &network.classifier)?;
     let judged = instances.validation().filter(|_| judges.choose_epoch);
     let judged = judged.map(|set| set.labels.within(shape.n_labels));
-    let checkpoint;
+    let checkpoint: Option<Checkpoint>;
     let mut session = Session {
         of,
         args,
@@ -298,14 +297,17 @@ pub(super) fn train(
         checkpoint: None,
     };
     let memory = session.announce(system)?;
-    let Some(folder) = folder else {
+    if explain {
         let plan = session.plan(system, memory["total_bytes"].as_u64().unwrap_or(0));
         return Ok(Outcome::Planned(plan?));
-    };
+    }
 
     let start = Instant::now();
-    checkpoint = folder.begin(session.key(system)?)?;
-    session.checkpoint = Some(&checkpoint);
+    checkpoint = match folder {
+        Some(folder) => Some(folder.begin(session.key(system)?)?),
+        None => None,
+    };
+    session.checkpoint = checkpoint.as_ref();
     let Trained { save, answer, what, figures } = system.train(&session)?;
     let train_s = start.elapsed().as_secs_f64();
     context.check_interrupt()?;
@@ -322,14 +324,16 @@ pub(super) fn train(
     let (maker, names) = (train.and_then(|set| set.maker.as_ref()), train.and_then(|set| set.names.as_deref()));
     let rows = session.instances.files().map(Datasets::training_rows);
     let input = train.map(|set| &set.form);
-    save(Extras { maker, names, input, training: Some(kept.clone()), rows: rows.as_ref() })?;
+    let container = save(Extras { maker, names, input, training: Some(kept.clone()), rows: rows.as_ref() })?;
     let save_s = start.elapsed().as_secs_f64();
 
-    let metrics = answer.map(|answer| session.score(answer, judges.judging)).transpose()?.flatten();
-    drop_checkpoint(checkpoint, context);
+    let metrics = answer.map(|answer| session.score(answer, container.as_ref(), judges.judging)).transpose()?.flatten();
+    if let Some(checkpoint) = checkpoint {
+        drop_checkpoint(checkpoint, context);
+    }
     let mut further = figures;
     further.insert("memory".to_owned(), memory);
-    Ok(Outcome::Trained(Box::new(Report {
+    let report = Box::new(Report {
         kind: preset.name,
         model: place.model.clone(),
         read_s,
@@ -341,7 +345,8 @@ pub(super) fn train(
         further,
         logged: Map::from_iter([("training".to_owned(), kept)]),
         data: rows.map(|rows| rows.fingerprint()),
-    })))
+    });
+    Ok(Outcome::Trained(report, container))
 }
 
 impl Session<'_> {
@@ -349,10 +354,10 @@ impl Session<'_> {
     pub(super) fn train_one<'t>(&'t self, kind: &str) -> Result<Trained<'t>, FitError> {
         let Learned { classifier, what, figures } = self.learn(kind)?;
         let classifier = Arc::new(classifier);
-        let (saved, model) = (Arc::clone(&classifier), &self.of.place.model);
+        let (saved, target) = (Arc::clone(&classifier), self.of.target());
         Ok(Trained {
-            save: Box::new(move |extras| save::save_with(model, saved.kind(), extras, |writer| saved.write(writer))),
-            answer: Some(Box::new(move |features| {
+            save: Box::new(move |extras| target.save(saved.kind(), extras, |writer| Ok(saved.write(writer)?))),
+            answer: Some(Box::new(move |features, _| {
                 classifier
                     .predict(features, 5, Only::All, &mut Default::default())
                     .map_err(|e| FitError::failed(format_args!("validation: {}", chain(&e))))
@@ -369,7 +374,7 @@ impl Session<'_> {
             .map_err(|e| params_error(&e))?;
         self.args.begin(&mut classifier)?;
         let watched = Watched { what: "", outputs: "labels" };
-        let keep = Keep { part: STATE.to_owned(), log: beside(&self.of.place.model, "log") };
+        let keep = Keep { part: STATE.to_owned(), log: self.of.target().log() };
         let (labels, judged, counting) = (self.instances.targets(), self.judged.as_ref(), Counting::default());
         let mut hard = self.hard_labels()?;
         let of = Followed { watched, keep: Some(keep), counting: Some(&counting), hard: hard.as_mut() };
@@ -378,8 +383,7 @@ impl Session<'_> {
                 if self.network.classifier.uses_lsa() {
                     self.context.note(format_args!("initial embeddings: lsa of {} rows", train.len()));
                 }
-                let folder = parent_of(&self.of.place.model);
-                let begun = classifier.initialise_in(Some(folder), train, trainer.observer);
+                let begun = classifier.initialise_in(self.of.target().spill(), train, trainer.observer);
                 begun.map_err(|e| self.error(&e))?;
                 self.args.cache_states(&mut classifier, train, self.context)?;
                 let summary = classifier.train(trainer, train, others).map_err(|e| self.error(&e))?;
@@ -415,13 +419,20 @@ impl Session<'_> {
 
     /// The metrics of the finished model on the validation file, or, where they have not chosen the
     /// epoch, on the instances that were held out.
-    fn score(&self, answer: Ask<'_>, judging: &Judging) -> Result<Option<MetricReport>, FitError> {
+    fn score(
+        &self,
+        answer: Ask<'_>,
+        container: Option<&Container>,
+        judging: &Judging,
+    ) -> Result<Option<MetricReport>, FitError> {
         let Some(sets) = self.instances.files() else { return Ok(None) };
         match (&sets.validation, &sets.split) {
-            (Some(set), _) => score_against(&sets.train.labels, set, answer(set.features())?, judging).map(Some),
+            (Some(set), _) => {
+                score_against(&sets.train.labels, set, answer(set.features(), container)?, judging).map(Some)
+            }
             (None, Some(Split { kept, held_out })) if !self.choose_epoch => {
                 let (learned, set) = (sets.train.labels.select(kept), sets.train.select(held_out));
-                score_against(&learned, &set, answer(set.features())?, judging).map(Some)
+                score_against(&learned, &set, answer(set.features(), container)?, judging).map(Some)
             }
             _ => Ok(None),
         }
@@ -442,9 +453,9 @@ impl Session<'_> {
         })
     }
 
-    /// The checkpoint, which is there once training begins.
-    pub(super) fn checkpoint(&self) -> &Checkpoint {
-        self.checkpoint.unwrap_or_else(|| unreachable!("training begins with a checkpoint"))
+    /// The checkpoint, which is there once training begins; a model that stays in memory has none.
+    pub(super) fn checkpoint(&self) -> Option<&Checkpoint> {
+        self.checkpoint
     }
 
     /// Hands a trainer, the instances to learn from and those that judge to `work`. `targets` and
@@ -493,7 +504,7 @@ impl Session<'_> {
         let followed = self.context.observer.of_network(&NetworkRun {
             what: watched.what,
             outputs: watched.outputs,
-            log: keep.as_ref().map(|keep| &*keep.log),
+            log: keep.as_ref().and_then(|keep| keep.log.as_deref()),
             log_every: self.run.log_every,
             monitor: training.monitor,
             selects: training.keep == xc_nn::trainer::Keep::Best,

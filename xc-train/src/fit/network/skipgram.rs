@@ -8,7 +8,7 @@ use super::{Learned, Session, Shape, System, Trained};
 use crate::classifier::{LearningParams, Preset, preset};
 use crate::fit::place::{Place, check_file};
 use crate::fit::plan::{Origin, Plan};
-use crate::fit::save::{self, Extras, beside};
+use crate::fit::save::{Extras, beside};
 use crate::fit::{Context, FitError, Training};
 use crate::network::NetworkParams;
 use crate::settings::text::TOKENS;
@@ -49,12 +49,14 @@ impl System for Skipgram {
         &self.network
     }
 
-    fn check(&self, _: &Training) -> Result<(), FitError> {
-        if self.vectors.is_dir() {
-            let vectors = self.vectors.display();
-            return Err(FitError::usage(format_args!("{vectors}: a folder; a file is expected there")));
+    fn check(&self, of: &Training) -> Result<(), FitError> {
+        if !of.in_memory {
+            if self.vectors.is_dir() {
+                let vectors = self.vectors.display();
+                return Err(FitError::usage(format_args!("{vectors}: a folder; a file is expected there")));
+            }
+            check_file(&self.vectors)?;
         }
-        check_file(&self.vectors)?;
         // The table is that of `lns`, which has other presets.
         if let Some(name) = self.named_preset().filter(|name| preset::skipgram_of(name).is_none()) {
             return Err(SettingError::of_value("preset", name, "text8 is expected").into());
@@ -111,14 +113,18 @@ impl System for Skipgram {
             save: Box::new(move |extras| {
                 let maker = Featurizer::Text(words.pipeline().clone());
                 let extras = Extras { maker: Some(&maker), names: Some(words.names()), ..extras };
-                save::save_with(&session.of.place.model, SkipgramModel::KIND, extras, |writer| {
+                let target = session.of.target();
+                let container = target.save(SkipgramModel::KIND, extras, |writer| {
                     writer.set_parameter("skipgram", to_parameter(&settings));
                     writer.set_parameter("classifier", to_parameter(&session.network.classifier));
                     writer.set_parameter(LearningParams::NAME, to_parameter(&session.network.classifier.learning));
-                    found.write(writer)
+                    Ok(found.write(writer)?)
                 })?;
-                write_file(&self.vectors, |out| found.write_text(words.names(), out))
-                    .map_err(|e| FitError::unwritable(&e))
+                if container.is_none() {
+                    write_file(&self.vectors, |out| found.write_text(words.names(), out))
+                        .map_err(|e| FitError::unwritable(&e))?;
+                }
+                Ok(container)
             }),
             answer: None,
             what,

@@ -12,7 +12,6 @@ use xc_nn::HardLabels;
 use xc_nn::trainer::Subset;
 use xc_sparse::rows::{OwnedRows, sort_unique};
 use xc_sparse::{CsrView, LabelRows};
-use xc_store::atomic::parent_of;
 use xc_store::to_parameter;
 use xc_tree::rankers::{RankerRows, Rankers, solve};
 use xc_tree::{LinearParams, TrainError};
@@ -50,8 +49,8 @@ impl Session<'_> {
     pub(super) fn hard_labels(&self) -> Result<Option<HardLabels>, FitError> {
         let Some(WideLearning { negatives, .. }) = self.network.classifier.learning.wide else { return Ok(None) };
         let (n, epochs) = (self.instances.targets().len(), self.network.training.epochs);
-        let folder = parent_of(&self.of.place.model);
-        let folder = (HardLabels::bytes(n, epochs, negatives) > HARD_IN_MEMORY).then_some(folder);
+        let is_large = HardLabels::bytes(n, epochs, negatives) > HARD_IN_MEMORY;
+        let folder = self.of.target().spill().filter(|_| is_large);
         let made = HardLabels::new(n, epochs, negatives, folder);
         made.map(Some).map_err(|e| FitError::failed(format_args!("wide term: {}", chain(&e))))
     }

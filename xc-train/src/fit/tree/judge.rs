@@ -26,15 +26,23 @@ type Curve = Vec<(usize, MetricReport)>;
 /// *Cost*: with a curve, as many predictions as two ensembles and some more make.
 pub(super) fn judge(
     folder: &Path,
+    in_memory: Option<&Container>,
     instances: &Datasets,
     judging: &Judging,
     context: &Context<'_>,
 ) -> Result<(Option<MetricReport>, Curve), FitError> {
     let Some(validation) = &instances.validation else { return Ok((None, Vec::new())) };
-    let container = open_container(folder)?;
-    let whole = open_just_saved(&container)?;
+    let opened;
+    let container = match in_memory {
+        Some(container) => container,
+        None => {
+            opened = open_container(folder)?;
+            &opened
+        }
+    };
+    let whole = open_just_saved(container)?;
     let score = |model: &TreeModel| {
-        let answers = answer(model, &container, validation.sparse(), context)?;
+        let answers = answer(model, container, validation.sparse(), context)?;
         score_against(&instances.train.labels, validation, answers, judging)
     };
     let metrics = score(&whole)?;

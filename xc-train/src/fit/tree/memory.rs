@@ -19,11 +19,14 @@ pub(super) struct Forecast<'a> {
     pub(super) of_text: bool,
     /// The process once the data are read.
     pub(super) standing: Standing,
+    /// Whether the trees, and then the model, stay in memory.
+    pub(super) stays: bool,
 }
 
 impl Forecast<'_> {
     fn memory(&self, params: &TreeParams, threads: usize) -> TreeMemory {
-        TreeMemory::kept(&self.input, params, threads)
+        let of = if self.stays { TreeMemory::in_memory } else { TreeMemory::kept };
+        of(&self.input, params, threads)
     }
 
     fn total(&self, memory: &TreeMemory) -> u64 {

@@ -25,8 +25,8 @@ use xc_hash::text::Featurizer;
 use xc_sparse::CsrMatrix;
 use xc_store::{ContainerWriter, WriteError, to_parameter};
 use xc_tree::{
-    BuildError, CHECKPOINT, KeptError, Preset, StoredTrees, TrainError, TrainInput, TreeParams, WeightCounts,
-    checkpoint_key, train_out_of_core,
+    BuildError, CHECKPOINT, KeptError, Preset, StoredTrees, TrainError, TrainInput, TreeModel, TreeParams,
+    WeightCounts, checkpoint_key, train_out_of_core,
 };
 
 /// Everything that was named, opened and checked.
@@ -122,7 +122,7 @@ pub(super) fn train(
         part::check(part, &params, of.source.has_validation() || hold_out.is_some())?;
     }
     let reading = of.reading()?.with_vectors_as_rows();
-    let folder = match explain {
+    let folder = match explain || of.in_memory {
         true => None,
         false => {
             place.check_model()?;
@@ -139,23 +139,28 @@ pub(super) fn train(
     let standing = Standing::now(inputs.n_bytes());
     let of_text = matches!(data.maker, Some(Featurizer::Text(_)));
     let input = inputs.train_input();
-    let forecast = Forecast { input, params: &params, threads: context.threads, of_text, standing };
+    let forecast =
+        Forecast { input, params: &params, threads: context.threads, of_text, standing, stays: of.in_memory };
     let needed = forecast.needed();
-    let Some(folder) = folder else {
+    if explain {
         return Ok(Outcome::Planned(explain::plan(&args, &params, data, needed)?));
-    };
+    }
     forecast.check(context)?;
     context.note(explain::summary(&params, data, needed));
 
     let start = Instant::now();
     let watch = context.observer.of_trees();
-    if let Some(part) = place.part {
+    if let Some(part) = place.part
+        && let Some(folder) = folder
+    {
         drop(watch);
         return part::train(&args, part, &inputs, &params, folder, (read_s, needed), context);
     }
-    let key = checkpoint_key(&inputs.train_input(), &params);
-    let checkpoint = folder.begin(key)?;
-    let trained = train_out_of_core(&inputs.train_input(), &params, &*watch, &checkpoint);
+    let checkpoint = folder.map(|folder| folder.begin(checkpoint_key(&input, &params))).transpose()?;
+    let trained = match &checkpoint {
+        Some(checkpoint) => train_out_of_core(&input, &params, &*watch, checkpoint).map(Trees::Stored),
+        None => TreeModel::train_with(&input, &params, &*watch, None).map(Trees::Model),
+    };
     drop(watch);
     let trees = trained.map_err(|e| training_error(of.source.name(), &e))?;
     let train_s = start.elapsed().as_secs_f64();
@@ -166,14 +171,26 @@ pub(super) fn train(
     let rows = Some(&inputs.rows);
     let extras =
         Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), input: Some(&data.form), training, rows };
-    let create = || ContainerWriter::create(&place.model, xc_tree::KIND);
-    let n_trees = trees.n_trees();
-    let counts = save(create, extras, &trees, &params, context)?;
+    let (counts, container) = match &trees {
+        Trees::Stored(trees) => {
+            let create = || ContainerWriter::create(&place.model, xc_tree::KIND);
+            (save(create, extras, trees, &params, context)?, None)
+        }
+        Trees::Model(model) => {
+            let counts = model.weight_counts();
+            warn_if_pruned_away(&counts, &params, context);
+            (counts, of.target().save(xc_tree::KIND, extras, |writer| Ok(model.write(writer)?))?)
+        }
+    };
+    let what = format!("{}, {} weights", counted(params.n_trees, "tree"), counts.weights);
+    drop(trees);
     let save_s = start.elapsed().as_secs_f64();
-    drop_checkpoint(checkpoint, context);
+    if let Some(checkpoint) = checkpoint {
+        drop_checkpoint(checkpoint, context);
+    }
 
-    let (metrics, curve) = judge(&place.model, &inputs.instances, judging, context)?;
-    Ok(Outcome::Trained(Box::new(Report {
+    let (metrics, curve) = judge(&place.model, container.as_ref(), &inputs.instances, judging, context)?;
+    let report = Box::new(Report {
         kind: xc_tree::KIND,
         model: place.model.clone(),
         read_s,
@@ -181,14 +198,23 @@ pub(super) fn train(
         save_s,
         metrics,
         curve,
-        what: format!("{}, {} weights", counted(n_trees, "tree"), counts.weights),
+        what,
         further: Map::from_iter([("memory".to_owned(), json!({ "total_bytes": needed }))]),
         logged: Map::from_iter([
             ("preset".to_owned(), json!(args.preset)),
             ("parameters".to_owned(), kept_parameters(&params)),
         ]),
         data: Some(inputs.rows.fingerprint()),
-    })))
+    });
+    Ok(Outcome::Trained(report, container))
+}
+
+/// Trees that were trained.
+enum Trees<'c> {
+    /// In the checkpoint.
+    Stored(StoredTrees<'c>),
+    /// In memory.
+    Model(TreeModel),
 }
 
 /// Packs trees and saves them as a model.
@@ -204,10 +230,14 @@ pub(super) fn save(
         counts = trees.write(writer, &xc_buffer::Unwatched(context.observer)).map_err(|e| packing_error(&e))?;
         Ok::<(), FitError>(())
     })?;
-    if counts.is_pruned_away() {
-        context.warn(pruned_away(&counts, params));
-    }
+    warn_if_pruned_away(&counts, params, context);
     Ok(counts)
+}
+
+fn warn_if_pruned_away(counts: &WeightCounts, params: &TreeParams, context: &Context<'_>) {
+    if counts.is_pruned_away() {
+        context.warn(pruned_away(counts, params));
+    }
 }
 
 /// What is wrong with a model most of whose rankers have no weight, and which option is to blame.

@@ -59,7 +59,7 @@ pub(super) fn train(
     let (all, own) = trained.n_chunks();
     drop(trained);
     drop_checkpoint(checkpoint, context);
-    Ok(Outcome::Trained(Box::new(Report {
+    let report = Box::new(Report {
         kind: xc_tree::KIND,
         model: place.model.clone(),
         read_s,
@@ -75,5 +75,6 @@ pub(super) fn train(
             ("parameters".to_owned(), kept_parameters(params)),
         ]),
         data: Some(inputs.rows.fingerprint()),
-    })))
+    });
+    Ok(Outcome::Trained(report, None))
 }
