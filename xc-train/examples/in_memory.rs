@@ -1,0 +1,20 @@
+//! Trains from arrays and answers, without a file: `cargo run -p xc-train --example in_memory`.
+
+use std::error::Error;
+use xc_sparse::LabelRows;
+use xc_train::fit::{Context, Silent, Training};
+use xc_train::model::{Answer, QueryOptions, Row, Scratch};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let texts = ["audio library", "sound library", "mail reader", "mail client"].map(str::to_owned).to_vec();
+    let labels = LabelRows::from_lists([[0], [0], [1], [1]], 2)?;
+    for kind in ["tree", "lns"] {
+        let mut training = Training::new(kind, (texts.clone(), labels.clone()), "")?;
+        training.set("text.min-df", "1")?;
+        let fitted = training.fit(&Context::new(&Silent).with_threads(2))?;
+        let (mut scratch, mut best) = (Scratch::default(), Answer::default());
+        fitted.model.predict(&Row::Text("a mail"), &QueryOptions::top(1), &mut scratch, &mut best)?;
+        println!("{kind}: {} of {}", best.labels[0].label, fitted.report.what);
+    }
+    Ok(())
+}
