@@ -1,6 +1,7 @@
 //! Trains from arrays and answers, without a file: `cargo run -p xc-train --example in_memory`.
 
 use std::error::Error;
+use std::io::Write;
 use xc_sparse::LabelRows;
 use xc_train::fit::{Context, Silent, Training};
 use xc_train::model::{Answer, QueryOptions, Row, Scratch};
@@ -14,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let fitted = training.fit(&Context::new(&Silent).with_threads(2))?;
         let (mut scratch, mut best) = (Scratch::default(), Answer::default());
         fitted.model.predict(&Row::Text("a mail"), &QueryOptions::top(1), &mut scratch, &mut best)?;
-        println!("{kind}: {} of {}", best.labels[0].label, fitted.report.what);
+        writeln!(std::io::stdout(), "{kind}: {} of {}", best.labels[0].label, fitted.report.what)?;
     }
     Ok(())
 }

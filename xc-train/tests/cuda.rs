@@ -11,12 +11,12 @@ use xc_nn::cuda::xc_kernels::{Device, Emulated};
 use xc_nn::{Activation, Loss, Rows};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_train::classifier::RankerWeights;
 use xc_train::classifier::{
     BagParams, CandidateHeadParams, Classifier, ClassifierParams, ClassifierScratch, DevicePredictError, EmbeddingInit,
     EncoderParams, HeadParams, Only, PredictError, ScoreScale, SparseHeadParams, Wide, WideParams, Wiring, preset,
 };
 use xc_train::mach::{self, AnswerError, Asking, DeviceAnswerError, MachModel, MachParams, Repetition};
+use xc_tree::RankerWeights;
 
 const N_FEATURES: usize = 50;
 

@@ -19,6 +19,7 @@
 //! | the same on a CUDA device (feature `cuda`) | their best labels | `TreeModel::on`, `DeviceTrees::predict_batch` |
 //! | a text | its best labels | [`text::TextModel`] |
 //! | a query and some labels | their scores | [`TreeModel::restrict`], [`TreeModel::predict_restricted`] |
+//! | rankers without a tree, a query and some labels | their logits | [`RankerWeights::logits`] |
 
 #![deny(unsafe_code, missing_debug_implementations)] // the exceptions are `trusted` and launches of kernels
 
@@ -28,6 +29,7 @@ mod cuda;
 pub mod import;
 mod model;
 mod predict;
+mod ranker_weights;
 #[cfg(feature = "text")]
 pub mod text;
 #[cfg(feature = "train")]
@@ -41,6 +43,7 @@ pub use model::{
     TreeChanges, TreeModel, TreeParts, UnknownPostProcessor, WeightCounts,
 };
 pub use predict::{PathNode, PredictParams, PredictScratch, QueryError, Restriction, UnknownLabel};
+pub use ranker_weights::{LogitScratch, RankerWeights, RankerWeightsError};
 #[cfg(feature = "train")]
 pub use train::rankers;
 #[cfg(feature = "train")]

@@ -5,7 +5,6 @@ use super::{
     Classifier, ClassifierParams, ClassifierParamsError, HeadParams, InputKind, LearningParams, Output, Wide,
     WideParams, Wiring,
 };
-use crate::classifier::{RankerWeights, RankerWeightsError};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_buffer::Buffer;
@@ -15,6 +14,7 @@ use xc_nn::state::State;
 use xc_nn::{Decay, Init, Named, Network, Parameter};
 use xc_sparse::uniform::{Connections, OpenConnectionsError};
 use xc_store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError, to_parameter};
+use xc_tree::{RankerWeights, RankerWeightsError};
 
 /// What the names of the head's arrays begin with.
 const HEAD: &str = "head.";

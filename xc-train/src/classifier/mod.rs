@@ -53,7 +53,6 @@ mod place;
 mod precision_fit;
 mod predict;
 pub mod preset;
-mod ranker_weights;
 mod scores;
 mod tokens;
 #[cfg(feature = "train")]
@@ -84,7 +83,6 @@ pub use precision_fit::LostPrecision;
 pub(crate) use predict::Logits;
 pub use predict::{ClassifierScratch, Only};
 pub use preset::Preset;
-pub use ranker_weights::{LogitScratch, RankerWeights, RankerWeightsError};
 pub use tokens::{TokensLearning, TokensParams};
 pub use wide::{USUAL_MARGIN_WEIGHT, USUAL_WEIGHT, WEIGHTS, Wide, WideLearning, WideParams, WideParts, usual_weight};
 #[cfg(feature = "train")]

@@ -11,7 +11,6 @@
 //! for true, so it only orders the network's best ones (`bench/decisions/wide-term.md`).
 
 use super::error::{ClassifierParamsError, number};
-use crate::classifier::{LogitScratch, RankerWeights};
 use serde::{Deserialize, Serialize};
 use xc_buffer::dtype::DType;
 use xc_nn::Loss;
@@ -20,6 +19,7 @@ use xc_nn::loss::Total;
 use xc_sparse::CsrMatrix;
 use xc_sparse::SparseRow;
 use xc_sparse::rank::{Scored, rank_order};
+use xc_tree::{LogitScratch, RankerWeights};
 
 /// How a wide term answers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

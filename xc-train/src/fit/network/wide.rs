@@ -1,7 +1,6 @@
 //! The wide term of a network: collected while it trains, solved after its last epoch.
 
 use super::Session;
-use crate::classifier::RankerWeights;
 use crate::classifier::{Classifier, HARD_IN_MEMORY, WEIGHTS, Wide, WideFit, WideLearning};
 use crate::fit::FitError;
 use crate::message::{chain, counted};
@@ -14,7 +13,7 @@ use xc_sparse::rows::{OwnedRows, sort_unique};
 use xc_sparse::{CsrView, LabelRows};
 use xc_store::to_parameter;
 use xc_tree::rankers::{RankerRows, Rankers, solve};
-use xc_tree::{LinearParams, TrainError};
+use xc_tree::{LinearParams, RankerWeights, TrainError};
 
 /// Instances that are learned from, and others with their labels, which say how much the network counts.
 pub(super) struct LearnedFrom {

@@ -13,7 +13,7 @@
 //! [`xc_sparse::uniform`].
 //!
 //! ```
-//! use xc_train::classifier::{RankerWeights, LogitScratch};
+//! use xc_tree::{LogitScratch, RankerWeights};
 //! use xc_buffer::DType;
 //! use xc_sparse::{CsrMatrix, SparseRow};
 //!
