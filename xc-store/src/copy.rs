@@ -2,8 +2,8 @@
 
 use super::config::{Config, LABELS_FILE};
 use super::error::WriteError;
+use super::memory::lock;
 use super::replace::{PART_FOLDER, link_folders, link_or_copy, link_part};
-use super::writer::lock;
 use super::{ArrayRef, Container, ContainerWriter};
 use crate::atomic::failed;
 use std::path::Path;

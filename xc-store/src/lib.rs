@@ -8,10 +8,12 @@ mod container;
 mod copy;
 mod error;
 mod header;
+mod in_memory;
 mod memory;
 mod opened;
 mod replace;
 mod spill;
+mod stream;
 mod tensors;
 mod verify;
 mod writer;
@@ -24,9 +26,10 @@ pub use container::{Container, OpenMode};
 pub use error::{OpenError, WriteError};
 pub use replace::{PART_FOLDER, member_folder};
 pub use spill::Spill;
+pub use stream::ArrayStream;
 pub use tensors::{NamedFloats, TensorFile, write_tensors};
 pub use verify::{Damage, Mismatch};
-pub use writer::{ArrayRef, ArrayStream, ContainerWriter};
+pub use writer::{ArrayRef, ContainerWriter};
 
 /// What git-lfs keeps in the place of a file that it has not fetched begins with.
 pub const LFS_POINTER: &[u8] = b"version https://git-lfs";

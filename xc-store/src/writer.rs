@@ -1,22 +1,22 @@
 //! Saving a model folder.
 
 use super::config::{ArrayEntry, CONFIG_FILE, Config, LABELS_FILE, LabelsEntry, hex};
-use super::header::{HeaderText, MAX_NAME_BYTES, MAX_RANK, PAD_PREFIX, SHARED_RESERVE, STREAM_RESERVE, gap};
-use super::memory::{MemoryFiles, MemoryFolder, OutFile};
+use super::header::{HeaderText, MAX_NAME_BYTES, PAD_PREFIX, SHARED_RESERVE, STREAM_RESERVE, gap};
+use super::memory::{MemoryFiles, MemoryFolder, OutFile, lock};
 use super::replace;
+use super::stream::{ArrayStream, Registry, StreamFile, check_shape, complete};
 use super::{Container, WriteError};
 use crate::atomic::{OutputFolder, WriteFileError, Writing, failed};
 use serde_json::Value;
 use std::{
-    collections::BTreeMap,
     fs::File,
-    io::{self, BufWriter, Seek as _, SeekFrom, Write},
+    io::{self, Seek as _, SeekFrom, Write},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 use xc_buffer::dtype::{DType, Element};
 use xc_buffer::{FileBytes, is_control};
-use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// An array in memory to be saved.
 #[derive(Clone, Copy, Debug)]
@@ -66,9 +66,6 @@ enum Room {
     /// In memory.
     Memory(MemoryFolder),
 }
-
-/// The arrays by name; `None` while a stream is being written.
-pub(super) type Registry = BTreeMap<String, Option<ArrayEntry>>;
 
 /// The file that arrays handed over whole are appended to.
 #[derive(Debug)]
@@ -265,17 +262,8 @@ impl ContainerWriter {
         };
         let mut file = opened.map_err(failed(&path, "open it"))?;
         file.seek(SeekFrom::Start(SHARED_RESERVE as u64 + begin)).map_err(failed(&path, "write an array"))?;
-        Ok(ArrayStream {
-            name: name.to_owned(),
-            dtype,
-            file_name: name_of_file,
-            path,
-            file: BufWriter::with_capacity(1 << 18, file),
-            hash: Box::default(),
-            n_bytes: 0,
-            place: Place::Shared(shape.to_vec()),
-            registry: Arc::clone(&self.registry),
-        })
+        let to = StreamFile { name: name_of_file, path, file, shape: Some(shape.to_vec()) };
+        Ok(ArrayStream::new(name, dtype, to, 1 << 18, &self.registry))
     }
 
     /// Begins an array whose length is not known yet, in a separate file.
@@ -289,17 +277,8 @@ impl ContainerWriter {
         self.reserve_name(name)?;
         let file_name = format!("model-{name}.safetensors");
         let (path, file) = self.new_file(&file_name, STREAM_RESERVE)?;
-        Ok(ArrayStream {
-            name: name.to_owned(),
-            dtype,
-            file_name,
-            path,
-            file: BufWriter::with_capacity(1 << 20, file),
-            hash: Box::default(),
-            n_bytes: 0,
-            place: Place::Own,
-            registry: Arc::clone(&self.registry),
-        })
+        let to = StreamFile { name: file_name, path, file, shape: None };
+        Ok(ArrayStream::new(name, dtype, to, 1 << 20, &self.registry))
     }
 
     /// Completes the files, syncs them to disk, and moves the folder to its destination.
@@ -457,21 +436,6 @@ impl ContainerWriter {
     }
 }
 
-/// Writes the header into the room left for it and the whole file to the disk.
-fn complete(file: &mut OutFile, path: &Path, header: &[u8]) -> Result<(), WriteFileError> {
-    let mut write = || {
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(header)?;
-        file.sync_all()
-    };
-    write().map_err(failed(path, "write its header"))
-}
-
-/// A panic while the lock was held cannot leave the map half changed: single inserts only.
-pub(super) fn lock(registry: &Mutex<Registry>) -> MutexGuard<'_, Registry> {
-    registry.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn check_name(name: &str) -> Result<(), WriteError> {
     let fail = |why| Err(WriteError::Name { name: name.to_owned(), why });
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
@@ -484,131 +448,10 @@ fn check_name(name: &str) -> Result<(), WriteError> {
     Ok(())
 }
 
-fn check_shape(name: &str, dtype: DType, shape: &[usize], bytes: u64) -> Result<(), WriteError> {
-    let expected = shape.iter().try_fold(dtype.n_bytes() as u64, |n, &extent| n.checked_mul(extent as u64));
-    if expected != Some(bytes) || shape.len() > MAX_RANK {
-        return Err(WriteError::Shape { name: name.to_owned(), dtype, shape: shape.to_vec(), bytes });
-    }
-    Ok(())
-}
-
-/// An array that is written piece by piece; see [`ContainerWriter::stream`] and
-/// [`ContainerWriter::stream_shaped`].
-pub struct ArrayStream {
-    name: String,
-    dtype: DType,
-    file_name: String,
-    path: PathBuf,
-    file: BufWriter<OutFile>,
-    hash: Box<Xxh3Default>,
-    n_bytes: u64,
-    place: Place,
-    registry: Arc<Mutex<Registry>>,
-}
-
-/// Where the bytes of a stream go.
-enum Place {
-    /// Into a file of its own.
-    Own,
-    /// Into the room that was left in the shared file for an array of this shape.
-    Shared(Vec<usize>),
-}
-
-impl ArrayStream {
-    /// Appends elements.
-    ///
-    /// # Errors
-    /// A write fails.
-    ///
-    /// # Panics
-    /// If `T` is not the stream's element type, or the values exceed a given shape.
-    pub fn extend<T: Element>(&mut self, values: &[T]) -> Result<(), WriteError> {
-        assert!(T::DTYPE == self.dtype, "array {:?} holds {}, got {}", self.name, self.dtype, T::DTYPE);
-        Ok(self.append(bytemuck::cast_slice(values)).map_err(failed(&self.path, "write an array"))?)
-    }
-
-    /// Number of bytes so far.
-    pub fn n_bytes(&self) -> u64 {
-        self.n_bytes
-    }
-
-    /// Completes a one-dimensional array.
-    ///
-    /// # Errors
-    /// Bytes that are not a whole number of elements; a write fails.
-    pub fn finish(self) -> Result<(), WriteError> {
-        let n_elements = self.n_bytes as usize / self.dtype.n_bytes();
-        self.finish_shaped(&[n_elements])
-    }
-
-    /// Completes an array of the given shape.
-    ///
-    /// # Errors
-    /// Bytes that do not fit the shape; a write fails.
-    pub fn finish_shaped(self, shape: &[usize]) -> Result<(), WriteError> {
-        check_shape(&self.name, self.dtype, shape, self.n_bytes)?;
-        let mut file =
-            self.file.into_inner().map_err(|error| failed(&self.path, "write an array")(error.into_error()))?;
-        match self.place {
-            Place::Own => {
-                let mut header = HeaderText::default();
-                header.push(&self.name, self.dtype, shape, 0, self.n_bytes);
-                complete(&mut file, &self.path, &header.to_bytes(STREAM_RESERVE))?;
-            }
-            // The header and the disk are the shared file's business.
-            Place::Shared(expected) if expected == shape => {}
-            Place::Shared(_) => {
-                let (name, shape) = (self.name, shape.to_vec());
-                return Err(WriteError::Shape { name, dtype: self.dtype, shape, bytes: self.n_bytes });
-            }
-        }
-        let entry = ArrayEntry {
-            file: self.file_name,
-            dtype: self.dtype,
-            shape: shape.to_vec(),
-            xxh3: hex(self.hash.digest()),
-        };
-        lock(&self.registry).insert(self.name, Some(entry));
-        Ok(())
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let n_bytes = self.n_bytes + bytes.len() as u64;
-        if let Place::Shared(shape) = &self.place {
-            let room = shape.iter().product::<usize>() as u64 * self.dtype.n_bytes() as u64;
-            assert!(n_bytes <= room, "array {:?}: {n_bytes} bytes in room for {room}", self.name);
-        }
-        self.file.write_all(bytes)?;
-        self.hash.update(bytes);
-        self.n_bytes = n_bytes;
-        Ok(())
-    }
-}
-
-impl Write for ArrayStream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.append(bytes)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl std::fmt::Debug for ArrayStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ArrayStream")
-            .field("name", &self.name)
-            .field("dtype", &self.dtype)
-            .field("n_bytes", &self.n_bytes)
-            .finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());

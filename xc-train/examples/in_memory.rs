@@ -7,6 +7,11 @@ use xc_train::fit::{Context, Silent, Training};
 use xc_train::model::{Answer, QueryOptions, Row, Scratch};
 
 fn main() -> Result<(), Box<dyn Error>> {
+    run(&mut std::io::stdout())
+}
+
+/// Says which label a text gets, for two kinds of models.
+pub(crate) fn run(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let texts = ["audio library", "sound library", "mail reader", "mail client"].map(str::to_owned).to_vec();
     let labels = LabelRows::from_lists([[0], [0], [1], [1]], 2)?;
     for kind in ["tree", "lns"] {
@@ -15,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let fitted = training.fit(&Context::new(&Silent).with_threads(2))?;
         let (mut scratch, mut best) = (Scratch::default(), Answer::default());
         fitted.model.predict(&Row::Text("a mail"), &QueryOptions::top(1), &mut scratch, &mut best)?;
-        writeln!(std::io::stdout(), "{kind}: {} of {}", best.labels[0].label, fitted.report.what)?;
+        writeln!(out, "{kind}: {} of {}", best.labels[0].label, fitted.report.what)?;
     }
     Ok(())
 }

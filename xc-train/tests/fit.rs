@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use xc_buffer::{Cancel, Part};
 use xc_data::{ReadOptions, read_dataset, write_npy};
 use xc_dense::DenseMatrix;
+use xc_metrics::Metric;
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::Model;
 use xc_train::blend::RuleKind;
@@ -15,9 +16,14 @@ use xc_train::calibrate::fit::CalibrateParams;
 use xc_train::fit::data::NamesFile;
 use xc_train::fit::tune::Tuning;
 use xc_train::fit::{
-    self, Arrays, Context, Files, FitErrorKind, HeldOut, OwnedRows, Place, SharedTexts, Silent, Source, Training, Watch,
+    self, Arrays, Context, Files, FitErrorKind, HeldOut, OwnedRows, Place, Report, SharedTexts, Silent, Source,
+    Training, Watch,
 };
 use xc_train::settings::Setting;
+
+#[expect(dead_code, reason = "its main writes to stdout")]
+#[path = "../examples/in_memory.rs"]
+mod in_memory;
 
 /// Text in which the words of an instance name its labels.
 fn texts() -> (Vec<String>, LabelRows) {
@@ -528,19 +534,30 @@ fn rows_that_are_given_up_or_lent_give_the_same_model() {
 #[test]
 fn a_model_that_stays_in_memory_is_that_of_the_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let (saved, before) = (folder.path().join("saved"), entries(Path::new(".")));
+    let [saved, model] = ["saved", "model"].map(|name| folder.path().join(name));
+    let before = entries(Path::new("."));
+    let context = Context::new(&Silent).with_seed(3).with_threads(2);
+    let ((rows, of_rows), fraction) = (rows(), ("validation-fraction", "0.2"));
+    let validated = Arrays::new(rows.clone(), of_rows.clone()).with_validation(rows.clone(), of_rows.clone());
+    let sources =
+        [(Source::from(texts()), Some(fraction)), (Source::from((rows, of_rows)), None), (validated.into(), None)];
     for (kind, settings) in KINDS {
-        let settings: Vec<_> = settings.iter().copied().chain([("validation-fraction", "0.2")]).collect();
-        for source in [Source::from(texts()), Source::from(rows())] {
-            let of_folder = trained(kind, source.clone(), &settings, folder.path());
-            let opened = Model::open(folder.path().join("model")).unwrap();
-            let mut training = Training::new(kind, source, "").unwrap();
-            settings.iter().for_each(|(name, value)| training.set(name, value).unwrap());
-            let fitted = training.fit(&Context::new(&Silent).with_seed(3).with_threads(2)).unwrap();
-            assert_eq!((fitted.report.kind, fitted.model.describe()), (kind, opened.describe()));
+        for (source, held_out) in &sources {
+            let mut training = Training::new(kind, source.clone(), &model).unwrap();
+            settings.iter().chain(held_out).for_each(|(name, value)| training.set(name, value).unwrap());
+            let of_folder = training.run(&context).unwrap_or_else(|e| panic!("{kind}: {e}"));
+            let fitted = training.fit(&context).unwrap_or_else(|e| panic!("{kind}: {e}"));
+            let p_at_1 = |report: &Report| report.metrics.as_ref().map(|metrics| metrics.value(Metric::Precision(1)));
+            assert_eq!((fitted.report.kind, p_at_1(&fitted.report)), (kind, p_at_1(&of_folder)));
+            assert!(
+                p_at_1(&of_folder).is_some() || !matches!(source, Source::Memory(of) if of.validation.is_some()),
+                "{kind}"
+            );
+            assert_eq!(fitted.report.what, of_folder.what);
+            assert_eq!(fitted.model.describe(), Model::open(&model).unwrap().describe());
             assert!(fitted.model.folder().as_os_str().is_empty() && fitted.report.model.as_os_str().is_empty());
             fitted.model.save(&saved).unwrap();
-            same(&files_of(&saved, kind), &of_folder, kind);
+            same(&files_of(&saved, kind), &files_of(&model, kind), kind);
         }
     }
     // Nothing was left beside the models.
@@ -550,4 +567,13 @@ fn a_model_that_stays_in_memory_is_that_of_the_folder() {
     part.place.part = Some("0/2".parse().unwrap());
     let refused = part.fit(&Context::new(&Silent)).unwrap_err().to_string();
     assert_eq!(refused, "--part: a folder is expected with it, and the model stays in memory");
+}
+
+#[test]
+fn the_example_answers_without_a_file() {
+    let (mut out, before) = (Vec::new(), entries(Path::new(".")));
+    in_memory::run(&mut out).unwrap();
+    let said = String::from_utf8(out).unwrap();
+    assert!(said.starts_with("tree: 1 of 3 trees, ") && said.contains("\nlns: 1 of "), "{said}");
+    assert_eq!(entries(Path::new(".")), before);
 }

@@ -14,14 +14,8 @@ use xc_nn::sampler::{SamplerParamsError, Weighting};
 
 const HEADING: &str = "Options of negatives";
 
-const fn row(
-    name: &'static str,
-    field: &'static str,
-    at: At<AstraParams>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    Setting::new(name, field, values, unit).at(SettingPlace::Astra(at)).heading(HEADING)
+const fn row(name: &'static str, at: At<AstraParams>, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, at.name(), values, unit).at(SettingPlace::Astra(at)).heading(HEADING)
 }
 
 /// Strategies that choose labels.
@@ -33,6 +27,7 @@ const HARD: [&str; 2] = ["weights", "label-text"];
 pub const REPAIRED: &str = "when the steps have doubled and once an epoch, if enough labels have changed";
 
 const WEIGHTING: At<AstraParams> = At::Form {
+    name: "weighting",
     get: |of| match of.weighting {
         // Of no label.
         _ if of.uniform == Some(0) => None,
@@ -51,6 +46,7 @@ const WEIGHTING: At<AstraParams> = At::Form {
 };
 
 const WEIGHT_CAP: At<AstraParams> = At::Form {
+    name: "weighting.cap",
     get: |of| match of.weighting {
         Weighting::Inverse { cap } => cap.map(|cap| cap.get()),
         _ => None,
@@ -66,6 +62,7 @@ const WEIGHT_CAP: At<AstraParams> = At::Form {
 
 /// From 1 on, where parameters begin with 0.
 const FROM_EPOCH: At<AstraParams> = At::Form {
+    name: "hard_from_epoch",
     get: |of| Some((of.hard_from_epoch + 1).into()),
     put: |of, value| {
         let mut epoch: u32 = 0;
@@ -77,6 +74,7 @@ const FROM_EPOCH: At<AstraParams> = At::Form {
 
 /// Nothing where numbers of steps follow from the training.
 const EVERY: At<AstraParams> = At::Form {
+    name: "hard.every",
     get: |of| Some(of.hard.every).filter(|&steps| steps > 0).map(|steps| steps.into()),
     put: |of, value| of.hard.every.put(value),
 };
@@ -84,32 +82,26 @@ const EVERY: At<AstraParams> = At::Form {
 /// Places are those of [`AstraParams`], and of the head.
 pub const TABLE: Table = Table {
     rows: &[
-        row(
-            "sampler",
-            "strategy",
-            field!(strategy),
-            Names(&["weights", "label-text", "random", "in-batch", "all"]),
-            "SAMPLER",
-        )
-        .help(
-            "Labels that a step scores in addition to the true ones: those whose weights score highest and \
+        row("sampler", field!(strategy), Names(&["weights", "label-text", "random", "in-batch", "all"]), "SAMPLER")
+            .help(
+                "Labels that a step scores in addition to the true ones: those whose weights score highest and \
              uniform ones (weights), those whose texts have similar encodings and uniform ones (label-text), \
              uniform ones alone (random), true labels of the batch (in-batch), or all",
-        ),
-        row("retrieval", "retrieval", field!(retrieval), Names(&["in-step", "exact", "schedule"]), "HOW")
+            ),
+        row("retrieval", field!(retrieval), Names(&["in-step", "exact", "schedule"]), "HOW")
             .help(
                 "How the labels that score highest are found: in each step, by an index that follows the weights \
                  (in-step) or by comparing all labels (exact); or for all instances every few epochs, in \
                  parallel with training (schedule, algorithm 1 of the paper)",
             )
             .belongs_to("sampler", &HARD),
-        row("retrieval.every", "every_epochs", field!(every_epochs), Size, "EPOCHS")
+        row("retrieval.every", field!(every_epochs), Size, "EPOCHS")
             .help("Epochs between retrievals (--retrieval schedule) [default: 5]")
             .belongs_to("retrieval", &["schedule"]),
-        row("negatives.shared", "lists", field!(lists), Forms(&SHARED), "BOOL")
+        row("negatives.shared", field!(lists), Forms(&SHARED), "BOOL")
             .help("One list of negatives per batch, or, if false, one per instance as in the paper [default: true]")
             .belongs_to("sampler", &CHOOSING),
-        row("negatives.hard", "hard.per_instance", field!(hard.per_instance), Size, "N")
+        row("negatives.hard", field!(hard.per_instance), Size, "N")
             .help("Hard labels per instance [default: 10]")
             .belongs_to("sampler", &HARD)
             .searched(
@@ -118,7 +110,7 @@ pub const TABLE: Table = Table {
                 Scale::Ordered,
                 "a step corrects more of the labels that are confused",
             ),
-        row("negatives.uniform", "uniform", field!(uniform), Size, "N")
+        row("negatives.uniform", field!(uniform), Size, "N")
             .of_data()
             .help(
                 "Uniform labels per list [default: 500 for up to 20,000 labels, rising to 2,000 for 70,000; 0 \
@@ -126,25 +118,25 @@ pub const TABLE: Table = Table {
             )
             .belongs_to("sampler", &CHOOSING)
             .searched(&[USUAL, "500", "2000", "8000"], 0, Scale::Named, "they stand for all other labels"),
-        row("weighting", "weighting", WEIGHTING, Names(&["capped", "unbiased", "none"]), "WHAT")
+        row("weighting", WEIGHTING, Names(&["capped", "unbiased", "none"]), "WHAT")
             .follows("sampler")
             .help(
                 "Weight of a uniform label: the number of labels that it stands for, at most --weight-cap \
                  (capped), or without a limit (unbiased, lemma 4.1 of the paper), or 1 (none) [default: capped]",
             )
             .belongs_to("sampler", &CHOOSING),
-        row("weight-cap", "weighting.cap", WEIGHT_CAP, F32, "X")
+        row("weight-cap", WEIGHT_CAP, F32, "X")
             .follows("weighting")
             .help("Largest weight (--weighting capped); 0: no limit [default: 4]")
             .belongs_to("weighting", &["capped"]),
-        row("hard-from-epoch", "hard_from_epoch", FROM_EPOCH, Size, "EPOCH")
+        row("hard-from-epoch", FROM_EPOCH, Size, "EPOCH")
             .follows("retrieval")
             .help(
                 "First epoch with hard labels, from 1; earlier epochs have uniform labels in their place \
                  [default: 1; 3 with --retrieval schedule, which needs two epochs]",
             )
             .belongs_to("sampler", &HARD),
-        row("index.every", "hard.every", EVERY, Size, "STEPS")
+        row("index.every", EVERY, Size, "STEPS")
             .none(REPAIRED)
             .help(
                 "Steps between repairs of the index [default: whenever the number of steps has doubled, and once \
@@ -152,21 +144,16 @@ pub const TABLE: Table = Table {
                  labels as there are]",
             )
             .belongs_to("retrieval", &["in-step"]),
-        row("index.exact-below", "hard.exact_below", field!(hard.exact_below), Size, "LABELS")
+        row("index.exact-below", field!(hard.exact_below), Size, "LABELS")
             .help("Up to this many labels, compare all instead of searching [default: 5000]")
             .belongs_to("retrieval", &["in-step"]),
-        row("index.recall", "hard.recall", field!(hard.recall), F64, "SHARE")
+        row("index.recall", field!(hard.recall), F64, "SHARE")
             .help("Share of the hardest labels that a search should find [default: 0.9]")
             .belongs_to("retrieval", &["in-step", "schedule"]),
-        Setting::new(
-            "head.precision",
-            "classifier.head.rows",
-            Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]),
-            "TYPE",
-        )
-        .at(SettingPlace::Network(ROWS))
-        .heading(HEADING)
-        .help("Type of the rows of label weights, in training and in the model"),
+        Setting::new("head.precision", ROWS.name(), Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
+            .at(SettingPlace::Network(ROWS))
+            .heading(HEADING)
+            .help("Type of the rows of label weights, in training and in the model"),
     ],
     starts: &[],
 };

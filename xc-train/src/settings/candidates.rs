@@ -33,24 +33,12 @@ const COUNTING: [&str; 8] =
 /// The sampler unless one is asked for.
 const DEFAULT: &str = "lsh-embedding";
 
-const fn candidates(
-    name: &'static str,
-    field: &'static str,
-    at: At<NetworkParams>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    Setting::new(name, field, values, unit).at(SettingPlace::Network(at)).heading(CANDIDATES)
+const fn candidates(name: &'static str, at: At<NetworkParams>, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, at.name(), values, unit).at(SettingPlace::Network(at)).heading(CANDIDATES)
 }
 
-const fn tables(
-    name: &'static str,
-    field: &'static str,
-    at: At<NetworkParams>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    Setting::new(name, field, values, unit)
+const fn tables(name: &'static str, at: At<NetworkParams>, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, at.name(), values, unit)
         .at(SettingPlace::Network(at))
         .heading(TABLES)
         .belongs_to("sampler", &["lsh-embedding", "lsh-label"])
@@ -58,7 +46,7 @@ const fn tables(
 }
 
 /// What other values are chosen by.
-const PRESET: At<NetworkParams> = At::Form { get: |_| None, put: |_, _| Ok(()) };
+const PRESET: At<NetworkParams> = At::Form { name: "preset", get: |_| None, put: |_, _| Ok(()) };
 
 fn negatives(p: &mut NetworkParams) -> &mut NegativeParams {
     &mut p.classifier.learning.negatives
@@ -73,6 +61,7 @@ fn named(value: &Value) -> &str {
 }
 
 const SAMPLER: At<NetworkParams> = At::Form {
+    name: "classifier.learning.negatives.sampler",
     get: |p| Some(label_of(&p.classifier.learning.negatives.sampler).into()),
     put: |p, value| {
         let of = negatives(p);
@@ -84,6 +73,7 @@ const SAMPLER: At<NetworkParams> = At::Form {
 };
 
 const WEIGHTING: At<NetworkParams> = At::Form {
+    name: "classifier.learning.negatives.weighting",
     get: |p| Some(label_of(&p.classifier.learning.negatives.weighting).into()),
     put: |p, value| {
         negatives(p).weighting = match named(value) {
@@ -96,6 +86,7 @@ const WEIGHTING: At<NetworkParams> = At::Form {
 };
 
 const WEIGHT_CAP: At<NetworkParams> = At::Form {
+    name: "classifier.learning.negatives.weighting.cap",
     get: |p| match p.classifier.learning.negatives.weighting {
         Weighting::Inverse { cap } => Some(cap.unwrap_or(0.0).get()),
         _ => None,
@@ -110,12 +101,13 @@ const WEIGHT_CAP: At<NetworkParams> = At::Form {
 };
 
 /// Of heads that have rows of labels.
-pub(super) const ROWS: At<NetworkParams> = At::Field(|p| match &mut p.classifier.head {
+pub(super) const ROWS: At<NetworkParams> = At::Field("classifier.head.rows", |p| match &mut p.classifier.head {
     HeadParams::Candidates(head) => Some(&mut head.rows),
     _ => None,
 });
 
 const FAMILY: At<NetworkParams> = At::Form {
+    name: "classifier.learning.negatives.sampler.kind",
     get: |p| Some(serialised(&tables_of(&mut p.clone())?.kind)["family"].clone()),
     put: |p, value| {
         let kind = match named(value) {
@@ -128,6 +120,7 @@ const FAMILY: At<NetworkParams> = At::Form {
 };
 
 const UPKEEP: At<NetworkParams> = At::Form {
+    name: "classifier.learning.negatives.sampler.schedule",
     get: |p| Some(serialised(&tables_of(&mut p.clone())?.schedule)["upkeep"].clone()),
     put: |p, value| {
         let schedule = match named(value) {
@@ -140,24 +133,26 @@ const UPKEEP: At<NetworkParams> = At::Form {
     },
 };
 
-const EVERY: At<NetworkParams> = At::Field(|p| match &mut tables_of(p)?.schedule {
-    RebuildSchedule::Rebuild { every, .. } => Some(every),
-    _ => None,
-});
+const EVERY: At<NetworkParams> =
+    At::Field("classifier.learning.negatives.sampler.schedule.every", |p| match &mut tables_of(p)?.schedule {
+        RebuildSchedule::Rebuild { every, .. } => Some(every),
+        _ => None,
+    });
 
-const SHARE: At<NetworkParams> = At::Field(|p| match &mut tables_of(p)?.schedule {
-    RebuildSchedule::Drift { share, .. } => Some(share),
-    _ => None,
-});
+const SHARE: At<NetworkParams> =
+    At::Field("classifier.learning.negatives.sampler.schedule.share", |p| match &mut tables_of(p)?.schedule {
+        RebuildSchedule::Drift { share, .. } => Some(share),
+        _ => None,
+    });
 
 /// Places are those of [`NegativeParams`] in a network, and of its head.
 pub const TABLE: Table = Table {
     rows: &[
-        candidates("preset", "preset", PRESET, Names(&["amazon-670k", "wikilshtc-325k", "text8"]), "NAME").help(
+        candidates("preset", PRESET, Names(&["amazon-670k", "wikilshtc-325k", "text8"]), "NAME").help(
             "Settings that a paper used for a data set: widths, batch, rate, loss, tables; other options \
              override them",
         ),
-        candidates("sampler", "classifier.learning.negatives.sampler", SAMPLER, Names(&SAMPLERS), "SAMPLER")
+        candidates("sampler", SAMPLER, Names(&SAMPLERS), "SAMPLER")
             .of_preset()
             .of_data()
             .help(
@@ -173,18 +168,18 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "which labels a step scores",
             ),
-        candidates("negatives.shared", "classifier.learning.negatives.lists", At::Field(|p| Some(&mut negatives(p).lists)), Forms(&SHARED), "BOOL")
+        candidates("negatives.shared", At::Field("classifier.learning.negatives.lists", |p| Some(&mut negatives(p).lists)), Forms(&SHARED), "BOOL")
             .of_preset()
             .help("One list of negatives per batch, or, if false, one per instance [default: true]")
             .belongs_to("sampler", &CHOOSING),
-        candidates("negatives.sampled", "classifier.learning.negatives.sampler.chosen", At::Field(|p| Some(negatives(p).sampler.n_chosen_mut()?)), Size, "N")
+        candidates("negatives.sampled", At::Field("classifier.learning.negatives.sampler.chosen", |p| Some(negatives(p).sampler.n_chosen_mut()?)), Size, "N")
             .of_preset()
             .help(
                 "Sampled labels: per list for samplers that do not look at the instances [default: 2000], else \
                  per instance [default: 10 for a shared list, 500 for separate lists]",
             )
             .belongs_to("sampler", &COUNTING),
-        candidates("negatives.uniform", "classifier.learning.negatives.uniform", At::Field(|p| Some(&mut negatives(p).uniform)), Size, "N")
+        candidates("negatives.uniform", At::Field("classifier.learning.negatives.uniform", |p| Some(&mut negatives(p).uniform)), Size, "N")
             .of_preset()
             .help(
                 "Uniform labels per list in addition to those of the sampler, weighted to represent all \
@@ -193,7 +188,7 @@ pub const TABLE: Table = Table {
             )
             .belongs_to("sampler", &CHOOSING)
             .searched(&[USUAL, "500", "2000", "8000"], 0, Scale::Named, "they stand for all other labels"),
-        candidates("weighting", "classifier.learning.negatives.weighting", WEIGHTING, Names(&["none", "log-q", "inverse"]), "WHAT")
+        candidates("weighting", WEIGHTING, Names(&["none", "log-q", "inverse"]), "WHAT")
             .follows("sampler")
             .help(
                 "Importance weight of sampled negatives. none: 1. log-q: the log of its probability is \
@@ -202,34 +197,34 @@ pub const TABLE: Table = Table {
                  nce, inverse with other losses]",
             )
             .belongs_to("sampler", &CHOOSING),
-        candidates("weight-cap", "classifier.learning.negatives.weighting.cap", WEIGHT_CAP, F32, "X")
+        candidates("weight-cap", WEIGHT_CAP, F32, "X")
             .follows("weighting")
             .help("Largest weight (--weighting inverse); 0: no limit [default: 4]")
             .belongs_to("weighting", &["inverse"]),
-        candidates("head.precision", "classifier.head.rows", ROWS, Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
+        candidates("head.precision", ROWS, Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
             .help("Type of the rows of label weights, in training and in the model"),
-        tables("tables", "classifier.learning.negatives.sampler.n_tables", At::Field(|p| Some(&mut tables_of(p)?.n_tables)), Size, "N")
+        tables("tables", At::Field("classifier.learning.negatives.sampler.n_tables", |p| Some(&mut tables_of(p)?.n_tables)), Size, "N")
             .follows("codes")
             .help("Number of tables, L; without --codes, the largest number [default: 50]"),
-        tables("codes", "classifier.learning.negatives.sampler.n_codes", At::Field(|p| Some(&mut tables_of(p)?.n_codes)), Size, "N")
+        tables("codes", At::Field("classifier.learning.negatives.sampler.n_codes", |p| Some(&mut tables_of(p)?.n_codes)), Size, "N")
             .of_data()
             .help("Codes per key, K [default: chosen so that few unrelated labels collide]"),
-        tables("tables.family", "classifier.learning.negatives.sampler.kind", FAMILY, Names(&["wta", "sim-hash"]), "NAME").help(
+        tables("tables.family", FAMILY, Names(&["wta", "sim-hash"]), "NAME").help(
             "Hash functions: winner-take-all over 8 coordinates, or signs of projections, for which the \
              chance that a label is found is known (--weighting log-q, inverse) [default: wta]",
         ),
-        tables("upkeep", "classifier.learning.negatives.sampler.schedule", UPKEEP, Names(&["drift", "rebuild", "immediate"]), "WHEN").help(
+        tables("upkeep", UPKEEP, Names(&["drift", "rebuild", "immediate"]), "WHEN").help(
             "Rehash policy: as labels drift (drift), all at intervals (rebuild), or in every step that \
              changes them (immediate) [default: drift]",
         ),
-        tables("upkeep.every", "classifier.learning.negatives.sampler.schedule.every", EVERY, Size, "STEPS")
+        tables("upkeep.every", EVERY, Size, "STEPS")
             .help(
                 "Steps until the first rebuild; each further interval is a tenth longer (--upkeep rebuild) \
                  [default: 50]",
             )
             .follows("upkeep")
             .belongs_to("upkeep", &["rebuild"]),
-        tables("upkeep.share", "classifier.learning.negatives.sampler.schedule.share", SHARE, F32, "X")
+        tables("upkeep.share", SHARE, F32, "X")
             .help(
                 "How far a label's row may move before it is rehashed, as a share of its length (--upkeep drift) \
                  [default: 0.05]",

@@ -6,18 +6,13 @@ use crate::tune::Scale;
 use Values::{Names, Size, Text};
 use std::ops::Range;
 
-const fn row(
-    name: &'static str,
-    field: &'static str,
-    at: At<MachLayout>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    Setting::new(name, field, values, unit).at(SettingPlace::Mach(at)).heading("MACH options")
+const fn row(name: &'static str, at: At<MachLayout>, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, at.name(), values, unit).at(SettingPlace::Mach(at)).heading("MACH options")
 }
 
 /// The number of the repetitions, from 0 on.
 const REPETITIONS: At<MachLayout> = At::Form {
+    name: "numbers.len",
     get: |of| Some(of.numbers.len().into()),
     put: |of, value| {
         of.numbers = 0..serde_json::from_value(value.clone()).map_err(|e| e.to_string())?;
@@ -26,6 +21,7 @@ const REPETITIONS: At<MachLayout> = At::Form {
 };
 
 const RANGE: At<MachLayout> = At::Form {
+    name: "numbers",
     get: |of| Some(format!("{}..{}", of.numbers.start, of.numbers.end).into()),
     put: |of, value| {
         of.numbers = range(value.as_str().unwrap_or_default())?;
@@ -36,7 +32,7 @@ const RANGE: At<MachLayout> = At::Form {
 /// Places are those of [`MachLayout`].
 pub const TABLE: Table = Table {
     rows: &[
-        row("repetitions", "numbers.len", REPETITIONS, Size, "R").of_data().excludes(&["repetitions-range"]).help(
+        row("repetitions", REPETITIONS, Size, "R").of_data().excludes(&["repetitions-range"]).help(
             "Repetitions: more distinguish labels better, at proportional cost [default: 8 for up to 160000 labels, rising \
              to 32 for 640000]",
         )
@@ -46,10 +42,10 @@ pub const TABLE: Table = Table {
             Scale::Named,
             "more tell labels apart better, at a cost that grows with them",
         ),
-        row("repetitions-range", "numbers", RANGE, Text(check_range), "FROM..TO").of_training_alone()
+        row("repetitions-range", RANGE, Text(check_range), "FROM..TO").of_training_alone()
             .follows("repetitions")
             .help("Train only the repetitions with these numbers, excluding TO, to be merged with others"),
-        row("buckets", "n_buckets", field!(n_buckets), Size, "B").of_data().help(
+        row("buckets", field!(n_buckets), Size, "B").of_data().help(
             "Buckets of a repetition, fewer than labels [default: such that all repetitions together have half as many \
              buckets as there are labels; from 128, or half of the labels, to 10000]",
         )
@@ -59,11 +55,11 @@ pub const TABLE: Table = Table {
             Scale::Named,
             "more make each repetition better",
         ),
-        row("hash.family", "family", field!(family), Names(&["prime", "mersenne61", "multiply-shift", "tabulation"]), "FAMILY").of_data().help(
+        row("hash.family", field!(family), Names(&["prime", "mersenne61", "multiply-shift", "tabulation"]), "FAMILY").of_data().help(
             "Family of the hash functions; prime needs no memory for labels, but has room for few further labels (xc \
              merge --labels) [default: multiply-shift; prime for more than a million labels]",
         ),
-        row("decoder", "decoder", field!(decoder), Names(&["mean", "min", "median"]), "NAME").of_data().help(
+        row("decoder", field!(decoder), Names(&["mean", "min", "median"]), "NAME").of_data().help(
             "How bucket scores are combined into a label's score, unless a query asks for another decoder. The median \
              was best, or within 0.1 points of P@1, on every data set measured; with tens of millions of labels the mean \
              decodes ten times as fast [default: median; min below 12 buckets, where labels share half of theirs too often \

@@ -13,50 +13,26 @@ const TRAINING: &str = "Training options";
 /// What is said of embeddings where there are none.
 const NO_EMBEDDINGS: &str = "none: instances are vectors";
 
-const fn row(
-    name: &'static str,
-    field: &'static str,
-    at: At<NetworkParams>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    Setting::new(name, field, values, unit).at(SettingPlace::Network(at))
+const fn row(name: &'static str, at: At<NetworkParams>, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, at.name(), values, unit).at(SettingPlace::Network(at))
 }
 
-const fn network(
-    name: &'static str,
-    field: &'static str,
-    at: At<NetworkParams>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    row(name, field, at, values, unit).heading(NETWORK)
+const fn network(name: &'static str, at: At<NetworkParams>, values: Values, unit: &'static str) -> Setting {
+    row(name, at, values, unit).heading(NETWORK)
 }
 
-const fn training(
-    name: &'static str,
-    field: &'static str,
-    at: At<NetworkParams>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    row(name, field, at, values, unit).heading(TRAINING)
+const fn training(name: &'static str, at: At<NetworkParams>, values: Values, unit: &'static str) -> Setting {
+    row(name, at, values, unit).heading(TRAINING)
 }
 
-const fn run(
-    name: &'static str,
-    field: &'static str,
-    at: At<RunParams>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    Setting::new(name, field, values, unit).at(SettingPlace::Run(at)).heading(TRAINING)
+const fn run(name: &'static str, at: At<RunParams>, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, at.name(), values, unit).at(SettingPlace::Run(at)).heading(TRAINING)
 }
 
 /// Places are those of [`NetworkParams`] and [`RunParams`].
 pub const TABLE: Table = Table {
     rows: &[
-        network("network.widths", "classifier.encoder.widths", At::Field(|p| Some(p.classifier.encoder.widths_mut())), Sizes, "N,...").of_preset().help(
+        network("network.widths", At::Field("classifier.encoder.widths", |p| Some(p.classifier.encoder.widths_mut())), Sizes, "N,...").of_preset().help(
             "Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their \
              embeddings; vectors need none",
         )
@@ -66,11 +42,11 @@ pub const TABLE: Table = Table {
             Scale::Named,
             "small data sets need wide embeddings, very many labels narrow ones",
         ),
-        network("network.init", "classifier.learning.init", INIT, Names(&["random", "lsa"]), "INIT").of_preset().none(NO_EMBEDDINGS).help(
+        network("network.init", INIT, Names(&["random", "lsa"]), "INIT").of_preset().none(NO_EMBEDDINGS).help(
             "Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)",
         )
         .searched(&[USUAL, "random", "lsa"], 0, Scale::Named, "lsa suits long texts"),
-        network("network.activation", "classifier.encoder.activation", ACTIVATION, Names(&["relu", "identity"]), "NAME").of_preset().none(NO_EMBEDDINGS)
+        network("network.activation", ACTIVATION, Names(&["relu", "identity"]), "NAME").of_preset().none(NO_EMBEDDINGS)
             .help("What becomes of sums of embeddings: relu, or identity (they stay as they are)")
             .follows("network.init")
             .searched(
@@ -79,15 +55,15 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "many labels want no ReLU after the embeddings, nor does lsa",
             ),
-        network("network.embedding-rate", "classifier.learning.embedding_rate", EMBEDDING_RATE, F32, "SHARE").rare().none(NO_EMBEDDINGS)
+        network("network.embedding-rate", EMBEDDING_RATE, F32, "SHARE").rare().none(NO_EMBEDDINGS)
             .help(
                 "Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1 after \
                  lsa, else 1]",
             )
             .follows("network.init"),
-        network("network.input-dropout", "classifier.learning.input_dropout", field!(classifier.learning.input_dropout), F32, "X").of_preset().follows("network.dropout")
+        network("network.input-dropout", field!(classifier.learning.input_dropout), F32, "X").of_preset().follows("network.dropout")
             .help("Dropout probability of the input: the values of a vector, or of the sum of embeddings"),
-        network("network.dropout", "classifier.learning.dropout", field!(classifier.learning.dropout), F32, "X").of_preset()
+        network("network.dropout", field!(classifier.learning.dropout), F32, "X").of_preset()
             .help("Dropout probability of the hidden units above the input")
             .searched(
                 &[USUAL, "0", "0.1", "0.3", "0.5"],
@@ -95,11 +71,11 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "few epochs over many labels want none, many epochs more",
             ),
-        network("network.precision", "classifier.precision", field!(classifier.precision), Names(&["f32", "bf16"]), "TYPE").of_preset().help(
+        network("network.precision", field!(classifier.precision), Names(&["f32", "bf16"]), "TYPE").of_preset().help(
             "Precision of dense products: f32, or values rounded to bf16 (sums stay f32), which is faster on processors \
              with AVX512_BF16; stored in the model",
         ),
-        network("loss", "classifier.loss", field!(classifier.loss), Names(&["softmax", "bce", "nce", "squared-hinge"]), "LOSS").of_preset()
+        network("loss", field!(classifier.loss), Names(&["softmax", "bce", "nce", "squared-hinge"]), "LOSS").of_preset()
             .help("softmax (one true label), bce or squared-hinge (each label true or false)")
             .searched(
                 &[USUAL, "bce", "squared-hinge", "softmax"],
@@ -107,7 +83,7 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "the squared hinge leaves labels alone that are right by a margin",
             ),
-        network("epochs", "training.epochs", field!(training.epochs), Size, "N").of_preset()
+        network("epochs", field!(training.epochs), Size, "N").of_preset()
             .help("Passes over the training instances")
             .searched(
                 &[USUAL, "3", "5", "10", "20", "40"],
@@ -115,13 +91,13 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "small data need more; too many overfit rare labels",
             ),
-        network("batch", "training.batch_size", field!(training.batch_size), Size, "N").of_preset()
+        network("batch", field!(training.batch_size), Size, "N").of_preset()
             .help("Instances per step")
             .alias("batch-size")
             .searched(&[USUAL, "32", "64", "128", "512"], 0, Scale::Named, "small batches make more steps"),
-        training("optimizer", "optimizer.name", field!(optimizer.name), Names(&["adam", "adamw", "momentum", "sgd", "row-adagrad"]), "NAME")
+        training("optimizer", field!(optimizer.name), Names(&["adam", "adamw", "momentum", "sgd", "row-adagrad"]), "NAME")
             .help("Optimiser; row-adagrad is row-wise Adagrad"),
-        training("optimizer.rate", "training.rate", field!(training.rate), F64, "X").of_preset()
+        training("optimizer.rate", field!(training.rate), F64, "X").of_preset()
             .help("Learning rate")
             .follows("optimizer")
             .searched(
@@ -130,44 +106,44 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "goes with the width, the batch and the number of epochs",
             ),
-        training("optimizer.weight-decay", "optimizer.weight_decay", field!(optimizer.weight_decay), F64, "X").rare()
+        training("optimizer.weight-decay", field!(optimizer.weight_decay), F64, "X").rare()
             .help("Weight decay, decoupled [default: 0.01 for adamw, else 0]")
             .follows("optimizer"),
-        training("schedule", "schedule.name", field!(schedule.name), Names(&["constant", "cosine", "plateau"]), "NAME").help(
+        training("schedule", field!(schedule.name), Names(&["constant", "cosine", "plateau"]), "NAME").help(
             "Schedule of the learning rate: constant, cosine (warm-up, then down to 0), or plateau (halved when the \
              --monitor value stops improving)",
         ),
-        training("schedule.lowest", "schedule.lowest", field!(schedule.lowest), F64, "SHARE").rare()
+        training("schedule.lowest", field!(schedule.lowest), F64, "SHARE").rare()
             .help("Lowest learning rate, as a share of the initial one (plateau) [default: 0]").none("0")
             .belongs_to("schedule", &["plateau"]),
-        training("clip-norm", "training.clip_norm", field!(training.clip_norm), F64, "X").rare()
+        training("clip-norm", field!(training.clip_norm), F64, "X").rare()
             .help("Clip gradients to this norm [default: no clipping]")
             .none("no clipping"),
-        run("validation-fraction", "validation_fraction", field!(validation_fraction), F64, "SHARE").none("0").help(
+        run("validation-fraction", field!(validation_fraction), F64, "SHARE").none("0").help(
             "Hold out this share of the training instances, to evaluate the network after each epoch; the same file and \
              --seed give the same instances for every kind of model [default: none; the instances of --validation, if \
              given, are evaluated instead]",
         ),
-        run("split-seed", "split_seed", field!(split_seed), Size, "N").of_training_alone().rare()
+        run("split-seed", field!(split_seed), Size, "N").of_training_alone().rare()
             .help("Seed of the held-out instances, which runs of several seeds then share [default: that of --seed]")
             .none("that of --seed")
             .belongs_to("validation-fraction", &[]),
-        training("patience", "training.early_stopping.patience", PATIENCE, Size, "N").of_training_alone()
+        training("patience", PATIENCE, Size, "N").of_training_alone()
             .help("Stop after N epochs in which the --monitor value did not improve [default: never]")
             .none("never stops early"),
-        training("patience-from", "training.early_stopping.from", PATIENCE_FROM, Names(&["start", "lowest-rate"]), "WHEN").of_training_alone().rare()
+        training("patience-from", PATIENCE_FROM, Names(&["start", "lowest-rate"]), "WHEN").of_training_alone().rare()
             .help("Count these epochs from the start, or once the learning rate is at its lowest")
             .belongs_to("patience", &[]),
-        training("monitor", "training.monitor", field!(training.monitor), Text(check_monitor), "WHAT").of_training_alone().follows("validation").help(
+        training("monitor", field!(training.monitor), Text(check_monitor), "WHAT").of_training_alone().follows("validation").help(
             "Metric for model selection and early stopping: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on the \
              held-out instances [default: P@1; the training loss if none are held out]",
         ),
-        training("keep", "training.keep", field!(training.keep), Names(&["best", "last"]), "WHICH").of_training_alone()
+        training("keep", field!(training.keep), Names(&["best", "last"]), "WHICH").of_training_alone()
             .help("Keep the parameters of the best epoch or of the last one"),
-        run("checkpoint-every", "checkpoint_every", field!(checkpoint_every), Size, "STEPS").rare()
+        run("checkpoint-every", field!(checkpoint_every), Size, "STEPS").rare()
             .help("Steps between checkpoints, in addition to those after epochs (at most one per minute)")
             .none("after epochs, at most one a minute"),
-        run("log-every", "log_every", field!(log_every), Size, "STEPS").rare().help("Steps between lines of the training log"),
+        run("log-every", field!(log_every), Size, "STEPS").rare().help("Steps between lines of the training log"),
     ],
     starts: &[
         &[("text.ngrams", "2")],
@@ -180,23 +156,26 @@ pub const TABLE: Table = Table {
 };
 
 /// Embeddings alone begin somehow.
-const INIT: At<NetworkParams> = At::Field(|p| match p.has_embeddings() {
+const INIT: At<NetworkParams> = At::Field("classifier.learning.init", |p| match p.has_embeddings() {
     true => Some(&mut p.classifier.learning.init),
     false => None,
 });
 
-const ACTIVATION: At<NetworkParams> = At::Field(|p| match p.classifier.encoder.activation_mut() {
-    Some(activation) => Some(activation),
-    None => None,
-});
+const ACTIVATION: At<NetworkParams> =
+    At::Field("classifier.encoder.activation", |p| match p.classifier.encoder.activation_mut() {
+        Some(activation) => Some(activation),
+        None => None,
+    });
 
-const EMBEDDING_RATE: At<NetworkParams> = At::Field(|p| match p.has_embeddings() {
-    true => Some(&mut p.classifier.learning.embedding_rate),
-    false => None,
-});
+const EMBEDDING_RATE: At<NetworkParams> =
+    At::Field("classifier.learning.embedding_rate", |p| match p.has_embeddings() {
+        true => Some(&mut p.classifier.learning.embedding_rate),
+        false => None,
+    });
 
 /// A number of epochs, counted from the start unless something else is said.
 const PATIENCE: At<NetworkParams> = At::Form {
+    name: "training.early_stopping.patience",
     get: |p| p.training.early_stopping.map(|stopping| stopping.patience.into()),
     put: |p, value| {
         let patience = serde_json::from_value(value.clone()).map_err(|e| e.to_string())?;
@@ -205,10 +184,11 @@ const PATIENCE: At<NetworkParams> = At::Form {
     },
 };
 
-const PATIENCE_FROM: At<NetworkParams> = At::Field(|p| match &mut p.training.early_stopping {
-    Some(stopping) => Some(&mut stopping.from),
-    None => None,
-});
+const PATIENCE_FROM: At<NetworkParams> =
+    At::Field("training.early_stopping.from", |p| match &mut p.training.early_stopping {
+        Some(stopping) => Some(&mut stopping.from),
+        None => None,
+    });
 
 fn check_monitor(text: &str) -> Result<(), String> {
     text.parse::<Monitor>().map(|_| ()).map_err(|e| e.to_string())

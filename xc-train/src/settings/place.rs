@@ -36,10 +36,12 @@ impl<T: Serialize + DeserializeOwned> Slot for T {
 
 /// Where a setting stands among parameters of a type.
 pub enum At<P> {
-    /// A field; nothing where these parameters have none.
-    Field(fn(&mut P) -> Option<&mut dyn Slot>),
+    /// A field by its path; nothing where these parameters have none.
+    Field(&'static str, fn(&mut P) -> Option<&mut dyn Slot>),
     /// What several fields say together, or one in another form.
     Form {
+        /// What it is called, as a path.
+        name: &'static str,
         /// The value, where there is one.
         get: fn(&P) -> Option<Value>,
         /// Puts one in its place.
@@ -48,13 +50,20 @@ pub enum At<P> {
 }
 
 impl<P> At<P> {
+    /// What the place is called: a dotted path.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Field(name, _) | Self::Form { name, .. } => name,
+        }
+    }
+
     /// The value that stands there; nothing where there is no such place.
     pub fn get(&self, params: &P) -> Option<Value>
     where
         P: Clone,
     {
         match self {
-            Self::Field(at) => at(&mut params.clone()).map(|slot| slot.get()),
+            Self::Field(_, at) => at(&mut params.clone()).map(|slot| slot.get()),
             Self::Form { get, .. } => get(params),
         }
     }
@@ -65,7 +74,7 @@ impl<P> At<P> {
     /// It is none of the field.
     pub fn put(&self, params: &mut P, value: &Value) -> Result<(), String> {
         match self {
-            Self::Field(at) => at(params).map_or(Ok(()), |slot| slot.put(value)),
+            Self::Field(_, at) => at(params).map_or(Ok(()), |slot| slot.put(value)),
             Self::Form { put, .. } => put(params, value),
         }
     }
@@ -73,8 +82,8 @@ impl<P> At<P> {
 
 /// A field that all parameters of a type have: `field!(training.epochs)`.
 macro_rules! field {
-    ($($name:ident).+) => {
-        At::Field(|of| Some(&mut of.$($name).+))
+    ($first:ident $(.$rest:ident)*) => {
+        At::Field(concat!(stringify!($first) $(, ".", stringify!($rest))*), |of| Some(&mut of.$first $(.$rest)*))
     };
 }
 
@@ -90,10 +99,7 @@ impl<P> Copy for At<P> {}
 
 impl<P> fmt::Debug for At<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Field(_) => "Field",
-            Self::Form { .. } => "Form",
-        })
+        f.debug_tuple("At").field(&self.name()).finish()
     }
 }
 

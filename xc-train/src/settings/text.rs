@@ -75,17 +75,12 @@ pub const TABLE: Table = Table {
     starts: &[],
 };
 
-const fn of_words(
-    name: &'static str,
-    field: &'static str,
-    at: At<PipelineParams>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    row(name, field, values, unit).at(SettingPlace::Text(at))
+const fn of_words(name: &'static str, at: At<PipelineParams>, values: Values, unit: &'static str) -> Setting {
+    row(name, at.name(), values, unit).at(SettingPlace::Text(at))
 }
 
 const SPLIT_AT_BLANKS: At<PipelineParams> = At::Form {
+    name: "tokens",
     get: |of| Some((of.tokens == TokenRule::Whitespace).into()),
     put: |of, value| {
         of.tokens = if *value == true { TokenRule::Whitespace } else { TokenRule::Words };
@@ -94,6 +89,7 @@ const SPLIT_AT_BLANKS: At<PipelineParams> = At::Form {
 };
 
 const KEEP_CASE: At<PipelineParams> = At::Form {
+    name: "case",
     get: |of| Some((of.case == Case::Keep).into()),
     put: |of, value| {
         of.case = if *value == true { Case::Keep } else { Case::Lower };
@@ -102,6 +98,7 @@ const KEEP_CASE: At<PipelineParams> = At::Form {
 };
 
 const STRIP_ACCENTS: At<PipelineParams> = At::Form {
+    name: "accents",
     get: |of| Some((of.accents == Accents::Strip).into()),
     put: |of, value| {
         of.accents = if *value == true { Accents::Strip } else { Accents::Keep };
@@ -112,12 +109,11 @@ const STRIP_ACCENTS: At<PipelineParams> = At::Form {
 /// What a word of a text is; places are those of [`PipelineParams`].
 pub const TOKENS: Table = Table {
     rows: &[
-        of_words("text.min-chars", "min_token_chars", field!(min_token_chars), Size, "N")
-            .help("Shortest word, in characters"),
-        of_words("text.split-at-blanks", "tokens", SPLIT_AT_BLANKS, Switch, "")
+        of_words("text.min-chars", field!(min_token_chars), Size, "N").help("Shortest word, in characters"),
+        of_words("text.split-at-blanks", SPLIT_AT_BLANKS, Switch, "")
             .help("Split words at white space, instead of taking runs of letters and digits"),
-        of_words("text.keep-case", "case", KEEP_CASE, Switch, "").help("Distinguish upper case from lower case"),
-        of_words("text.strip-accents", "accents", STRIP_ACCENTS, Switch, "").help("Drop accents"),
+        of_words("text.keep-case", KEEP_CASE, Switch, "").help("Distinguish upper case from lower case"),
+        of_words("text.strip-accents", STRIP_ACCENTS, Switch, "").help("Drop accents"),
     ],
     starts: &[],
 };

@@ -7,31 +7,20 @@ use crate::tune::Scale;
 use Values::{F32, F64, Names, Size, Switch, Text};
 use xc_nn::encoder::transformer::IS_BUILT;
 
-const fn row(
-    name: &'static str,
-    field: &'static str,
-    at: At<TextEncoder>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    Setting::new(name, field, values, unit).at(SettingPlace::Encoder(at)).heading("Transformer options")
+const fn row(name: &'static str, at: At<TextEncoder>, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, at.name(), values, unit).at(SettingPlace::Encoder(at)).heading("Transformer options")
 }
 
 /// A setting of a transformer that is trained.
-const fn own(
-    name: &'static str,
-    field: &'static str,
-    at: At<TextEncoder>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    row(name, field, at, values, unit).belongs_to("encoder", &["transformer"])
+const fn own(name: &'static str, at: At<TextEncoder>, values: Values, unit: &'static str) -> Setting {
+    row(name, at, values, unit).belongs_to("encoder", &["transformer"])
 }
 
 const ENCODER: At<TextEncoder> = field!(encoder);
 
 /// One rate inside of it.
 const DROPOUT: At<TextEncoder> = At::Form {
+    name: "layers.dropout",
     get: |of| Some(of.layers.dropout.get()),
     put: |of, value| {
         of.layers.dropout.put(value)?;
@@ -45,7 +34,7 @@ const ANY: &[&str] = &["transformer", "frozen"];
 const FROZEN_ALONE: &[&str] = &["frozen"];
 
 const fn from(encoders: &'static [&'static str]) -> Setting {
-    row("transformer.from", "pretrained.from", field!(pretrained.from), Text(check_folder), "DIR").belongs_to("encoder", encoders).help(
+    row("transformer.from", field!(pretrained.from), Text(check_folder), "DIR").belongs_to("encoder", encoders).help(
         "Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or \
          XLM-RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched; nothing is \
          downloaded",
@@ -53,19 +42,12 @@ const fn from(encoders: &'static [&'static str]) -> Setting {
 }
 
 const fn max_tokens(encoders: &'static [&'static str]) -> Setting {
-    let row = row("transformer.max-tokens", "pretrained.max_tokens", field!(pretrained.max_tokens), Size, "N")
-        .belongs_to("encoder", encoders);
+    let row = row("transformer.max-tokens", field!(pretrained.max_tokens), Size, "N").belongs_to("encoder", encoders);
     row.help("Tokens of a text, at most, special ones included")
 }
 
 const fn prefix(encoders: &'static [&'static str]) -> Setting {
-    let row = row(
-        "transformer.prefix",
-        "pretrained.prefix",
-        field!(pretrained.prefix),
-        Text(crate::tokens::check_prefix),
-        "TEXT",
-    );
+    let row = row("transformer.prefix", field!(pretrained.prefix), Text(crate::tokens::check_prefix), "TEXT");
     row.belongs_to("encoder", encoders)
         .rare()
         .help("What stands before every text, such as \"query: \" where the transformer was trained with it")
@@ -74,14 +56,14 @@ const fn prefix(encoders: &'static [&'static str]) -> Setting {
 /// Places are those of [`TextEncoder`].
 pub const TABLE: Table = Table {
     rows: &[
-        row("encoder", "encoder", ENCODER, Names(&["features", "transformer", "frozen"]), "NAME").help(
+        row("encoder", ENCODER, Names(&["features", "transformer", "frozen"]), "NAME").help(
             "What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of \
              texts, trained with the network), or frozen (texts by a transformer as it comes)",
         ),
         from(ANY),
         max_tokens(ANY),
         prefix(ANY),
-        own("transformer.rate", "rule.rate", field!(rule.rate), F64, "X")
+        own("transformer.rate", field!(rule.rate), F64, "X")
             .help("Learning rate of the transformer; AdamW, weight decay 0.01")
             .searched(
                 &["0.00003", "0.00005", "0.0001", "0.0002", "0.0003"],
@@ -89,16 +71,16 @@ pub const TABLE: Table = Table {
                 Scale::Ordered,
                 "too fast, it forgets what it was trained on before",
             ),
-        own("transformer.layer-decay", "layers.layer_decay", field!(layers.layer_decay), F32, "SHARE")
+        own("transformer.layer-decay", field!(layers.layer_decay), F32, "SHARE")
             .rare()
             .help("Learning rate of each of its layers, as a share of that of the layer above"),
-        own("transformer.frozen-layers", "layers.frozen_layers", field!(layers.frozen_layers), Size, "N")
+        own("transformer.frozen-layers", field!(layers.frozen_layers), Size, "N")
             .rare()
             .help("Lowest layers that stay as they are, the embeddings with them"),
-        own("transformer.cache-states", "cache_states", field!(cache_states), Switch, "")
+        own("transformer.cache-states", field!(cache_states), Switch, "")
             .rare()
             .help("Keep what frozen layers make of the training texts in memory: the same model sooner"),
-        own("transformer.dropout", "layers.dropout", DROPOUT, F32, "X")
+        own("transformer.dropout", DROPOUT, F32, "X")
             .rare()
             .help("Dropout probability inside of it: of states and of weights of attention"),
     ],
@@ -108,7 +90,7 @@ pub const TABLE: Table = Table {
 /// The settings of kinds that train no transformer.
 pub const FROZEN: Table = Table {
     rows: &[
-        row("encoder", "encoder", ENCODER, Names(&["features", "frozen"]), "NAME").help(
+        row("encoder", ENCODER, Names(&["features", "frozen"]), "NAME").help(
             "What makes vectors of instances: features (embeddings, or vectors as they come), or frozen (texts \
              by a transformer as it comes)",
         ),

@@ -14,14 +14,8 @@ use xc_nn::sampler::{NegativeParams, SamplerParams};
 const TYPES: [(&str, &str); 5] =
     [("f32", "\"F32\""), ("bf16", "\"BF16\""), ("f16", "\"F16\""), ("e4m3", "\"F8_E4M3\""), ("e5m2", "\"F8_E5M2\"")];
 
-const fn row(
-    name: &'static str,
-    field: &'static str,
-    at: At<UniformParams>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    Setting::new(name, field, values, unit).at(SettingPlace::Uniform(at)).heading("Output layer options")
+const fn row(name: &'static str, at: At<UniformParams>, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, at.name(), values, unit).at(SettingPlace::Uniform(at)).heading("Output layer options")
 }
 
 const NONE: &str = "none";
@@ -29,6 +23,7 @@ const NONE: &str = "none";
 const DENSE: &str = "dense";
 
 const INTERMEDIATE: At<UniformParams> = At::Form {
+    name: "intermediate",
     get: |p| Some(p.intermediate.map_or_else(|| NONE.to_owned(), |units| units.to_string()).into()),
     put: |p, value| {
         p.intermediate = value.as_str().filter(|units| *units != NONE).and_then(|units| units.parse().ok());
@@ -37,6 +32,7 @@ const INTERMEDIATE: At<UniformParams> = At::Form {
 };
 
 const WIRING: At<UniformParams> = At::Form {
+    name: "network.classifier.head.wiring",
     get: |p| {
         let head = p.clone().head_mut().map(|head| head.wiring.get());
         Some(head.unwrap_or_else(|| DENSE.into()))
@@ -54,6 +50,7 @@ const WIRING: At<UniformParams> = At::Form {
 };
 
 const NO_SCREENING: At<UniformParams> = At::Form {
+    name: "network.classifier.learning.connections.screening",
     get: |p| Some((!p.clone().connections_mut()?.screening).into()),
     put: |p, value| {
         p.connections_mut().into_iter().for_each(|of| of.screening = *value != true);
@@ -63,6 +60,7 @@ const NO_SCREENING: At<UniformParams> = At::Form {
 
 /// Of a sparse layer.
 const SAMPLER: At<UniformParams> = At::Form {
+    name: "network.classifier.learning.negatives.sampler",
     get: |p| p.clone().head_mut().map(|_| label_of(&p.network.classifier.learning.negatives.sampler).into()),
     put: |p, value| {
         if p.head_mut().is_some() {
@@ -73,7 +71,7 @@ const SAMPLER: At<UniformParams> = At::Form {
     },
 };
 
-const SAMPLED: At<UniformParams> = At::Field(|p| {
+const SAMPLED: At<UniformParams> = At::Field("network.classifier.learning.negatives.sampler.chosen", |p| {
     p.head_mut()?;
     Some(p.network.classifier.learning.negatives.sampler.n_chosen_mut()?)
 });
@@ -91,7 +89,7 @@ fn sampler(name: &str, per_list: usize) -> SamplerParams {
 /// Places are those of [`UniformParams`].
 pub const TABLE: Table = Table {
     rows: &[
-        row("network.intermediate", "intermediate", INTERMEDIATE, Text(check_units), "N|none")
+        row("network.intermediate", INTERMEDIATE, Text(check_units), "N|none")
             .of_data()
             .help(
                 "Units of the layer that labels are connected with; none: labels are connected with the layer \
@@ -103,38 +101,38 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "a wider layer tells more labels apart",
             ),
-        row("head.fan-in", "network.classifier.head.fan_in", At::Field(|p| Some(&mut p.head_mut()?.fan_in)), Size, "N").of_data().help("Connections per label").searched(
+        row("head.fan-in", At::Field("network.classifier.head.fan_in", |p| Some(&mut p.head_mut()?.fan_in)), Size, "N").of_data().help("Connections per label").searched(
             &["16", "32", "64", "128"],
             1,
             Scale::Ordered,
             "more connections fit better, at a cost that grows with them",
         ),
-        row("head.wiring", "network.classifier.head.wiring", WIRING, Names(&["uniform", "unstructured", "dense"]), "WIRING").help(
+        row("head.wiring", WIRING, Names(&["uniform", "unstructured", "dense"]), "WIRING").help(
             "The same number of connections for every label, the same number on average, or connections with \
              all units (for comparison)",
         ),
-        row("head.precision", "network.classifier.head.weights", At::Field(|p| Some(&mut p.head_mut()?.weights)), Forms(&TYPES), "TYPE")
+        row("head.precision", At::Field("network.classifier.head.weights", |p| Some(&mut p.head_mut()?.weights)), Forms(&TYPES), "TYPE")
             .help("Type of the connections' weights, in training and in the model [default: f32]"),
-        row("head.moments", "network.classifier.learning.connections.moments", At::Field(|p| Some(&mut p.connections_mut()?.moments)), Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
+        row("head.moments", At::Field("network.classifier.learning.connections.moments", |p| Some(&mut p.connections_mut()?.moments)), Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
             .help("Type of the optimiser's moments of the connections [default: f32]"),
-        row("head.no-screening", "network.classifier.learning.connections.screening", NO_SCREENING, Switch, "").rare().help(
+        row("head.no-screening", NO_SCREENING, Switch, "").rare().help(
             "Score every label in full in each step. By default, with the squared hinge, batches of more \
              than 64 and many labels, a step first screens labels in 8 bits and scores those that may be \
              within the margin",
         ),
-        row("head.rewire-every", "network.classifier.learning.connections.rewire_every", At::Field(|p| Some(&mut p.connections_mut()?.rewire_every)), Size, "STEPS")
+        row("head.rewire-every", At::Field("network.classifier.learning.connections.rewire_every", |p| Some(&mut p.connections_mut()?.rewire_every)), Size, "STEPS")
             .follows("batch")
             .help("Steps between rewirings; 0: connections stay fixed [default: as many as 32000 instances take]"),
-        row("head.rewire-fraction", "network.classifier.learning.connections.rewire_fraction", At::Field(|p| Some(&mut p.connections_mut()?.rewire_fraction)), F64, "SHARE")
+        row("head.rewire-fraction", At::Field("network.classifier.learning.connections.rewire_fraction", |p| Some(&mut p.connections_mut()?.rewire_fraction)), F64, "SHARE")
             .help("Share of the connections, the weakest, that are redrawn in a rewiring; 0: none"),
-        row("sampler", "network.classifier.learning.negatives.sampler", SAMPLER, Names(&["all", "uniform", "log-uniform", "frequency"]), "SAMPLER")
+        row("sampler", SAMPLER, Names(&["all", "uniform", "log-uniform", "frequency"]), "SAMPLER")
             .follows("negatives.sampled")
             .help(
                 "Labels that a step scores in addition to the true ones of its batch: all, uniform negatives, or \
              negatives drawn by the rank of labels by frequency, or by their frequency to the power of 0.75 [default: all; frequency for many labels; uniform with \
              --negatives.sampled]",
             ),
-        row("negatives.sampled", "network.classifier.learning.negatives.sampler.chosen", SAMPLED, Size, "N")
+        row("negatives.sampled", SAMPLED, Size, "N")
             .of_data()
             .help("Negatives drawn per step [default: a tenth of many labels]"),
     ],

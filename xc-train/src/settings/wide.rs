@@ -8,14 +8,8 @@ use crate::tune::Scale;
 use Values::{F32, Forms, Names, Size};
 
 /// A setting of the term, where there is one.
-const fn of_term(
-    name: &'static str,
-    field: &'static str,
-    at: At<NetworkParams>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    let row = Setting::new(name, field, values, unit).at(SettingPlace::Network(at)).heading("Wide term options");
+const fn of_term(name: &'static str, at: At<NetworkParams>, values: Values, unit: &'static str) -> Setting {
+    let row = Setting::new(name, at.name(), values, unit).at(SettingPlace::Network(at)).heading("Wide term options");
     row.rare().belongs_to("wide", &["on"]).of_preset()
 }
 
@@ -26,12 +20,15 @@ fn term(params: &mut NetworkParams) -> Option<&mut WideLearning> {
 /// A field of the term.
 macro_rules! of {
     ($field:ident) => {
-        At::Field(|p| term(p).map(|of| &mut of.$field as &mut dyn Slot))
+        At::Field(concat!("classifier.learning.wide.", stringify!($field)), |p| {
+            term(p).map(|of| &mut of.$field as &mut dyn Slot)
+        })
     };
 }
 
 /// Whether there is a term.
 const PRESENCE: At<NetworkParams> = At::Form {
+    name: "classifier.learning.wide",
     get: |p| Some(if p.classifier.learning.wide.is_some() { ON } else { "off" }.into()),
     put: |p, value| {
         let wide = &mut p.classifier.learning.wide;
@@ -45,7 +42,7 @@ const ON: &str = "on";
 /// Places are those of [`WideLearning`] in a network.
 pub const TABLE: Table = Table {
     rows: &[
-        Setting::new("wide", "classifier.learning.wide", Names(&[ON, "off"]), "on|off")
+        Setting::new("wide", PRESENCE.name(), Names(&[ON, "off"]), "on|off")
             .at(SettingPlace::Network(PRESENCE))
             .heading("Network options")
             .of_data()
@@ -55,18 +52,18 @@ pub const TABLE: Table = Table {
                  tokens, where on reads all words)",
             )
             .searched(&[super::USUAL, "on", "off"], 0, Scale::Named, "labels of few instances need rare words"),
-        of_term("wide.weight", "classifier.learning.wide.weight", of!(weight), F32, "X")
+        of_term("wide.weight", of!(weight), F32, "X")
             .help("Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin")
             .none("the best on instances that are held out, else 0.3; of a squared hinge 1"),
-        of_term("wide.labels", "classifier.learning.wide.labels", of!(labels), Size, "N").help("Labels of a query that are ranked again"),
-        of_term("wide.negatives", "classifier.learning.wide.negatives", of!(negatives), Size, "N").help(
+        of_term("wide.labels", of!(labels), Size, "N").help("Labels of a query that are ranked again"),
+        of_term("wide.negatives", of!(negatives), Size, "N").help(
             "False labels of the largest logits, of those that a step scores, that are kept of each instance in each epoch \
              for the rankers to learn from",
         ),
-        of_term("wide.cost", "classifier.learning.wide.cost", of!(cost), F32, "C")
+        of_term("wide.cost", of!(cost), F32, "C")
             .help("Weight of a ranker's errors against its regularisation"),
-        of_term("wide.prune-below", "classifier.learning.wide.threshold", of!(threshold), F32, "X").help("Drop weights of rankers below this magnitude"),
-        of_term("wide.precision", "classifier.learning.wide.precision", of!(precision), Forms(&TYPES), "TYPE").help("Type of their weights in the model"),
+        of_term("wide.prune-below", of!(threshold), F32, "X").help("Drop weights of rankers below this magnitude"),
+        of_term("wide.precision", of!(precision), Forms(&TYPES), "TYPE").help("Type of their weights in the model"),
     ],
     starts: &[],
 };

@@ -4,23 +4,17 @@ use super::{At, Choices, Setting, SettingError, SettingPlace, Table, Values, fie
 use crate::skipgram::WordsParams;
 use Values::{F64, Size};
 
-const fn row(
-    name: &'static str,
-    field: &'static str,
-    at: At<WordsParams>,
-    values: Values,
-    unit: &'static str,
-) -> Setting {
-    Setting::new(name, field, values, unit).at(SettingPlace::Words(at)).heading("Word options")
+const fn row(name: &'static str, at: At<WordsParams>, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, at.name(), values, unit).at(SettingPlace::Words(at)).heading("Word options")
 }
 
 /// Places are those of [`WordsParams`].
 pub const TABLE: Table = Table {
     rows: &[
-        row("window", "window", field!(window), Size, "N").help("Context window: words on each side, within a line"),
-        row("min-count", "min_count", field!(min_count), Size, "N").help("Keep words that occur at least N times"),
-        row("vocabulary", "vocabulary", field!(vocabulary), Size, "N").none("all").help("Keep at most N words, the most frequent ones [default: all]"),
-        row("subsample", "subsample", field!(subsample), F64, "SHARE").help(
+        row("window", field!(window), Size, "N").help("Context window: words on each side, within a line"),
+        row("min-count", field!(min_count), Size, "N").help("Keep words that occur at least N times"),
+        row("vocabulary", field!(vocabulary), Size, "N").none("all").help("Keep at most N words, the most frequent ones [default: all]"),
+        row("subsample", field!(subsample), F64, "SHARE").help(
             "Leave out occurrences of words whose share of the text is above SHARE, more of them for more frequent words; \
              word2vec uses 1e-3, 0 leaves out none",
         ),
