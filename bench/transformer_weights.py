@@ -4,7 +4,7 @@
     pip install numpy onnx safetensors
     python bench/transformer_weights.py DATA/models
     XC_DATA=DATA cargo test -p xc-nn --features transformer --test transformer -- --ignored
-    XC_DATA=DATA cargo test -p xc-train --features transformer --test tokens -- --ignored
+    XC_DATA=DATA cargo test -p xc-model --features transformer --test tokens -- --ignored
 
 DATA is an absolute path.
 

@@ -8,12 +8,13 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use std::sync::LazyLock;
 use xc_fuzz::{check_message, folder, model_folder_with};
+use xc_model::Model;
+use xc_model::blend::KIND;
+use xc_model::classifier::Classifier;
+use xc_model::{QueryOptions, Rows};
 use xc_sparse::CsrMatrix;
 use xc_store::{Container, OpenMode};
-use xc_train::Model;
-use xc_train::blend::KIND;
-use xc_train::classifier::{Classifier, preset};
-use xc_train::model::{QueryOptions, Rows};
+use xc_train::preset;
 
 /// Networks of 4 features and 6 labels that have learned nothing.
 static MEMBERS: LazyLock<[Container; 2]> = LazyLock::new(|| {

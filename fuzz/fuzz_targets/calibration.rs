@@ -7,13 +7,14 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 use xc_fuzz::{blocks, check_message, folder, sections};
+use xc_model::Model;
+use xc_model::calibrate::{Calibration, Curve, ThresholdKind};
+use xc_model::classifier::Classifier;
+use xc_model::{QueryOptions, Rows, ScoreOptions};
 use xc_sparse::CsrMatrix;
 use xc_sparse::rank::Scored;
 use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode};
-use xc_train::Model;
-use xc_train::calibrate::{Calibration, Curve, ThresholdKind};
-use xc_train::classifier::{Classifier, preset};
-use xc_train::model::{QueryOptions, Rows, ScoreOptions};
+use xc_train::preset;
 
 /// A network of 4 features and 6 labels that has learned nothing.
 static NETWORK: LazyLock<Container> = LazyLock::new(|| {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use xc_buffer::Cancel;
 use xc_fuzz::{Block, blocks, folder, sections};
+use xc_model::classifier::{Classifier, ClassifierParams};
 use xc_nn::schedule::HalveOnPlateau;
 use xc_nn::trainer::{
     CHECKPOINT, CheckpointAt, EarlyStopping, Observer, PatienceFrom, STATE, Silent, Subset, Summary, TrainError,
@@ -17,7 +18,7 @@ use xc_nn::trainer::{
 use xc_nn::{Examples, Loss, Optimizer, Rows, TrainParams, Trainer};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_store::{ArrayRef, CHECKPOINT_KIND, CheckpointFolder, Container, ContainerWriter, OpenMode};
-use xc_train::classifier::{Classifier, ClassifierParams, preset};
+use xc_train::preset;
 
 /// Stops in the middle of the second epoch.
 struct Stop;
@@ -67,7 +68,7 @@ fn train(folder: &Path, observer: &TrainObserver<'_>) -> (Classifier, Result<Sum
         hard: None,
         observer,
     };
-    let outcome = model.train(&mut trainer, &train, Some(&validation));
+    let outcome = trainer.train(model.network_mut(), &train, Some(&validation));
     (model, outcome)
 }
 

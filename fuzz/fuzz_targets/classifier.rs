@@ -6,11 +6,12 @@
 use libfuzzer_sys::fuzz_target;
 use xc_dense::DenseRows;
 use xc_fuzz::{check_message, folder, model_folder};
+use xc_model::classifier::{Classifier, ClassifierScratch, InputKind, Only, PredictError};
 use xc_nn::Rows;
 use xc_sparse::CsrMatrix;
 use xc_sparse::rank::RankedBatch;
 use xc_store::{Container, ContainerWriter, OpenMode};
-use xc_train::classifier::{Classifier, ClassifierScratch, InputKind, Only, PredictError, preset};
+use xc_train::preset;
 
 fuzz_target!(|input: (u8, &[u8])| {
     let Some(path) = model_folder(preset::UNIFORM, input.0, input.1) else { return };

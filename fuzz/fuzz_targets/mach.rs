@@ -5,10 +5,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, model_folder};
+use xc_model::mach::{Asking, KIND, MachContainer};
 use xc_nn::Rows;
 use xc_sparse::CsrMatrix;
 use xc_store::OpenMode;
-use xc_train::mach::{Asking, KIND, MachContainer};
 
 fuzz_target!(|input: (u8, &[u8])| {
     let Some(path) = model_folder(KIND, input.0, input.1) else { return };

@@ -6,8 +6,8 @@ use libfuzzer_sys::fuzz_target;
 use std::io::Read;
 use xc_data::*;
 use xc_fuzz::options;
-use xc_train::model::InputKind;
-use xc_train::model::requests::{Asked, Request, RequestCode, RequestParser};
+use xc_model::InputKind;
+use xc_model::requests::{Asked, Request, RequestCode, RequestParser};
 
 const MAX_LINE_BYTES: usize = 200;
 

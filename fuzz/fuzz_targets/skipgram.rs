@@ -5,9 +5,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, model_folder};
+use xc_model::skipgram::{NearestScratch, SkipgramModel};
 use xc_sparse::CsrMatrix;
 use xc_store::{Container, ContainerWriter, OpenMode};
-use xc_train::skipgram::{NearestScratch, SkipgramModel};
 
 fuzz_target!(|input: (u8, &[u8])| {
     let Some(path) = model_folder(SkipgramModel::KIND, input.0, input.1) else { return };

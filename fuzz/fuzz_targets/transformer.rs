@@ -10,12 +10,12 @@ use xc_buffer::dtype::DType;
 use xc_dense::MatmulPrecision;
 use xc_fuzz::{blocks, check_message, folder, pipeline_parts, sections, words};
 use xc_hash::text::{PipelineParts, Tokenise, Vectorise as _};
+use xc_model::tokens::{TextVectors, Tokenizer, TokensAndWords, tokenise};
 use xc_nn::encoder::transformer::{Folder, Transformer, TransformerLearning};
 use xc_nn::state::State as _;
 use xc_sparse::rows::Texts;
 use xc_store::atomic::OutputFolder;
 use xc_store::{NamedFloats, write_tensors};
-use xc_train::tokens::{TextVectors, Tokenizer, TokensAndWords, tokenise};
 
 /// Tokens of a text, at most.
 const MOST: usize = 16;

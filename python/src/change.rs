@@ -10,10 +10,11 @@ use serde_json::Value;
 use std::path::PathBuf;
 use xc_buffer::dtype::DType;
 use xc_data::LabelNames;
+use xc_model::Extras;
+use xc_model::message::chain;
+use xc_model::{Changes, ImportOptions, import, inspected, open_container, tables};
 use xc_store::{ContainerWriter, OpenMode};
-use xc_train::fit::{self, Extras, save_with};
-use xc_train::message::chain;
-use xc_train::model::{Changes, ImportOptions, import, inspected, open_container, tables};
+use xc_train::fit::{self, save_with};
 use xc_train::xc_tree;
 
 /// What is changed, as arguments.

@@ -8,10 +8,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use xc_dense::MatmulPrecision;
+use xc_model::tokens::TextVectors;
 use xc_sparse::rows::Texts;
 use xc_train::fit::Embed;
 use xc_train::network::Pretrained;
-use xc_train::tokens::TextVectors;
 use xc_train::xc_hash::text::{Vectorise, VectoriseError};
 
 /// Texts between two looks at signals, which take half a second on one thread where they are long.

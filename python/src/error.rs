@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use xc_model::message::chain;
 use xc_train::fit::{FitError, FitErrorKind};
-use xc_train::message::chain;
 
 /// An exception class of the package with its arguments.
 fn raised(py: Python<'_>, class: &str, arguments: impl for<'p> pyo3::call::PyCallArgs<'p>) -> PyErr {

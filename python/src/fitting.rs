@@ -11,13 +11,13 @@ use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use xc_metrics::{Metric, MetricReport};
+use xc_model::blend::RuleKind;
+use xc_model::calibrate::Reliability;
+use xc_model::{OpenOptions, UseIndex};
 use xc_store::OpenMode;
-use xc_train::blend::RuleKind;
-use xc_train::blend::fit::FitParams;
-use xc_train::calibrate::Reliability;
-use xc_train::calibrate::fit::CalibrateParams;
+use xc_train::blend::FitParams;
+use xc_train::calibrate::CalibrateParams;
 use xc_train::fit::{self, Arrays, HeldOut};
-use xc_train::model::{OpenOptions, UseIndex};
 
 /// Rows that models are fitted to, as arguments.
 #[derive(FromPyObject)]
@@ -38,9 +38,9 @@ impl Rows<'_> {
 }
 
 /// The models again: the library takes a list of them.
-fn opened(py: Python<'_>, models: &[Bound<'_, Model>]) -> PyResult<Vec<xc_train::Model>> {
+fn opened(py: Python<'_>, models: &[Bound<'_, Model>]) -> PyResult<Vec<xc_model::Model>> {
     let options = OpenOptions { mode: OpenMode::Map, index: UseIndex::Never, ..OpenOptions::default() };
-    let open = |model: &Bound<'_, Model>| xc_train::Model::open_with(model.get().inner.folder(), &options);
+    let open = |model: &Bound<'_, Model>| xc_model::Model::open_with(model.get().inner.folder(), &options);
     models.iter().map(|model| open(model).map_err(|e| error::model(py, &e))).collect()
 }
 

@@ -18,10 +18,10 @@ use std::time::Duration;
 use xc_ann::{BuildError, BuildParams, Filter, Metric, Refresh, Scope, SearchParams};
 use xc_buffer::Cancel;
 use xc_dense::{DenseMatrix, DenseRows};
+use xc_model::message::chain;
+use xc_model::{IndexError, IndexFit, label_index_params};
 use xc_sparse::rows::OwnedRows;
 use xc_store::{ContainerWriter, OpenMode};
-use xc_train::message::chain;
-use xc_train::model::{IndexError, IndexFit, label_index_params};
 
 /// An index over vectors.
 #[pyclass(frozen, module = "xc._native")]
@@ -63,10 +63,10 @@ impl Build {
 
     fn params(&self, usual: BuildParams, seed: u64) -> BuildParams {
         BuildParams {
-            degree: self.degree.unwrap_or(usual.degree),
-            keep: self.keep.unwrap_or(usual.keep),
+            max_degree: self.degree.unwrap_or(usual.max_degree),
+            build_width: self.keep.unwrap_or(usual.build_width),
             passes: self.passes.unwrap_or(usual.passes),
-            factor: self.factor.or(usual.factor),
+            alpha: self.factor.or(usual.alpha),
             cells: self.cells.or(usual.cells),
             top_k: self.top_k.unwrap_or(usual.top_k),
             target_recall: self.target_recall.unwrap_or(usual.target_recall),

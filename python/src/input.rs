@@ -9,10 +9,10 @@ use pyo3::pybacked::PyBackedStr;
 use std::ops::Range;
 use std::sync::Arc;
 use xc_dense::DenseMatrix;
+use xc_model::InputKind;
 use xc_sparse::CsrMatrix;
 use xc_sparse::rows::{OwnedRows, Rows, sort_row};
 use xc_train::fit::SharedTexts;
-use xc_train::model::InputKind;
 
 /// Whole numbers of either width.
 pub(crate) enum Ints {

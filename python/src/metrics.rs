@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use xc_metrics::{
     BootstrapParams, Evaluator, EvaluatorParams, KeepRows, LabelCut, LabelFigures, MetricReport, Propensity,
 };
+use xc_model::calibrate::best_threshold;
+use xc_model::message::chain;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
-use xc_train::calibrate::best_threshold;
-use xc_train::message::chain;
 use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Ragged lists as arguments.

@@ -16,17 +16,17 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use xc_ann::Scope;
 use xc_data::LabelNames;
+use xc_model::calibrate::ThresholdKind;
+use xc_model::explain::ExplainOptions;
+use xc_model::message::chain;
+use xc_model::{
+    Answer, Candidates, Changes, Excluded, InputKind, OpenOptions, QueryError, QueryOptions, Row, ScoreOptions,
+    Scratch, SearchOptions, UseIndex,
+};
 use xc_sparse::SparseRow;
 use xc_sparse::rank::Scored;
 use xc_sparse::rows::sort_row;
 use xc_store::{ContainerWriter, OpenMode};
-use xc_train::calibrate::ThresholdKind;
-use xc_train::message::chain;
-use xc_train::model::explain::ExplainOptions;
-use xc_train::model::{
-    Answer, Candidates, Changes, Excluded, InputKind, OpenOptions, QueryError, QueryOptions, Row, ScoreOptions,
-    Scratch, SearchOptions, UseIndex,
-};
 use xc_train::xc_hash::text::TextsTaken;
 
 /// Rows that are answered one after the other: starting threads takes longer.
@@ -40,7 +40,7 @@ const MOST_ENTRIES: usize = 1 << 20;
 /// A trained model in a folder.
 #[pyclass(frozen, module = "xc._native")]
 pub(crate) struct Model {
-    pub(crate) inner: xc_train::Model,
+    pub(crate) inner: xc_model::Model,
     dictionary: OnceLock<Option<LabelNames>>,
     spare: Mutex<Vec<Spare>>,
 }
@@ -120,7 +120,7 @@ fn search_options(py: Python<'_>, search: Option<&Bound<'_, PyDict>>) -> PyResul
 }
 
 impl Model {
-    fn of(inner: xc_train::Model) -> Self {
+    fn of(inner: xc_model::Model) -> Self {
         Self { inner, dictionary: OnceLock::new(), spare: Mutex::default() }
     }
 
@@ -369,8 +369,9 @@ impl Model {
             post_processor,
             repetitions,
             verify,
+            ..OpenOptions::default()
         };
-        let opened = py.detach(|| guarded(|| xc_train::Model::open_with(&path, &options)));
+        let opened = py.detach(|| guarded(|| xc_model::Model::open_with(&path, &options)));
         let inner = opened.map_err(|panic| defect(py, &panic))?.map_err(|e| error::model(py, &e))?;
         let warnings = inner.warnings().map(|warning| chain(warning)).collect();
         Ok((Self::of(inner), warnings))
@@ -560,7 +561,7 @@ impl Model {
 }
 
 /// A copy of a model with other names or weights, saved in a folder.
-pub(crate) fn changed(model: &xc_train::Model, changes: &Changes, path: &PathBuf) -> Result<Vec<String>, String> {
+pub(crate) fn changed(model: &xc_model::Model, changes: &Changes, path: &PathBuf) -> Result<Vec<String>, String> {
     ContainerWriter::check(path).map_err(|e| chain(&e))?;
     let changed = model.change(changes).map_err(|e| chain(&e))?;
     let mut notes = Vec::new();

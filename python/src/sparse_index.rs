@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 use serde_json::json;
 use std::path::PathBuf;
 use xc_ann::{Filter, InvertedIndex};
+use xc_model::message::chain;
 use xc_sparse::rows::OwnedRows;
 use xc_sparse::{CsrMatrix, CsrView};
 use xc_store::{ContainerWriter, OpenMode};
-use xc_train::message::chain;
 
 /// An index over sparse rows.
 #[pyclass(frozen, module = "xc._native")]

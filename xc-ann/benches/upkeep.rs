@@ -109,7 +109,7 @@ fn drift(
     let asked = Asked::new(after, queries, metric);
     let params = BuildParams::new(metric);
     let old = Graph::build_for(before, like, &params, &Silent)?;
-    let params = BuildParams { factor: old.params().factor, ..params };
+    let params = BuildParams { alpha: old.params().alpha, ..params };
     let build = |passes| Graph::build_for(after, like, &BuildParams { passes, ..params }, &Silent);
     let (mut fresh, build_s) = timed(|| build(2))?;
     let (_, one_pass_s) = timed(|| build(1))?;

@@ -11,13 +11,16 @@ pub struct BuildParams {
     /// How rows are compared.
     pub metric: Metric,
     /// Maximum number of edges of a vertex: 1 to 64.
-    pub degree: usize,
+    #[serde(rename = "degree")]
+    pub max_degree: usize,
     /// Vertices that the search for edges keeps. More take longer and give better edges.
-    pub keep: usize,
+    #[serde(rename = "keep")]
+    pub build_width: usize,
     /// Pruning factor: a candidate edge is dropped if a vertex already linked is nearer to its target by
     /// this factor. More edges are kept above 1 for distances, below 1 for inner products. `None`: 1, and
     /// for inner products the factor with which small graphs over some of the rows are searched best.
-    pub factor: Option<f32>,
+    #[serde(rename = "factor")]
+    pub alpha: Option<f32>,
     /// Passes over all vertices: a later pass finds edges in the graph of the previous one.
     pub passes: usize,
     /// Seed of the order in which vertices are linked.
@@ -28,8 +31,8 @@ pub struct BuildParams {
     pub target_recall: f64,
     /// Also requires recall@1 to reach the target: recall counts all answers alike, and what is missed may be the first
     /// ones.
-    #[serde(default)]
-    pub best_too: bool,
+    #[serde(default, rename = "best_too")]
+    pub require_recall_at_1: bool,
     /// A build whose fitted scope finds a smaller share fails with [`BuildError::TooFewFound`]. It is a demand on
     /// the build and no property of the graph: it is not stored, and refreshes do not check it. A graph without
     /// rows meets it.
@@ -47,24 +50,24 @@ impl BuildParams {
     pub fn new(metric: Metric) -> Self {
         Self {
             metric,
-            degree: 32,
-            keep: 100,
-            factor: None,
+            max_degree: 32,
+            build_width: 100,
+            alpha: None,
             passes: 2,
             seed: 0,
             top_k: 10,
             target_recall: 0.95,
-            best_too: false,
+            require_recall_at_1: false,
             min_recall: None,
             cells: None,
         }
     }
 
     pub(crate) fn check(&self, width: usize) -> Result<(), BuildError> {
-        if !(1..=TOGETHER).contains(&self.degree) {
-            return Err(BuildError::Degree { degree: self.degree, most: TOGETHER });
+        if !(1..=TOGETHER).contains(&self.max_degree) {
+            return Err(BuildError::Degree { degree: self.max_degree, most: TOGETHER });
         }
-        let counts = [("keep", self.keep), ("passes", self.passes), ("top k", self.top_k)];
+        let counts = [("keep", self.build_width), ("passes", self.passes), ("top k", self.top_k)];
         if let Some((what, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
             return Err(BuildError::Nothing { what });
         }
@@ -72,7 +75,7 @@ impl BuildParams {
         if let Some(recall) = recalls.into_iter().flatten().find(|recall| !(0.0..=1.0).contains(recall)) {
             return Err(BuildError::Recall { recall });
         }
-        if let Some(factor) = self.factor.filter(|factor| !(*factor > 0.0 && factor.is_finite())) {
+        if let Some(factor) = self.alpha.filter(|factor| !(*factor > 0.0 && factor.is_finite())) {
             return Err(BuildError::Factor { factor });
         }
         if width > MOST_COORDINATES {

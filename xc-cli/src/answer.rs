@@ -13,9 +13,9 @@ use xc_data::{
     first_fields, read_labels_and_ids,
 };
 use xc_mach::Decoder;
+use xc_model::{BatchError, Candidates, SearchOptions, UseIndex};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::LabelId;
-use xc_train::model::{BatchError, Candidates, SearchOptions, UseIndex};
 
 /// How a model searches; each option belongs to one kind of model.
 #[derive(clap::Args, Clone, Debug)]

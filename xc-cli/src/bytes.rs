@@ -1,6 +1,6 @@
 //! Numbers of bytes as text.
 
-pub(crate) use xc_train::message::format_bytes;
+pub(crate) use xc_model::message::format_bytes;
 
 /// Bytes with an optional unit: `500M` and `500MB` are powers of 1000, `8GiB` of 1024.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {

@@ -13,8 +13,8 @@ use xc_ann::{Filter, Index, QueryError, SearchParams};
 use xc_dense::DenseRows;
 #[cfg(feature = "cuda")]
 pub(crate) use xc_kernels::Device;
+use xc_model::Model;
 use xc_sparse::rank::RankedBatch;
-use xc_train::Model;
 
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct DeviceArgs {
@@ -107,7 +107,7 @@ impl DeviceArgs {
     ) -> Result<(), CliError> {
         #[cfg(feature = "cuda")]
         {
-            use xc_train::model::{Candidates, QueryOptions};
+            use xc_model::{Candidates, QueryOptions};
             let candidates = if labels.is_some() { Candidates::Labels(&[]) } else { Candidates::All };
             let options = QueryOptions { candidates, search: search.options(), ..QueryOptions::default() };
             if let Some(option) = model.bound_to_cpu_by(&options).filter(|_| self.device != Place::Cpu) {

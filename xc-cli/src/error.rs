@@ -6,12 +6,12 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use xc_data::ReadError;
+use xc_model::OpenModelError;
+use xc_model::message::without_os_numbers;
+pub(crate) use xc_model::message::{causes, chain, escaped, one_line};
 use xc_store::atomic::WriteFileError;
 use xc_store::{CheckpointError, WriteError};
 use xc_train::fit::{FitError, FitErrorKind};
-use xc_train::message::without_os_numbers;
-pub(crate) use xc_train::message::{causes, chain, escaped, one_line};
-use xc_train::model::OpenModelError;
 
 /// Why a command ends, by exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -174,7 +174,7 @@ fn end_panics_with_one_line() {
         let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
         let what = text.unwrap_or("a panic without a text").replace('\n', " ");
         let place = info.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
-        if let Some(file) = xc_train::tokens::tokenizer_at_work() {
+        if let Some(file) = xc_model::tokens::tokenizer_at_work() {
             let file = error::one_line(&file.display().to_string());
             let _ =
                 writeln!(std::io::stderr(), "xc: error: {file}: the library of tokenizers fails at it{place}: {what}");

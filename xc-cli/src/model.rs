@@ -4,10 +4,10 @@ use crate::answer::SearchArgs;
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use std::path::Path;
+use xc_model::Model;
+use xc_model::{OpenModelError, OpenOptions, UseIndex};
 use xc_store::OpenMode;
-use xc_train::Model;
 pub(crate) use xc_train::fit::{beside, open_container};
-use xc_train::model::{OpenModelError, OpenOptions, UseIndex};
 
 /// How a model is opened.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]

@@ -1,6 +1,6 @@
 //! From a data file to ranked labels, with the pieces that the model crates are made of.
 //!
-//! `cargo run -p xc-sparse --example file_to_ranking`
+//! `cargo run -p xc-data --example file_to_ranking`
 
 #![allow(clippy::print_stdout)] // an example shows what it does
 

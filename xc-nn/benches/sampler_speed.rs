@@ -1,7 +1,7 @@
 //! What samplers cost: one JSON line for each sampler and number of labels. Times are CPU times of
 //! one thread for batches of 256 instances with vectors of 128 values.
 //!
-//! `cargo bench -p xc-train --bench sampler_speed [LABELS...]`
+//! `cargo bench -p xc-nn --bench sampler_speed [LABELS...]`
 //!
 //! Lists of their own want 500 labels an instance; a shared one wants 10 of each instance where
 //! instances are looked at, and 2,000 where labels are drawn for the batch.

@@ -1,7 +1,7 @@
 //! A training loop of your own: the learning rate is halved when the loss stands still.
 //!
 //! ```text
-//! cargo run --release -p xc-train --example custom_loop
+//! cargo run --release -p xc-nn --example custom_loop
 //! ```
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]

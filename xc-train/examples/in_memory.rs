@@ -2,9 +2,9 @@
 
 use std::error::Error;
 use std::io::Write;
+use xc_model::{Answer, QueryOptions, Row, Scratch};
 use xc_sparse::LabelRows;
 use xc_train::fit::{Context, Silent, Training};
-use xc_train::model::{Answer, QueryOptions, Row, Scratch};
 
 fn main() -> Result<(), Box<dyn Error>> {
     run(&mut std::io::stdout())

@@ -7,15 +7,16 @@ use xc_dense::DenseRows;
 use xc_dense::MatmulPrecision;
 use xc_hash::universal::UniversalFamily;
 use xc_mach::{Decoder, DeviceScanError, Effort};
+use xc_model::classifier::{
+    BagParams, CandidateHeadParams, Classifier, ClassifierParams, ClassifierScratch, DevicePredictError, EmbeddingInit,
+    EncoderParams, HeadParams, Only, PredictError, ScoreScale, SparseHeadParams, Wide, WideParams, Wiring,
+};
+use xc_model::mach::{AnswerError, Asking, DeviceAnswerError, MachModel, MachParams, Repetition};
 use xc_nn::cuda::xc_kernels::{Device, Emulated};
 use xc_nn::{Activation, Loss, Rows};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_train::classifier::{
-    BagParams, CandidateHeadParams, Classifier, ClassifierParams, ClassifierScratch, DevicePredictError, EmbeddingInit,
-    EncoderParams, HeadParams, Only, PredictError, ScoreScale, SparseHeadParams, Wide, WideParams, Wiring, preset,
-};
-use xc_train::mach::{self, AnswerError, Asking, DeviceAnswerError, MachModel, MachParams, Repetition};
+use xc_train::preset;
 use xc_tree::RankerWeights;
 
 const N_FEATURES: usize = 50;
@@ -96,7 +97,7 @@ proptest! {
         let mut classifier = Classifier::new(preset::DENSE, N_FEATURES, n_labels, of).unwrap();
         classifier.set_wide(wide_labels.map(|labels| wide(n_labels, labels, DType::Bf16)));
         if is_logit {
-            classifier.set_scale(ScoreScale::Logit);
+            classifier.set_scale(Some(ScoreScale::Logit));
         }
         let on_device = classifier.on(&device).unwrap();
         let rows = LabelRows::from_lists((0..n as u32).map(|i| (i..40).step_by(i as usize + 1).collect::<Vec<_>>()), n_labels).unwrap();
@@ -147,7 +148,7 @@ fn what_has_no_answer_on_the_cpu_has_none_on_a_device() {
 }
 
 fn mach(family: UniversalFamily, loss: Loss, decoder: Decoder, n_repetitions: u32) -> MachModel {
-    let mut classifier = ClassifierParams { loss, encoder: EncoderParams::bag([8]), ..mach::preset().params };
+    let mut classifier = ClassifierParams { loss, encoder: EncoderParams::bag([8]), ..preset::mach().params };
     classifier.learning.init = EmbeddingInit::Random;
     let params = MachParams { n_buckets: 12, family, decoder, seed: 5, classifier };
     let repetitions = (0..n_repetitions).map(|number| Repetition::new(&params, N_FEATURES, number).unwrap()).collect();

@@ -9,11 +9,11 @@ use std::path::Path;
 use xc_buffer::DType;
 use xc_kernels::{Device, Emulated};
 use xc_mach::Decoder;
+use xc_model::blend::RuleKind;
+use xc_model::classifier::InputKind;
+use xc_model::{Answers, Candidates, Excluded, Model, QueryOptions, Rows, SearchOptions};
 use xc_nn::Loss;
 use xc_sparse::LabelRows;
-use xc_train::blend::RuleKind;
-use xc_train::classifier::InputKind;
-use xc_train::model::{Answers, Candidates, Excluded, Model, QueryOptions, Rows, SearchOptions};
 
 /// Answers on the threads of a pool, as batches are.
 fn answers(model: &Model, options: &QueryOptions<'_>, n: usize) -> Answers {

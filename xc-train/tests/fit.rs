@@ -8,16 +8,17 @@ use xc_buffer::{Cancel, Part};
 use xc_data::{ReadOptions, read_dataset, write_npy};
 use xc_dense::DenseMatrix;
 use xc_metrics::Metric;
+use xc_model::Model;
+use xc_model::blend::RuleKind;
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_train::Model;
-use xc_train::blend::RuleKind;
-use xc_train::blend::fit::FitParams;
-use xc_train::calibrate::fit::CalibrateParams;
+use xc_train::blend::FitParams;
+use xc_train::calibrate::CalibrateParams;
+use xc_train::fit;
 use xc_train::fit::data::NamesFile;
 use xc_train::fit::tune::Tuning;
 use xc_train::fit::{
-    self, Arrays, Context, Files, FitErrorKind, HeldOut, OwnedRows, Place, Report, SharedTexts, Silent, Source,
-    Training, Watch,
+    Arrays, Context, Files, FitErrorKind, HeldOut, OwnedRows, Place, Report, SharedTexts, Silent, Source, Training,
+    Watch,
 };
 use xc_train::settings::Setting;
 

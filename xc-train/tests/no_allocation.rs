@@ -8,10 +8,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::path::Path;
 use xc_buffer::DType;
+use xc_model::blend::RuleKind;
+use xc_model::classifier;
+use xc_model::{Answer, Candidates, Excluded, InputKind, Model, QueryOptions, Row, Scratch};
 use xc_nn::Loss;
-use xc_train::blend::RuleKind;
-use xc_train::classifier;
-use xc_train::model::{Answer, Candidates, Excluded, InputKind, Model, QueryOptions, Row, Scratch};
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };

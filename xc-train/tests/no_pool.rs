@@ -8,8 +8,8 @@ use folders::{Front, N_LABELS};
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use xc_model::{Answer, Model, QueryOptions, Row, Rows, Scratch};
 use xc_nn::Loss;
-use xc_train::model::{Answer, Model, QueryOptions, Row, Rows, Scratch};
 
 #[test]
 fn models_of_every_kind_open_and_answer_a_query_without_a_global_pool_and_a_batch_in_it() {
@@ -21,7 +21,7 @@ fn models_of_every_kind_open_and_answer_a_query_without_a_global_pool_and_a_batc
         folders::tree(&at("tree"), Front::Text, 1);
         folders::mach(&at("mach"), Front::Text);
         folders::dense(&at("dense"), Front::Text, Loss::Bce);
-        folders::uniform(&at("uniform"), xc_train::classifier::InputKind::Sparse, Loss::SquaredHinge);
+        folders::uniform(&at("uniform"), xc_model::classifier::InputKind::Sparse, Loss::SquaredHinge);
     });
     let (mut models, mut first) = (Vec::new(), Vec::new());
     for name in names {
@@ -37,9 +37,8 @@ fn models_of_every_kind_open_and_answer_a_query_without_a_global_pool_and_a_batc
             _ => model.predict_batch(Rows::Sparse(rows.slice(0..1)), &options),
         };
         assert_eq!(one.unwrap().ranked.row(0), answer.labels, "{name}");
-        #[cfg(feature = "requests")]
         {
-            use xc_train::model::requests::{RequestOptions, Responder};
+            use xc_model::requests::{RequestOptions, Responder};
             let responder = Responder::new(&model, RequestOptions::of(&model)).unwrap();
             let row = rows.row(0);
             let row = row

@@ -1,6 +1,6 @@
 //! A model of texts in a folder, opened and asked by a program that answers line by line. It trains
 //! the model it asks; for one that is trained already, of any kind, see
-//! `xc-train/examples/serve.rs`.
+//! `xc-model/examples/serve.rs`.
 //!
 //! cargo run --release -p xc-tree --example serve_text < QUESTIONS
 #![allow(clippy::print_stdout)] // an example shows what it does

@@ -416,7 +416,7 @@ mod tests {
             // Rows that equal the first one.
             (0..n / 3 * copies.min(1)).for_each(|row| values.copy_within(..columns, row * columns));
             let (rows, cells) = (DenseRows::new(&values, columns), Some(cells));
-            let params = BuildParams { cells, passes: 1, keep: 20, degree: 8, ..BuildParams::new(Metric::ALL[metric]) };
+            let params = BuildParams { cells, passes: 1, build_width: 20, max_degree: 8, ..BuildParams::new(Metric::ALL[metric]) };
             let mut graph = Graph::build(rows, &params, &Silent).unwrap();
             graph.delete(&(0..n as u32).filter(|row| copies == 2 && row % 5 == 2).collect::<Vec<_>>());
             let (mut scratch, mut found, mut query) = (SearchScratch::default(), Vec::new(), vec![0.0; columns]);

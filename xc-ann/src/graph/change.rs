@@ -82,7 +82,7 @@ impl Graph {
         let passes = self.params.passes;
         observer.event(BuildEvent::Linking { n: passes * order.len() });
         for pass in 0..passes {
-            let linking = Linking { keep: self.params.keep, factor: self.factor(), again: pass > 0 };
+            let linking = Linking { keep: self.params.build_width, factor: self.factor(), again: pass > 0 };
             let mut batches = build::batches(order.len(), n_live.max(1), linking.again);
             build::link(&self.codes, &mut self.edges, &order, &mut batches, &|_| entry, linking, observer)?;
         }
@@ -319,7 +319,7 @@ impl Graph {
             visited.insert(vertex);
             let own = edges.of(vertex);
             to.extend(own.iter().filter(|&&next| visited.insert(next)));
-            for turn in 0..self.params.degree {
+            for turn in 0..self.params.max_degree {
                 for &next in own {
                     if to.len() >= TWO_HOPS {
                         return;

@@ -112,12 +112,12 @@ impl Graph {
         params.check(rows.width())?;
         check_queries(queries, rows.width())?;
         let queries = Shares::new(queries, params.metric);
-        let factor = match (params.factor, params.metric) {
+        let factor = match (params.alpha, params.metric) {
             (Some(factor), _) => factor,
             (None, Metric::InnerProduct) => best_factor(rows, listed, queries.fit, params, observer)?,
             (None, _) => 1.0,
         };
-        let params = BuildParams { factor: Some(factor), ..*params };
+        let params = BuildParams { alpha: Some(factor), ..*params };
         let mut graph = Self::linked(rows, listed, &params, queries.link, observer)?;
         let n_cells = params.cells.unwrap_or_else(|| Cells::usual(graph.codes.len()));
         graph.cells = Cells::new(graph.placed(rows), n_cells, params.seed, observer)?;
@@ -152,7 +152,7 @@ fn best_factor(
     let mut of_rows = None;
     let mut best = (u64::MAX, 0.0, 1.0);
     for factor in FACTORS {
-        let params = BuildParams { factor: Some(factor), ..*params };
+        let params = BuildParams { alpha: Some(factor), ..*params };
         let graph = Graph::linked(rows, &some, &params, None, &Unwatched(observer))?;
         let asked = match queries {
             Some(queries) => split(queries, queries.len().min(ASKED)).0,

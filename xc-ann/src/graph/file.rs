@@ -80,13 +80,13 @@ impl Graph {
         let sides: Buffer<f32> = container.array_shaped("sides", &[n, 2])?;
         let mut numbers = [0; GraphState::N_NUMBERS];
         numbers[0] = entry.into();
-        numbers[3] = params.factor.unwrap_or(1.0).to_bits().into();
+        numbers[3] = params.alpha.unwrap_or(1.0).to_bits().into();
         let state = GraphState {
             numbers,
             codes: container.array_shaped("codes", &[n, stride(width)])?,
             sides: sides.as_chunks::<2>().0.to_vec().into(),
             mean: container.array_shaped("mean", &[n_mean])?,
-            edges: container.array_shaped("edges", &[n, params.degree])?,
+            edges: container.array_shaped("edges", &[n, params.max_degree])?,
             first_rows: container.array_shaped("first_rows", &[n])?,
             next_rows: container.array_shaped("next_rows", &[n_chained])?,
         };

@@ -82,7 +82,7 @@ impl Graph {
         let [entry, n_attached, found_itself, factor, is_behind, has_fitted, k, target, fitted_width, recall, n] =
             numbers;
         let float = |bits: u64| f32::from_bits(bits as u32);
-        let params = BuildParams { factor: Some(float(factor)), ..*params };
+        let params = BuildParams { alpha: Some(float(factor)), ..*params };
         if params.check(width).is_err() {
             return bad("settings that no graph is built with");
         }
@@ -103,7 +103,7 @@ impl Graph {
         }
         // A graph that was built empty takes nothing from its rows.
         let is_whole = codes.len() == n * stride(width)
-            && edges.len() == n * params.degree
+            && edges.len() == n * params.max_degree
             && first_rows.len() == n
             && (mean.is_empty() || mean.len() == width);
         if !is_whole {
@@ -112,7 +112,7 @@ impl Graph {
         if !sides.iter().flatten().chain(&mean[..]).all(|v| v.is_finite()) {
             return bad("a norm, scale or mean that is not finite");
         }
-        for row in edges.chunks_exact(params.degree) {
+        for row in edges.chunks_exact(params.max_degree) {
             let filled = filled(row);
             if filled.iter().any(|&v| v as usize >= n) || row[filled.len()..].iter().any(|&v| v != NONE) {
                 return bad("an edge to no vertex");
@@ -124,7 +124,7 @@ impl Graph {
         }
         Ok(Self {
             codes: Codes { metric: params.metric, width, mean, bytes: codes, sides },
-            edges: EdgeRows::of(edges, params.degree),
+            edges: EdgeRows::of(edges, params.max_degree),
             items,
             entry: entry as u32,
             fitted,

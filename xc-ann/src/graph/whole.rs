@@ -49,7 +49,7 @@ impl Graph {
         let items = Items::new(rows, listed, params.metric, &mean)?;
         let mut codes = Codes::new(params.metric, rows.width(), mean);
         codes.encode(rows, items.first());
-        let edges = EdgeRows::new(codes.len(), params.degree);
+        let edges = EdgeRows::new(codes.len(), params.max_degree);
         let mut graph = Self {
             params: *params,
             codes,
@@ -69,7 +69,7 @@ impl Graph {
             // A later pass sees the edges of the last one.
             let is_last = pass + 1 == n_passes;
             let factor = if is_last || params.metric == Metric::InnerProduct { graph.factor() } else { 1.0 };
-            let linking = build::Linking { keep: params.keep, factor, again: pass > 0 };
+            let linking = build::Linking { keep: params.build_width, factor, again: pass > 0 };
             let entry = graph.entry;
             let mut batches = build::batches(order.len(), 1, linking.again);
             build::link(&graph.codes, &mut graph.edges, &order, &mut batches, &|_| entry, linking, observer)?;
@@ -83,7 +83,7 @@ impl Graph {
 
     /// Of pruning.
     pub(crate) fn factor(&self) -> f32 {
-        self.params.factor.unwrap_or(1.0)
+        self.params.alpha.unwrap_or(1.0)
     }
 
     /// Vertices but for the entry, in the order in which they are linked.
@@ -170,7 +170,7 @@ impl Graph {
     pub fn bytes(n: usize, width: usize, params: &BuildParams) -> usize {
         let n_cells = params.cells.unwrap_or_else(|| Cells::usual(n));
         let cells = if n_cells == 0 { 0 } else { Cells::bytes(n, n_cells, width) };
-        n * (codes::stride(width) + 8 + 4 * params.degree + 4) + 4 * width + cells
+        n * (codes::stride(width) + 8 + 4 * params.max_degree + 4) + 4 * width + cells
     }
 }
 

@@ -272,7 +272,7 @@ impl Graph {
         Wish { k, target, hidden, missed, errors }: Wish<'_>,
         cancel: &dyn Cancel,
     ) -> Result<Fitted, BuildError> {
-        let (truth, best_too) = (Truth { graph: self, rows, queries, best, missed }, self.params.best_too);
+        let (truth, best_too) = (Truth { graph: self, rows, queries, best, missed }, self.params.require_recall_at_1);
         // These very queries want the least width, others a safe one.
         let scans = errors > 0.0 || missed > 1.0;
         let enough = |found: &RankedBatch| truth.least_recall(found, best_too, errors) >= target;
@@ -418,7 +418,7 @@ impl Graph {
     ) -> Result<(Fitted, SearchStats), BuildError> {
         let best = &self.exact_unless(rows, queries, k, cancel)?;
         let truth = Truth { graph: self, rows, queries, best, missed: 1.0 };
-        let enough = |found: &RankedBatch| truth.least_recall(found, self.params.best_too, 0.0) >= target;
+        let enough = |found: &RankedBatch| truth.least_recall(found, self.params.require_recall_at_1, 0.0) >= target;
         let recall = |found: &RankedBatch| truth.recall(found);
         self.least_width_of(
             rows,

@@ -12,10 +12,10 @@ use crate::written::is_same;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use xc_metrics::{Metric, MetricReport};
+use xc_model::Model;
+use xc_model::blend::RuleKind;
 use xc_store::ContainerWriter;
-use xc_train::Model;
-use xc_train::blend::RuleKind;
-use xc_train::blend::fit::{FitParams, FittedRule};
+use xc_train::blend::{FitParams, FittedRule};
 use xc_train::fit::{self, FittedTo};
 
 /// Blend several models into one

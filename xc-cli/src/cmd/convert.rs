@@ -17,13 +17,12 @@ use xc_data::{
     read_text, write_csv, write_fasttext, write_jsonl_features, write_jsonl_text, write_npz, write_svmlight, write_xc,
 };
 use xc_hash::text::{Featurizer, TermWeighting};
+use xc_model::Extras;
+use xc_model::{ConvertError, FOREIGN_FORMATS, ImportOptions, dictionary, import, read_pipeline, write_pipeline};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_store::atomic::{OutputFolder, is_misnamed};
 use xc_store::{ContainerWriter, WriteError};
-use xc_train::fit::{Extras, save_with};
-use xc_train::model::{
-    ConvertError, FOREIGN_FORMATS, ImportOptions, dictionary, import, read_pipeline, write_pipeline,
-};
+use xc_train::fit::save_with;
 
 /// The kind of a folder that `--save-pipeline` writes.
 pub(crate) const PIPELINE_KIND: &str = "pipeline";

@@ -11,10 +11,10 @@ use crate::similar::nearest;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use xc_train::Model;
-use xc_train::classifier::WideParts;
-use xc_train::model::explain::{ExplainOptions, Explanation, Feature};
-use xc_train::model::{BatchError, largest_parts};
+use xc_model::Model;
+use xc_model::classifier::WideParts;
+use xc_model::explain::{ExplainOptions, Explanation, Feature};
+use xc_model::{BatchError, largest_parts};
 
 /// Explain why a label has its score: what becomes of it without each feature
 ///

@@ -9,11 +9,11 @@ use serde_json::Value;
 use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use xc_store::{Container, Mismatch, OpenMode, PART_FOLDER};
-use xc_train::Model;
-use xc_train::model::{
+use xc_model::Model;
+use xc_model::{
     Cell, IndexWarning, InfoTable, OpenModelError, inspected, members, open_container, read_pipeline, tables,
 };
+use xc_store::{Container, Mismatch, OpenMode, PART_FOLDER};
 
 /// Show what a model holds: kind, version, parameters, trees level by level,
 /// repetitions or parts, arrays and their sizes

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use xc_data::{ReadOptions, read_dataset};
+use xc_model::blend::{DEPTH, Features, Rule, RuleScratch};
+use xc_model::{Answer, InputKind, Model, QueryOptions, Rows, Scratch};
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_store::{Container, OpenMode, member_folder};
-use xc_train::blend::{DEPTH, Features, Rule, RuleScratch};
-use xc_train::model::{Answer, InputKind, Model, QueryOptions, Rows, Scratch};
 
 const TRAIN: usize = 500;
 const TEST: usize = 1000;

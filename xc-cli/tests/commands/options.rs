@@ -2,8 +2,8 @@
 
 use crate::program::{Folder, json, run};
 use serde_json::Value;
-use xc_train::classifier::preset::{self, DataShape};
-use xc_train::mach::{self, MachParams};
+use xc_model::mach::MachParams;
+use xc_train::preset::{self, DataShape};
 
 const DATA: &str =
     "generate --instances 800 --test-instances 200 --features 2000 --labels 150 --words 50 --output data";
@@ -236,7 +236,7 @@ fn sizes_follow_from_rows_and_labels_as_the_library_says() {
     );
 
     folder.ok("train mach --train data/train.txt --model m --network.widths 24 --epochs 2");
-    let mut classifier = mach::preset().params;
+    let mut classifier = preset::mach().params;
     *classifier.encoder.widths_mut() = vec![24];
     let of = MachParams::usual(150, classifier);
     let mut kept = config("m");

@@ -4,8 +4,8 @@ use crate::program::Folder;
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
-use xc_train::Model;
-use xc_train::model::{Answer, QueryOptions, Row, Scratch};
+use xc_model::Model;
+use xc_model::{Answer, QueryOptions, Row, Scratch};
 
 const DATA: &str = "generate --instances 400 --features 300 --labels 60 --no-text --no-names --output d";
 const SMALL: &str = "--network.widths 8 --epochs 2";

@@ -1,6 +1,5 @@
 //! `--encoder transformer`: networks over tokens of texts.
 
-#[expect(dead_code, reason = "tests of the library use more of it")]
 #[path = "../../../xc-train/tests/tokens/made.rs"]
 mod made;
 

@@ -1,6 +1,7 @@
 //! Screening labels in 8 bits: against its definition in f64, and on every instruction set.
 
 use proptest::prelude::*;
+use rayon::prelude::*;
 use xc_buffer::FloatBuffer;
 use xc_buffer::Isa;
 use xc_buffer::dtype::DType;
@@ -183,8 +184,10 @@ fn a_wrong_screening_and_a_wrong_margin_are_found() {
     let kernels = UniformKernels::current();
     let right = |block: ByteBlock<'_>, inputs: &[u16], row: ScreenRow<'_>| kernels.screen([block], inputs, row, &[]);
     // Bars close to each other: for some the best score lies within the margin.
-    let verdict = |look: &dyn Fn(ByteBlock<'_>, &[u16], ScreenRow<'_>) -> u32, rule: Rule| {
-        cases.iter().all(|case| (-30..30).all(|bar| check(look, case, bar as f32 / 7.5, rule).is_ok()))
+    let verdict = |look: &(dyn Fn(ByteBlock<'_>, &[u16], ScreenRow<'_>) -> u32 + Sync), rule: Rule| {
+        let is_right =
+            |case: &Case| (-30..30).into_par_iter().all(|bar| check(look, case, bar as f32 / 7.5, rule).is_ok());
+        cases.iter().all(is_right)
     };
     assert!(verdict(&right, RULE));
     assert!(!verdict(&|_, _, _| 0, RULE), "never seen");

@@ -1,16 +1,17 @@
 //! Models that are fitted on rows which they were not trained on: blends, and calibrated models.
 
 use super::held_out::{HeldOut, Validation};
-use super::{Context, Extras, FitError, save_with};
-use crate::Model;
-use crate::blend::fit::{FitParams, FittedRule, RuleFitError, fit as fit_blend};
-use crate::blend::{DEPTH, KIND};
-use crate::calibrate::fit::{CalibrateParams, CurveFitError, FittedCurve, fit as fit_curve};
-use crate::message::chain;
-use crate::model::{QueryOptions, ScoreOptions, TrainingRows, write_blend};
+use super::{Context, FitError, save_with};
+use crate::blend::{FitParams, FittedRule, RuleFitError, fit as fit_blend};
+use crate::calibrate::{CalibrateParams, CurveFitError, FittedCurve, fit as fit_curve};
 use serde_json::json;
 use std::path::Path;
 use xc_data::{FileForm, Format};
+use xc_model::Extras;
+use xc_model::Model;
+use xc_model::blend::{DEPTH, KIND};
+use xc_model::message::chain;
+use xc_model::{QueryOptions, ScoreOptions, TrainingRows, write_blend};
 use xc_nn::trainer::TrainError;
 use xc_store::ContainerWriter;
 
@@ -45,7 +46,7 @@ pub fn blend(
     let first = members.first().ok_or_else(|| FitError::usage("a blend: at least two members are expected"))?;
     context.on_threads(|| {
         let rows = &*rows.for_model(first);
-        let refused = |e: crate::model::MembersError| FitError::usage(chain(&e));
+        let refused = |e: xc_model::MembersError| FitError::usage(chain(&e));
         Model::check_members(members).map_err(refused)?;
         refits.map_or(Ok(()), |refits| Model::check_refits(members, refits)).map_err(refused)?;
         let seen = rows.training_rows(members, context)?;
@@ -86,7 +87,9 @@ pub fn blend(
             Some(refits) => (refits, Some(members)),
             None => (members, None),
         };
-        save_with(output, KIND, extras, |writer| write_blend(writer, &fitted, inside, fitted_with))?;
+        save_with(output, KIND, extras, |writer| {
+            write_blend(writer, &fitted.rule, &fitted.features, inside, fitted_with)
+        })?;
         Ok(FittedTo { fitted, instances: n, left_out: validation.n_left_out })
     })
 }

@@ -2,11 +2,11 @@
 
 use super::network::{Shape, system};
 use super::{Place, Training};
-use crate::classifier::preset::{self, DataShape};
-use crate::classifier::{ClassifierParams, InputKind, Preset};
+use crate::preset::{self, DataShape, Preset};
 use crate::settings::{Choices, text};
 use std::path::Path;
 use xc_hash::text::PipelineParams;
+use xc_model::classifier::{ClassifierParams, InputKind};
 use xc_nn::{Loss, Optimizer, TrainParams};
 use xc_tree::TreeParams;
 
@@ -81,7 +81,7 @@ fn a_run_without_settings_has_those_of_the_library() {
         same("uniform", data, &preset::uniform_for(data).params);
         same("lns", data, &preset::lns_for(data).params);
         same("astra", data, &preset::astra_for(data).params);
-        same("mach", data, &crate::mach::preset().params);
+        same("mach", data, &crate::preset::mach().params);
         if data.n_labels > 2010 {
             same("skipgram", data, &preset::skipgram().params);
         }

@@ -1,13 +1,13 @@
 //! Why training ends without a model.
 
-use crate::message::{chain, one_line, without_os_numbers};
-use crate::model::OpenModelError;
 use crate::settings::SettingError;
 use std::error::Error;
 use std::fmt::{self, Display};
 use std::io;
 use std::path::Path;
 use xc_data::{FieldOf, ReadError, ReadErrorKind};
+use xc_model::OpenModelError;
+use xc_model::message::{chain, one_line, without_os_numbers};
 use xc_store::atomic::WriteFileError;
 use xc_store::{CheckpointError, WriteError};
 

@@ -3,13 +3,13 @@
 use super::data::{Dataset, KnownLabels, LabelsFrom, Making, Queries, read_labelled, read_vectors, vector_source};
 use super::source::Arrays;
 use super::{Context, FitError, Source};
-use crate::Model;
-use crate::message::chain;
-use crate::model::{BatchError, QueryError, QueryOptions, TrainingRows};
-use crate::model::{InputKind, Rows};
 use std::borrow::Cow;
 use xc_data::{FileForm, LabelNames, UnknownLabels, hash_rows};
 use xc_hash::text::Featurizer;
+use xc_model::Model;
+use xc_model::message::chain;
+use xc_model::{BatchError, QueryError, QueryOptions, TrainingRows};
+use xc_model::{InputKind, Rows};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
 

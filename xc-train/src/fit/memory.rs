@@ -1,8 +1,8 @@
 //! How much memory work may take: foreseen before it begins.
 
 use super::FitError;
-use crate::message::{format_bytes, whole_bytes};
 use std::fs::read_to_string;
+use xc_model::message::{format_bytes, whole_bytes};
 
 /// What the process has resident before its work differs by so much from run to run: what is advised
 /// leaves room for it.

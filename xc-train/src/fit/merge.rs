@@ -1,16 +1,15 @@
 //! Parts of a model that were trained apart, as one model: repetitions of MACH, or chunks of trees.
 
-use super::{Context, Extras, FitError, open_container, save_created, tree};
-use crate::calibrate::Calibration;
-use crate::message::chain;
-use crate::model::{
-    MergeError, MergedParts as Parts, TrainingRows, merge as joined, merge_trees as joined_trees, read_form,
-    read_pipeline, trained_alike,
-};
+use super::{Context, FitError, open_container, save_created, tree};
+use crate::merge::{MergeError, MergedParts as Parts, merge as joined, merge_trees as joined_trees, trained_alike};
 use std::path::{Path, PathBuf};
 use xc_data::LabelNames;
 use xc_hash::universal::UniversalParamsError;
 use xc_mach::AssignError;
+use xc_model::Extras;
+use xc_model::calibrate::Calibration;
+use xc_model::message::chain;
+use xc_model::{TrainingRows, read_form, read_pipeline};
 use xc_store::{Container, ContainerWriter};
 use xc_tree::{PART_KIND, TreeParams};
 

@@ -52,17 +52,14 @@ pub use network::Costs;
 pub use place::{Place, check_file, check_in_folder, make_folder};
 pub use refit::Refit;
 pub use report::{Judging, Report};
-pub use save::{Extras, beside, open_container, save_created, save_with};
+pub use save::{beside, open_container, save_created, save_with};
 pub use source::{Arrays, Files, SharedTexts, Source};
 pub use transformer::{Embed, Embedded};
 /// Watches nothing.
 pub use xc_buffer::Silent;
 pub use xc_sparse::rows::OwnedRows;
 
-use crate::message::chain;
-use crate::model::Model;
 use crate::settings::{self, Choices, SettingError, Table};
-use crate::skipgram::SkipgramModel;
 use network::{Judges, System};
 use plan::{Origin, Plan, Resolved};
 use reading::Reading;
@@ -71,6 +68,9 @@ use source::Given;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xc_data::HoldOut;
+use xc_model::Model;
+use xc_model::message::chain;
+use xc_model::skipgram::SkipgramModel;
 use xc_nn::encoder::transformer::IS_BUILT;
 use xc_store::Container;
 
@@ -280,7 +280,7 @@ impl Training {
     /// ```
     /// use xc_sparse::LabelRows;
     /// use xc_train::fit::{Context, Silent, Training};
-    /// use xc_train::model::{Answer, QueryOptions, Row, Scratch};
+    /// use xc_model::{Answer, QueryOptions, Row, Scratch};
     ///
     /// let texts = ["audio library", "sound library", "mail reader", "mail client"].map(str::to_owned).to_vec();
     /// let labels = LabelRows::from_lists([[0], [0], [1], [1]], 2)?;

@@ -1,12 +1,12 @@
 //! Where a model is saved, and what is kept of it until it is complete.
 
 use super::{Context, FitError, beside};
-use crate::calibrate::Calibration;
-use crate::message::chain;
-use crate::model::open_container;
 use std::io;
 use std::path::{Path, PathBuf};
 use xc_buffer::Part;
+use xc_model::calibrate::Calibration;
+use xc_model::message::chain;
+use xc_model::open_container;
 use xc_store::atomic::{OutputFile, OutputFolder, WriteFileError, parent_of};
 use xc_store::{Checkpoint, CheckpointFolder, CheckpointLayout, ContainerWriter, OpenMode, PART_FOLDER};
 

@@ -4,9 +4,9 @@ use super::network::for_all;
 use super::place::Place;
 use super::save::open_container;
 use super::{FitError, Training};
-use crate::classifier::WIDE;
 use std::path::Path;
 use xc_data::HoldOut;
+use xc_model::classifier::WIDE;
 
 /// The second of two training runs.
 #[derive(Clone, Debug)]

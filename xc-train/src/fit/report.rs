@@ -2,11 +2,11 @@
 
 use super::FitError;
 use super::data::Dataset;
-use crate::message::chain;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use xc_metrics::evaluate;
 use xc_metrics::{EvaluatorParams, KeepRows, Metric, MetricReport, Propensity};
+use xc_model::message::chain;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
 

@@ -1,11 +1,9 @@
 //! Saving a model with what belongs to it, and opening it again.
 
 use super::FitError;
-use crate::message::chain;
-use crate::model::{self, TrainingRows, write_pipeline};
 use std::path::{Path, PathBuf};
-use xc_data::FileForm;
-use xc_hash::text::Featurizer;
+use xc_model::Extras;
+use xc_model::message::chain;
 use xc_store::atomic::parent_of;
 use xc_store::{Container, ContainerWriter, OpenMode, WriteError};
 use xc_tree::TreeModel;
@@ -68,26 +66,11 @@ pub(super) fn open_just_saved(container: &Container) -> Result<TreeModel, FitErr
 /// # Errors
 /// The folder is absent, or damaged.
 pub fn open_container(folder: &Path) -> Result<Container, FitError> {
-    let container = model::open_container(folder, OpenMode::Map)?;
+    let container = xc_model::open_container(folder, OpenMode::Map)?;
     if let Some((_, first)) = container.lost().next() {
         return Err(FitError::usage(chain(first)));
     }
     Ok(container)
-}
-
-/// What a model is saved with.
-#[derive(Clone, Debug, Default)]
-pub struct Extras<'a> {
-    /// What makes its features.
-    pub maker: Option<&'a Featurizer>,
-    /// Names of its labels.
-    pub names: Option<&'a [String]>,
-    /// What the training files look like.
-    pub input: Option<&'a FileForm>,
-    /// How it was trained, for a person and for `inspect`.
-    pub training: Option<serde_json::Value>,
-    /// The rows that it was trained on, where they are known.
-    pub rows: Option<&'a TrainingRows>,
 }
 
 /// Saves what `write` adds to a model of some kind, in one step: the folder is the old one or the
@@ -125,22 +108,7 @@ fn fill<E: From<FitError>>(
     extras: Extras<'_>,
     write: impl FnOnce(&mut ContainerWriter) -> Result<(), E>,
 ) -> Result<(), E> {
-    let failed = |e: WriteError| FitError::from(e);
-    if let Some(training) = extras.training {
-        writer.set_parameter("training", training);
-    }
-    if let Some(input) = extras.input {
-        model::write_form(input, writer);
-    }
-    if let Some(maker) = extras.maker {
-        write_pipeline(writer, maker.to_parts()).map_err(failed)?;
-    }
-    if let Some(names) = extras.names {
-        writer.labels(names).map_err(failed)?;
-    }
-    if let Some(rows) = extras.rows {
-        rows.write(writer).map_err(failed)?;
-    }
+    extras.write(writer).map_err(FitError::from)?;
     write(writer)
 }
 

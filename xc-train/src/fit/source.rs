@@ -1,12 +1,12 @@
 //! What is learned from: files, or arrays in memory.
 
 use super::data::{NamesFile, is_vectors};
-use crate::classifier::InputKind;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use xc_data::{Data, DataRows, FileForm};
 use xc_dense::DenseMatrix;
+use xc_model::classifier::InputKind;
 use xc_sparse::rows::{OwnedRows, Rows};
 use xc_sparse::{CsrMatrix, CsrView, LabelRows};
 use xc_store::CheckpointKey;

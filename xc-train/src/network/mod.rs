@@ -1,8 +1,9 @@
 //! A network of any kind before it is trained: what it is made of, and how it learns.
 //!
 //! ```
-//! use xc_train::classifier::{EmbeddingInit, InputKind, preset};
+//! use xc_model::classifier::{EmbeddingInit, InputKind};
 //! use xc_train::network::{NetworkParams, OptimizerName};
+//! use xc_train::preset;
 //!
 //! // What `xc train dense` begins with, over sparse features, but for two choices with what usually goes with them.
 //! let mut params = NetworkParams::of(&preset::dense(), InputKind::Sparse);
@@ -26,15 +27,16 @@ pub use pretrained::{EncoderName, Pretrained, TextEncoder};
 pub use schedule::{RateSchedule, ScheduleName};
 pub use uniform::UniformParams;
 
-use crate::classifier::{ClassifierParams, EmbeddingInit, EncoderParams, InputKind, Preset};
+use crate::preset::Preset;
 use serde_json::{Value, json};
 use thiserror::Error;
+use xc_model::classifier::{ClassifierParams, EmbeddingInit, EncoderParams, InputKind};
 use xc_nn::TrainParams;
 use xc_nn::trainer::{ParamsError, PatienceFrom};
 use xc_store::to_parameter;
 
 /// A network, and how it is trained. Of this a model folder keeps three objects: `classifier`, `learning`
-/// ([`LearningParams`](crate::classifier::LearningParams)), and `training` ([`NetworkParams::record`]).
+/// ([`LearningParams`](xc_model::classifier::LearningParams)), and `training` ([`NetworkParams::record`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkParams {
     /// Encoder, head and loss, and what trainers alone read of them.
@@ -163,7 +165,7 @@ impl NetworkParams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classifier::preset;
+    use crate::preset;
     use xc_nn::Activation;
 
     #[test]

@@ -1,7 +1,7 @@
 //! A network with a sparse output layer.
 
 use super::NetworkParams;
-use crate::classifier::{ConnectionLearning, HeadParams, SparseHeadParams};
+use xc_model::classifier::{ConnectionLearning, HeadParams, SparseHeadParams};
 
 /// A network whose output layer is sparse (or dense, to be compared with it), over an intermediate layer of its own.
 #[derive(Clone, Debug, PartialEq)]

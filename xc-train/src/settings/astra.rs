@@ -4,12 +4,12 @@ use super::candidates::{ROWS, SHARED};
 use super::network::params_error;
 use super::{At, Choices, Setting, SettingError, SettingPlace, Slot, Table, USUAL, Values, field, refuse_idle};
 use crate::astra::{AstraParams, Retrieval, Strategy};
-use crate::classifier::{CandidateHeadParams, ClassifierParamsError, HeadParams};
-use crate::message::{chain, name_of};
 use crate::network::NetworkParams;
 use crate::tune::Scale;
 use Values::{F32, F64, Forms, Names, Size};
 use xc_buffer::dtype::DType;
+use xc_model::classifier::{CandidateHeadParams, ClassifierParamsError, HeadParams};
+use xc_model::message::{chain, name_of};
 use xc_nn::sampler::{SamplerParamsError, Weighting};
 
 const HEADING: &str = "Options of negatives";

@@ -2,15 +2,16 @@
 
 use super::network::params_error;
 use super::{At, Choices, Setting, SettingError, SettingPlace, Slot, Table, USUAL, Values, serialised};
-use crate::classifier::{CandidateHeadParams, ClassifierParamsError, HeadParams, preset};
-use crate::message::{chain, label_of};
 use crate::network::NetworkParams;
+use crate::preset;
 use crate::tune::Scale;
 use Values::{F32, Forms, Names, Size};
 use serde_json::Value;
 use xc_buffer::dtype::DType;
 use xc_lsh::upkeep::RebuildSchedule;
 use xc_lsh::{Kind, Projection};
+use xc_model::classifier::{CandidateHeadParams, ClassifierParamsError, HeadParams};
+use xc_model::message::{chain, label_of};
 use xc_nn::Loss;
 use xc_nn::sampler::{
     AnnParams, Lists, LshParams, MidxParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting,
@@ -407,7 +408,7 @@ fn error(error: &ClassifierParamsError) -> SettingError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classifier::InputKind;
+    use xc_model::classifier::InputKind;
 
     fn negatives(line: &str, n_labels: usize, loss: Loss) -> Result<NegativeParams, SettingError> {
         let mut choices = Choices::default();

@@ -1,10 +1,10 @@
 //! The settings of MACH models: repetitions, buckets, hash functions.
 
 use super::{At, Choices, Setting, SettingError, SettingPlace, Table, USUAL, Values, field};
-use crate::mach::MachLayout;
 use crate::tune::Scale;
 use Values::{Names, Size, Text};
 use std::ops::Range;
+use xc_model::mach::MachLayout;
 
 const fn row(name: &'static str, at: At<MachLayout>, values: Values, unit: &'static str) -> Setting {
     Setting::new(name, at.name(), values, unit).at(SettingPlace::Mach(at)).heading("MACH options")

@@ -26,7 +26,6 @@
 pub mod astra;
 pub mod candidates;
 pub mod data;
-#[cfg(feature = "fit")]
 pub mod input;
 pub mod mach;
 pub mod network;

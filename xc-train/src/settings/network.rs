@@ -1,11 +1,12 @@
 //! The settings that all networks share: how they look, and how they learn.
 
 use super::{At, Choices, Setting, SettingError, SettingPlace, Table, USUAL, Values, field};
-use crate::classifier::{ClassifierParamsError, EmbeddingInit, InputKind, Preset};
-use crate::message::chain;
 use crate::network::{NetworkParams, NetworkParamsError, OptimizerName};
+use crate::preset::Preset;
 use crate::tune::Scale;
 use Values::{F32, F64, Names, Size, Sizes, Text};
+use xc_model::classifier::{ClassifierParamsError, EmbeddingInit, InputKind};
+use xc_model::message::chain;
 use xc_nn::trainer::{EarlyStopping, Monitor, PatienceFrom};
 
 const NETWORK: &str = "Network options";
@@ -303,7 +304,7 @@ pub fn params_error(error: &ClassifierParamsError) -> SettingError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classifier::preset;
+    use crate::preset;
 
     fn choices(options: &[(&str, &str)]) -> Result<Choices, SettingError> {
         let mut choices = Choices::default();

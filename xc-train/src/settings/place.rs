@@ -2,7 +2,6 @@
 
 use super::network::RunParams;
 use crate::astra::AstraParams;
-use crate::mach::MachLayout;
 use crate::network::{NetworkParams, TextEncoder, UniformParams};
 use crate::skipgram::WordsParams;
 use serde::Serialize;
@@ -10,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
 use xc_hash::text::PipelineParams;
+use xc_model::mach::MachLayout;
 
 /// A value at a place.
 pub trait Slot {

@@ -1,13 +1,13 @@
 //! How text becomes features: the settings of the pipeline that is fitted in training and kept in the model.
 
 use super::{At, Choices, Setting, SettingError, SettingPlace, Table, Values, field};
-use crate::message::chain;
 use crate::tune::Scale;
 use Values::{Names, Size, Switch, Text};
 use serde::{Deserialize, Serialize};
 use xc_hash::text::{
     Accents, Block, Case, DfBound, Grams, HashingParams, PipelineParams, Slots, TokenRule, VocabularyParams,
 };
+use xc_model::message::chain;
 
 const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
     Setting::new(name, field, values, unit).heading("Text options")

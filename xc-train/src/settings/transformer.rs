@@ -47,7 +47,7 @@ const fn max_tokens(encoders: &'static [&'static str]) -> Setting {
 }
 
 const fn prefix(encoders: &'static [&'static str]) -> Setting {
-    let row = row("transformer.prefix", field!(pretrained.prefix), Text(crate::tokens::check_prefix), "TEXT");
+    let row = row("transformer.prefix", field!(pretrained.prefix), Text(xc_model::tokens::check_prefix), "TEXT");
     row.belongs_to("encoder", encoders)
         .rare()
         .help("What stands before every text, such as \"query: \" where the transformer was trained with it")

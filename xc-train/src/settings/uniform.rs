@@ -1,12 +1,12 @@
 //! The settings of networks with a sparse output layer.
 
 use super::{At, Choices, Setting, SettingError, SettingPlace, Slot, Table, USUAL, Values, refuse_idle};
-use crate::classifier::{ConnectionLearning, HeadParams, MAX_UNITS, SparseHeadParams};
-use crate::message::label_of;
 use crate::network::UniformParams;
 use crate::tune::Scale;
 use Values::{F64, Forms, Names, Size, Switch, Text};
 use serde_json::Value;
+use xc_model::classifier::{ConnectionLearning, HeadParams, MAX_UNITS, SparseHeadParams};
+use xc_model::message::label_of;
 use xc_nn::Loss;
 use xc_nn::sampler::{NegativeParams, SamplerParams};
 
@@ -236,8 +236,9 @@ fn refuse_sparse(choices: &Choices) -> Result<(), SettingError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classifier::{InputKind, preset};
     use crate::network::NetworkParams;
+    use crate::preset;
+    use xc_model::classifier::InputKind;
 
     fn chosen(options: &[(&str, &str)]) -> Result<UniformParams, SettingError> {
         let mut choices = Choices::default();

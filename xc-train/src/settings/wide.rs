@@ -2,10 +2,11 @@
 //! transformer reads the first tokens.
 
 use super::{At, Choices, Setting, SettingError, SettingPlace, Slot, Table, Values};
-use crate::classifier::{InputKind, Preset, WideLearning};
 use crate::network::NetworkParams;
+use crate::preset::Preset;
 use crate::tune::Scale;
 use Values::{F32, Forms, Names, Size};
+use xc_model::classifier::{InputKind, WideLearning};
 
 /// A setting of the term, where there is one.
 const fn of_term(name: &'static str, at: At<NetworkParams>, values: Values, unit: &'static str) -> Setting {
@@ -96,7 +97,7 @@ pub fn add(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classifier::preset;
+    use crate::preset;
     use xc_buffer::dtype::DType;
 
     fn chosen(

@@ -7,7 +7,7 @@
 //!
 //! Each word of the text is an instance: its only feature is the word, its true labels are the
 //! different words at most `window` places away in its line. The classifier is any whose input are
-//! sparse features; [`preset::skipgram`](crate::classifier::preset::skipgram) is the usual one.
+//! sparse features; [`preset::skipgram`](crate::preset::skipgram) is the usual one.
 //!
 //! ```
 //! use xc_hash::text::PipelineParams;
@@ -34,14 +34,8 @@
 //! smaller at random, its words are one instance's labels, and the words that sub-sampling leaves
 //! out are the same in each epoch.
 
-#[cfg(feature = "train")]
 mod corpus;
-mod model;
-#[cfg(feature = "train")]
 mod words;
 
-#[cfg(feature = "train")]
 pub use corpus::{Corpus, CorpusBuilder, CorpusError};
-pub use model::{NearestScratch, OpenSkipgramError, SkipgramModel};
-#[cfg(feature = "train")]
 pub use words::{CorpusWords, WordCounts, WordsParams};

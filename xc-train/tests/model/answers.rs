@@ -8,14 +8,12 @@ use std::sync::LazyLock;
 use tempfile::TempDir;
 use xc_buffer::DType;
 use xc_dense::DenseRows;
+use xc_model::blend::{self, RuleKind};
+use xc_model::classifier;
+use xc_model::{Answer, Answers, Candidates, Excluded, InputKind, Model, QueryError, QueryOptions, Row, Rows, Scratch};
 use xc_nn::Loss;
 use xc_sparse::rank::{RankedBatch, Scored, rank_order};
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_train::blend::{self, RuleKind};
-use xc_train::classifier;
-use xc_train::model::{
-    Answer, Answers, Candidates, Excluded, InputKind, Model, QueryError, QueryOptions, Row, Rows, Scratch,
-};
 
 /// A model of each kind and input.
 pub(crate) static MODELS: LazyLock<(TempDir, Vec<Model>)> = LazyLock::new(|| {
@@ -274,7 +272,7 @@ fn mach_answers_carry_a_certificate_and_others_do_not() {
     let asked = Asked::new(5);
     for model in &MODELS.1 {
         let answers = asked.with(model, |queries| model.predict_batch(queries, &QueryOptions::default()).unwrap());
-        let expected = if model.describe().kind == xc_train::mach::KIND { 5 } else { 0 };
+        let expected = if model.describe().kind == xc_model::mach::KIND { 5 } else { 0 };
         assert_eq!(answers.certificates.len(), expected);
         assert!(answers.certificates.iter().all(|certificate| certificate.exact));
     }

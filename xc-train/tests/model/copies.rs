@@ -1,7 +1,7 @@
 //! What a model says about itself, its copies and its labels.
 
 use crate::folders::{self, Front, N_LABELS};
-use xc_train::model::{Model, QueryOptions, Rows};
+use xc_model::{Model, QueryOptions, Rows};
 
 #[test]
 fn a_copy_answers_alike_and_a_model_knows_that_it_was_replaced() {

@@ -1,11 +1,11 @@
 //! The example runs on a model that is trained here.
 
 #[expect(dead_code, reason = "its main reads arguments")]
-#[path = "../../examples/serve.rs"]
+#[path = "../../../xc-model/examples/serve.rs"]
 mod serve;
 
 use crate::folders::{self, Front};
-use xc_train::Model;
+use xc_model::Model;
 
 #[test]
 fn the_example_answers_every_line_with_names() {

@@ -8,17 +8,15 @@ use tempfile::TempDir;
 use xc_ann::{BuildParams, Metric, Silent};
 use xc_buffer::DType;
 use xc_hash::text::Featurizer;
+use xc_model::blend::DEPTH;
+use xc_model::calibrate::{Calibration, Curve, Pair, Thresholds};
+use xc_model::calibrate::{Method, ThresholdKind};
+use xc_model::classifier::Classifier;
+use xc_model::explain::{ExplainOptions, Explanation};
+use xc_model::{Answer, Candidates, InputKind, Model, OpenOptions, QueryError, QueryOptions, Row, Rows, Scratch};
 use xc_nn::Loss;
 use xc_sparse::SparseRow;
 use xc_sparse::rank::LabelId;
-use xc_train::blend::DEPTH;
-use xc_train::calibrate::{Calibration, Curve, Pair, Thresholds};
-use xc_train::calibrate::{Method, ThresholdKind};
-use xc_train::classifier::Classifier;
-use xc_train::model::explain::{ExplainOptions, Explanation};
-use xc_train::model::{
-    Answer, Candidates, InputKind, Model, OpenOptions, QueryError, QueryOptions, Row, Rows, Scratch,
-};
 
 /// Kinds that the others lack.
 static MORE: LazyLock<(TempDir, Vec<Model>)> = LazyLock::new(|| {

@@ -5,14 +5,15 @@ use xc_buffer::{Cancel, DType};
 use xc_hash::text::{Featurizer, Pipeline, PipelineParams, RowWeights, TermWeighting};
 use xc_hash::universal::UniversalFamily;
 use xc_mach::Decoder;
+use xc_model::blend::{self, RuleKind};
+use xc_model::classifier::{Classifier, ClassifierParams, EmbeddingInit, EncoderParams, HeadParams, InputKind};
+use xc_model::mach::{MachParams, Repetition};
+use xc_model::{Model, QueryOptions, Rows, write_blend, write_pipeline};
 use xc_nn::Loss;
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_store::ContainerWriter;
-use xc_train::blend::fit::{FitParams, fit};
-use xc_train::blend::{self, RuleKind};
-use xc_train::classifier::{Classifier, ClassifierParams, EmbeddingInit, EncoderParams, HeadParams, InputKind, preset};
-use xc_train::mach::{MachParams, Repetition};
-use xc_train::model::{Model, QueryOptions, Rows, write_blend, write_pipeline};
+use xc_train::blend::{FitParams, fit};
+use xc_train::preset;
 use xc_tree::{TrainInput, TreeModel, TreeParams};
 
 pub(crate) const N_LABELS: usize = 40;
@@ -158,10 +159,10 @@ pub(crate) fn blend(folder: &Path, members: &[&Path], rule: RuleKind) {
     };
     let ask = |member: &Model| member.predict_batch(queries, &QueryOptions::top(blend::DEPTH)).unwrap().ranked;
     let answers: Vec<_> = members.iter().map(ask).collect();
-    let params = FitParams { rule: Some(rule), networks: 2, epochs: 2, ..FitParams::default() };
+    let params = FitParams { rule: Some(rule), folds: 2, networks: 2, epochs: 2, ..FitParams::default() };
     let fitted = fit(&answers, &labels(120), &[3; N_LABELS], &params, &Never).unwrap();
     let mut writer = ContainerWriter::create(folder, blend::KIND).unwrap();
-    write_blend(&mut writer, &fitted, &members, None).unwrap();
+    write_blend(&mut writer, &fitted.rule, &fitted.features, &members, None).unwrap();
     finish(writer, None);
 }
 

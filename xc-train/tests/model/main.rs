@@ -5,6 +5,6 @@ mod copies;
 mod example;
 mod explain;
 mod folders;
+mod kinds;
 mod refused;
-#[cfg(feature = "requests")]
 mod requests;

@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use std::path::Path;
 use xc_buffer::dtype::DType;
 use xc_dense::DenseRows;
+use xc_model::classifier;
+use xc_model::{
+    Answer, Candidates, Excluded, InputKind, Model, OpenModelError, OpenOptions, QueryError, QueryOptions, Row, Rows,
+    Scratch, SearchOptions,
+};
 use xc_nn::Loss;
 use xc_sparse::chunked::IteratorChoice;
 use xc_sparse::{CsrMatrix, LabelRows, SparseRow, SparseRowError};
 use xc_store::{Container, ContainerWriter, OpenMode};
-use xc_train::classifier;
-use xc_train::model::{
-    Answer, Candidates, Excluded, InputKind, Model, OpenModelError, OpenOptions, QueryError, QueryOptions, Row, Rows,
-    Scratch, SearchOptions,
-};
 
 fn tree() -> Model {
     let folder = tempfile::tempdir().unwrap();

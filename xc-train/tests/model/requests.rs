@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use tempfile::TempDir;
 use xc_data::{Format, IndexBase, LabelNames};
+use xc_model::blend::RuleKind;
+use xc_model::requests::{RequestCode, RequestOptions, Responder, Response};
+use xc_model::{Answer, Candidates, Excluded, Model, QueryError, QueryOptions, Row, Scratch, SearchOptions};
 use xc_sparse::LabelRows;
-use xc_train::blend::RuleKind;
-use xc_train::model::requests::{RequestCode, RequestOptions, Responder, Response};
-use xc_train::model::{Answer, Candidates, Excluded, Model, QueryError, QueryOptions, Row, Scratch, SearchOptions};
 
 struct Models {
     folder: TempDir,

@@ -8,14 +8,14 @@ use std::path::Path;
 use xc_dense::DenseMatrix;
 use xc_dense::MatmulPrecision;
 use xc_hash::text::{Featurizer, PartArray, PipelineParts};
+use xc_model::Model;
+use xc_model::explain::ExplainOptions;
+use xc_model::tokens::vectorise;
+use xc_model::{Answer, Candidates, QueryError, QueryOptions, Row, Rows, Scratch, Texts};
 use xc_sparse::rows::{InputKind, OwnedRows, TokenRows};
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_train::Model;
 use xc_train::fit::{Arrays, Embed, FitErrorKind, Silent, Training};
-use xc_train::model::explain::ExplainOptions;
-use xc_train::model::{Answer, Candidates, QueryError, QueryOptions, Row, Rows, Scratch, Texts};
 use xc_train::network::Pretrained;
-use xc_train::tokens::vectorise;
 
 /// Kinds that learn from vectors, with what makes them small.
 const KINDS: [(&str, &[(&str, &str)]); 5] = [

@@ -1,13 +1,7 @@
-//! Tokens of texts, and networks over them.
+//! Networks over tokens of texts.
 
-#[cfg(feature = "fit")]
 mod frozen;
 mod made;
-#[cfg(feature = "fit")]
 mod sentence;
-mod steps;
-mod tokenizer;
-#[cfg(feature = "fit")]
 mod trained;
-#[cfg(feature = "fit")]
 mod words;

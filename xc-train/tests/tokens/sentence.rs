@@ -8,14 +8,14 @@ use std::sync::Mutex;
 use xc_buffer::Cancel;
 use xc_dense::MatmulPrecision;
 use xc_hash::text::Vectorise as _;
+use xc_model::Model;
+use xc_model::classifier::Classifier;
+use xc_model::tokens::{TextVectors, Tokenizer, TokenizerError};
 use xc_nn::encoder::transformer::Folder;
 use xc_nn::state::State as _;
 use xc_sparse::rows::{OwnedRows, Rows, Texts};
-use xc_train::Model;
-use xc_train::classifier::Classifier;
 use xc_train::fit::{Arrays, Embed, Silent, Training, Watch};
 use xc_train::network::Pretrained;
-use xc_train::tokens::{TextVectors, Tokenizer, TokenizerError};
 
 fn put(folder: &Path, name: &str, content: &Value) {
     let path = folder.join(name);

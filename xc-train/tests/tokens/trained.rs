@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use xc_buffer::Cancel;
 use xc_hash::text::{PipelineParts, RowWeights, TermWeighting};
+use xc_model::Model;
+use xc_model::{Answer, PIPELINE_PREFIX, QueryError, QueryOptions, Row, Rows, Scratch, write_pipeline};
 use xc_sparse::rows::{InputKind, OwnedRows, TokenRows};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode};
-use xc_train::Model;
 use xc_train::fit::{Arrays, Context, FitError, FitErrorKind, Report, Silent, Training, Watch};
-use xc_train::model::{Answer, PIPELINE_PREFIX, QueryError, QueryOptions, Row, Rows, Scratch, write_pipeline};
 
 /// A folder with a small BERT in it.
 pub(crate) fn with_bert() -> tempfile::TempDir {

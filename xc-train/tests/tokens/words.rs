@@ -5,12 +5,12 @@ use crate::trained::{self, bytes, run, run_with_stops, with_bert, with_pipeline}
 use serde_json::json;
 use std::path::Path;
 use xc_hash::text::{Featurizer, PipelineParts};
+use xc_model::Model;
+use xc_model::explain::ExplainOptions;
+use xc_model::{Answer, Changes, QueryError, QueryOptions, Row, Rows, Scratch};
 use xc_sparse::LabelRows;
 use xc_sparse::rows::{OwnedRows, TokenRow, TokenRows};
-use xc_train::Model;
 use xc_train::fit::{Arrays, Context, FitErrorKind, Silent, Training};
-use xc_train::model::explain::ExplainOptions;
-use xc_train::model::{Answer, Changes, QueryError, QueryOptions, Row, Rows, Scratch};
 
 const NAMES: [&str; 8] = ["audio", "mail", "library", "reader", "client", "window", "server", "editor"];
 /// Words that no tokenizer knows.

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_buffer::Cancel;
 use xc_metrics::{Average, Decision, Metric};
-use xc_sparse::LabelRows;
-use xc_sparse::rank::{RankedBatch, Scored, rank_order};
-use xc_train::calibrate::fit::{CalibrateParams, CurveFitError, fit};
-use xc_train::calibrate::{
+use xc_model::calibrate::{
     Curve, Method, Pair, Reliability, ThresholdKind, best_by_label, best_macro, best_micro, pool,
 };
+use xc_sparse::LabelRows;
+use xc_sparse::rank::{RankedBatch, Scored, rank_order};
+use xc_train::calibrate::{CalibrateParams, CurveFitError, fit};
 use xc_train::fit::Silent;
 
 /// Pairs with few different scores, sorted.

@@ -1,11 +1,11 @@
 //! A setting that changes nothing is refused with what it belongs to: for every row of every table.
 
-use xc_train::classifier::{InputKind, preset};
+use xc_model::classifier::InputKind;
 use xc_train::network::{NetworkParams, UniformParams};
+use xc_train::preset;
+use xc_train::settings::network::RunParams;
 use xc_train::settings::{
-    Choices, Setting, SettingError, Table, Values, astra, candidates, mach,
-    network::{self, RunParams},
-    tree, uniform, wide,
+    Choices, Setting, SettingError, Table, Values, astra, candidates, mach, network, tree, uniform, wide,
 };
 
 /// Enough labels for lists of candidates.

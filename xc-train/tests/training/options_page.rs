@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 use xc_hash::text::PipelineParams;
-use xc_train::classifier::{InputKind, preset};
+use xc_model::classifier::InputKind;
 use xc_train::network::{NetworkParams, TextEncoder};
+use xc_train::preset;
 use xc_train::settings::text::{self, TextSettings};
 use xc_train::settings::{
     Setting, Table, Values, astra, candidates, data, input, mach, network, serialised, transformer, tree, uniform,

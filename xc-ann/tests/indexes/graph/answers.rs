@@ -376,11 +376,11 @@ fn what_cannot_be_searched_is_refused() {
     assert_eq!(build_error(&bad, |_| {}), BuildError::Row { row: 66 });
     bad.values.to_mut()[4 * 66 + 1] = f32::MAX;
     assert_eq!(build_error(&bad, |_| {}), BuildError::Row { row: 66 });
-    assert_eq!(build_error(&rows, |p| p.degree = 65), BuildError::Degree { degree: 65, most: 64 });
+    assert_eq!(build_error(&rows, |p| p.max_degree = 65), BuildError::Degree { degree: 65, most: 64 });
     assert_eq!(build_error(&rows, |p| p.top_k = 0), BuildError::Nothing { what: "top k" });
     assert_eq!(build_error(&rows, |p| p.target_recall = 1.5), BuildError::Recall { recall: 1.5 });
-    assert_eq!(build_error(&rows, |p| p.keep = 0), BuildError::Nothing { what: "keep" });
-    assert_eq!(build_error(&rows, |p| p.factor = Some(-1.0)), BuildError::Factor { factor: -1.0 });
+    assert_eq!(build_error(&rows, |p| p.build_width = 0), BuildError::Nothing { what: "keep" });
+    assert_eq!(build_error(&rows, |p| p.alpha = Some(-1.0)), BuildError::Factor { factor: -1.0 });
 }
 
 fn build_error(rows: &DenseMatrix, change: impl Fn(&mut BuildParams)) -> BuildError {

@@ -51,7 +51,7 @@ fn leave(folder: &Path, threads: usize) {
         }
         // Queries make edges of inner products alone.
         let params = BuildParams::new(Metric::InnerProduct);
-        let params = BuildParams { cells: Some(40), factor: Some(0.9), ..params };
+        let params = BuildParams { cells: Some(40), alpha: Some(0.9), ..params };
         let graph = Graph::build_for(rows.view(), Some(queries.view()), &params, &Silent).unwrap();
         leave(&graph, rows.view(), "for-queries");
     });

@@ -8,7 +8,8 @@ use xc_sparse::rank::Scored;
 use xc_store::OpenMode;
 
 fn build(rows: DenseRows<'_>, metric: Metric, cells: usize) -> Graph {
-    let params = BuildParams { cells: Some(cells), passes: 1, keep: 20, degree: 8, ..BuildParams::new(metric) };
+    let params =
+        BuildParams { cells: Some(cells), passes: 1, build_width: 20, max_degree: 8, ..BuildParams::new(metric) };
     Graph::build(rows, &params, &Silent).unwrap()
 }
 

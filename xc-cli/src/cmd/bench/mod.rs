@@ -18,10 +18,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 use xc_hash::text::Featurizer;
+use xc_model::Model;
+use xc_model::{Answer, BatchError, OwnedRows, QueryOptions, Rows, Scratch};
 use xc_sparse::chunked::{IteratorChoice, IteratorKind, Touched};
 use xc_store::PART_FOLDER;
-use xc_train::Model;
-use xc_train::model::{Answer, BatchError, OwnedRows, QueryOptions, Rows, Scratch};
 
 /// Measure speed and compare training runs
 #[derive(clap::Args, Debug)]

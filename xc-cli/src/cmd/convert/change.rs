@@ -9,8 +9,8 @@ use crate::model::OpenArgs;
 use crate::written::is_same;
 use std::path::PathBuf;
 use xc_data::{LabelNames, UnknownLabels};
+use xc_model::{ChangeError, Changes};
 use xc_store::ContainerWriter;
-use xc_train::model::{ChangeError, Changes};
 use xc_tree::PostProcessor;
 
 /// What can be changed about a trained model.

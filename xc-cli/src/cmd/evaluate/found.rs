@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use xc_data::{
     Predictions, ReadError, ReadErrorKind, ReadOptions, Snippet, read_prediction_stream, read_predictions_of,
 };
+use xc_model::Model;
+use xc_model::QueryOptions;
 use xc_sparse::rank::RankedBatch;
-use xc_train::Model;
-use xc_train::model::QueryOptions;
 
 /// Answers to the instances of the truth.
 pub(super) struct Found {

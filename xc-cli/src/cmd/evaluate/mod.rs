@@ -21,9 +21,9 @@ use xc_metrics::{
     BootstrapParams, Comparison, EvaluateError, Evaluator, EvaluatorParams, KeepRows, MetricReport, PairFilter,
     Propensity,
 };
+use xc_model::calibrate::best_threshold as best_threshold_of;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::{RankedBatch, Scored};
-use xc_train::calibrate::best_threshold as best_threshold_of;
 
 /// Score predictions against the truth
 ///

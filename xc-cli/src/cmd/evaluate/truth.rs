@@ -11,10 +11,10 @@ use xc_data::{
     Unmatched, read_labels, read_labels_and_ids,
 };
 use xc_metrics::Propensity;
+use xc_model::Model;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
-use xc_train::Model;
-use xc_train::calibrate::fit::CalibrateParams;
+use xc_train::calibrate::CalibrateParams;
 
 /// What is evaluated, and what the model says about it.
 pub(super) struct Setting<'a> {

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use xc_ann::{BuildError, BuildParams, Fitted, Graph, GraphStats, Index, Metric};
 use xc_buffer::Pages;
+use xc_model::classifier::LostPrecision;
+use xc_model::message::counted;
+use xc_model::{IndexFit, OwnedRows, label_index_params};
 use xc_store::{ContainerWriter, PART_FOLDER};
-use xc_train::classifier::LostPrecision;
-use xc_train::message::counted;
-use xc_train::model::{IndexFit, OwnedRows, label_index_params};
 
 /// Build an index over vectors, or over the labels of a model
 ///
@@ -102,10 +102,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     args.instances.check()?;
     let usual = args.metric.map_or_else(label_index_params, BuildParams::new);
     let params = BuildParams {
-        degree: args.degree,
-        keep: args.keep,
+        max_degree: args.degree,
+        build_width: args.keep,
         passes: args.passes,
-        factor: args.factor,
+        alpha: args.factor,
         seed: context.seed,
         top_k: args.top_k,
         target_recall: args.target_recall.unwrap_or(usual.target_recall),
@@ -324,8 +324,8 @@ mod tests {
         let line = "xc --vectors v --metric l2 --output o";
         let args = Line::try_parse_from(line.split_whitespace()).unwrap_or_else(|e| panic!("{e}")).args;
         let usual = BuildParams::new(Metric::L2);
-        assert_eq!((args.degree, args.keep, args.passes), (usual.degree, usual.keep, usual.passes));
-        assert_eq!((args.factor, args.cells, args.top_k), (usual.factor, usual.cells, usual.top_k));
+        assert_eq!((args.degree, args.keep, args.passes), (usual.max_degree, usual.build_width, usual.passes));
+        assert_eq!((args.factor, args.cells, args.top_k), (usual.alpha, usual.cells, usual.top_k));
         assert_eq!((args.min_recall, args.target_recall), (usual.min_recall, None));
     }
 }

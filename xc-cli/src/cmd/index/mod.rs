@@ -21,11 +21,11 @@ use xc_ann::{BuildError, BuildEvent, INVERTED_KIND, Index, KIND, Metric, OpenGra
 use xc_buffer::{Cancel, Observer};
 use xc_data::{Format, ReadError, ReadErrorKind, ReadOptions, UnknownLabels, Vectors, read_labels};
 use xc_dense::DenseRows;
+use xc_model::Model;
+use xc_model::classifier::{LabelIndex, LabelIndexError, LostPrecision};
+use xc_model::{IndexError, IndexFit, OwnedRows};
 use xc_sparse::LabelRows;
 use xc_store::{Container, OpenMode};
-use xc_train::Model;
-use xc_train::classifier::{LabelIndex, LabelIndexError, LostPrecision};
-use xc_train::model::{IndexError, IndexFit, OwnedRows};
 
 /// Search vectors for nearest neighbours or largest inner products
 ///

@@ -11,10 +11,10 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use xc_ann::{BuildParams, Metric, Refresh, Refreshed};
 use xc_buffer::Pages;
+use xc_model::classifier::LostPrecision;
+use xc_model::{IndexFit, OwnedRows};
 use xc_store::atomic::parent_of;
 use xc_store::{ContainerWriter, PART_FOLDER};
-use xc_train::classifier::LostPrecision;
-use xc_train::model::{IndexFit, OwnedRows};
 
 /// Update an index to vectors that changed, or to the weights of a model
 ///

@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xc_buffer::Part;
 use xc_data::{AnswerNotes, FileForm, Format, LabelNames, ReadOptions, UnknownLabels};
+use xc_model::Model;
+use xc_model::calibrate::ThresholdKind;
+use xc_model::{Excluded, InputKind, QueryOptions, ScoreOptions};
 use xc_sparse::rank::Scored;
 use xc_store::PART_FOLDER;
-use xc_train::Model;
-use xc_train::calibrate::ThresholdKind;
-use xc_train::calibrate::fit::CalibrateParams;
-use xc_train::model::{Excluded, InputKind, QueryOptions, ScoreOptions};
+use xc_train::calibrate::CalibrateParams;
 
 /// Predict the best labels of each instance
 ///

@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use xc_data::{AnswerNotes, Line, ReadOptions, RowId};
-use xc_train::model::BatchError;
-use xc_train::model::requests::{RequestCode, RequestError, RequestOptions, Responder, Response};
+use xc_model::BatchError;
+use xc_model::requests::{RequestCode, RequestError, RequestOptions, Responder, Response};
 
 /// How long the lines that are answered together may take: so long the first of them waits for the
 /// last, and Ctrl-C for both.

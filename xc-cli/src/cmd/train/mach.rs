@@ -7,7 +7,7 @@ use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
 use xc_buffer::Part;
 use xc_train::fit::Files;
-use xc_train::mach;
+use xc_train::preset;
 use xc_train::settings::mach as settings;
 use xc_train::settings::{Choices, Setting, Table};
 
@@ -32,7 +32,7 @@ use xc_train::settings::{Choices, Setting, Table};
 ///   xc merge part-0.model part-1.model --output my.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-#[command(mut_args(|arg| show_default(&mach::preset(), arg)))]
+#[command(mut_args(|arg| show_default(&preset::mach(), arg)))]
 #[command(mut_arg("loss", |arg| arg.value_parser(names(LOSSES)).help(
     "softmax (one true bucket), bce or squared-hinge (each bucket true or false) \
      [default: softmax if no training instance has more than one label, else bce]"

@@ -6,10 +6,11 @@ use super::joined;
 use super::transformer_args::OfTransformer;
 use super::wide_args::OfWide;
 use crate::settings::{Chosen, OfTable};
+use xc_model::classifier::InputKind;
 use xc_nn::trainer::{EarlyStopping, PatienceFrom};
-use xc_train::classifier::{InputKind, Preset, preset};
 use xc_train::fit;
 use xc_train::network::{NetworkParams, OptimizerName};
+use xc_train::preset::{self, Preset};
 use xc_train::settings::network::{self, RunParams};
 use xc_train::settings::{Choices, Setting, Table};
 

@@ -10,8 +10,8 @@ use crate::error::CliError;
 use crate::settings::{Chosen, OfTable, names};
 use crate::stdin;
 use std::path::PathBuf;
-use xc_train::classifier::preset;
 use xc_train::fit::{Files, Place, Training};
+use xc_train::preset;
 use xc_train::settings::{Setting, Table, words};
 use xc_train::skipgram::WordsParams;
 

@@ -4,8 +4,9 @@ use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{EncodedArgs, LOSSES, show_defaults, with_default};
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
-use xc_train::classifier::{ConnectionLearning, SparseHeadParams, preset};
+use xc_model::classifier::{ConnectionLearning, SparseHeadParams};
 use xc_train::fit::Files;
+use xc_train::preset;
 use xc_train::settings::uniform;
 use xc_train::settings::{Choices, Setting, Table};
 

@@ -1,8 +1,9 @@
 //! Options of the wide term of networks: the rows of its settings.
 
 use crate::settings::OfTable;
-use xc_train::classifier::{InputKind, preset};
+use xc_model::classifier::InputKind;
 use xc_train::network::NetworkParams;
+use xc_train::preset;
 use xc_train::settings::{Setting, Table, wide};
 
 #[derive(Clone, Copy, Debug)]

@@ -28,7 +28,7 @@ pub(super) struct LabelGraph {
 /// choose from.
 pub(super) fn build_params(top_k: usize, target_recall: f64, seed: u64) -> BuildParams {
     let usual = BuildParams::new(Metric::InnerProduct);
-    BuildParams { seed, top_k, target_recall, passes: 1, keep: 48, factor: Some(0.9), cells: Some(0), ..usual }
+    BuildParams { seed, top_k, target_recall, passes: 1, build_width: 48, alpha: Some(0.9), cells: Some(0), ..usual }
 }
 
 /// An invalid row is reported as invalid weights of its label.

@@ -48,7 +48,7 @@ impl State for Ann {
             f(Array::new(TEXTS, Role::Training, [self.n_labels, self.width], &texts.values))?;
         }
         let Some(LabelGraph { graph, .. }) = &self.index else { return Ok(()) };
-        let (of, degree) = (graph.state(), graph.params().degree);
+        let (of, degree) = (graph.state(), graph.params().max_degree);
         let n = of.sides.len();
         f(Array::new(NUMBERS, Role::Training, [of.numbers.len(), 1], &of.numbers))?;
         f(Array::new(CODES, Role::Training, [n, GraphState::code_bytes(graph.width())], &of.codes))?;
@@ -75,7 +75,7 @@ impl State for Ann {
         let (n, n_chained, params) = (n as usize, n_chained as usize, self.build_params());
         let code_bytes = GraphState::code_bytes(self.width + 1);
         let (mut numbers, mut codes) = ([0; GraphState::N_NUMBERS], vec![0u8; n * code_bytes]);
-        let (mut sides, mut edges) = (vec![0.0f32; 2 * n], vec![0u32; n * params.degree]);
+        let (mut sides, mut edges) = (vec![0.0f32; 2 * n], vec![0u32; n * params.max_degree]);
         let (mut first_rows, mut next_rows) = (vec![0u32; n], vec![0u32; n_chained]);
         let mut mean_row = vec![0.0f32; self.width + 1];
         if let Some(LabelGraph { graph, .. }) = &self.index {
@@ -92,7 +92,7 @@ impl State for Ann {
         state::read(from, CODES, Role::Training, [n, code_bytes], &mut codes)?;
         state::read(from, SIDES, Role::Training, [n, 2], &mut sides)?;
         state::read(from, MEAN, Role::Training, [self.width + 1, 1], &mut mean_row)?;
-        state::read(from, EDGES, Role::Training, [n, params.degree], &mut edges)?;
+        state::read(from, EDGES, Role::Training, [n, params.max_degree], &mut edges)?;
         state::read(from, FIRST_ROWS, Role::Training, [n, 1], &mut first_rows)?;
         state::read(from, NEXT_ROWS, Role::Training, [n_chained, 1], &mut next_rows)?;
         let state = GraphState {

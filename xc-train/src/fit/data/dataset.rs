@@ -1,10 +1,10 @@
 //! Instances with labels in memory, whatever they were read from.
 
 use crate::fit::FitError;
-use crate::model::{OwnedRows, TrainingRows};
 use std::path::Path;
 use xc_data::{FileForm, HoldOut, Split};
 use xc_hash::text::Featurizer;
+use xc_model::{OwnedRows, TrainingRows};
 use xc_nn::Rows;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{CsrMatrix, CsrView, LabelRows};

@@ -2,11 +2,11 @@
 
 use super::Dataset;
 use crate::fit::{Context, FitError};
-use crate::model::OwnedRows;
 use std::collections::HashSet;
 use std::path::Path;
 use xc_data::{FileForm, Join, JoinError, ReadOptions, RowId, Unmatched, read_ids};
 use xc_dense::DenseMatrix;
+use xc_model::OwnedRows;
 use xc_sparse::LabelRows;
 
 /// Rows of a file, one a label in the order of the labels' ids: where rows have ids, these are names of labels, or their

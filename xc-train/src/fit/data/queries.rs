@@ -1,10 +1,8 @@
 //! Queries of a prediction: streamed, as the model takes them.
 
 use super::report_unseen;
-use crate::Model;
 use crate::fit::Context;
 use crate::fit::FitError;
-use crate::model::{InputKind, OwnedRows};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +12,8 @@ use xc_data::{
     ReadOptions, RowId, Source, UnseenCount, Vectors, read_dataset,
 };
 use xc_dense::DenseMatrix;
+use xc_model::Model;
+use xc_model::{InputKind, OwnedRows};
 use xc_sparse::{CsrMatrix, SparseRow};
 
 /// A stream of queries for one model.

@@ -8,7 +8,6 @@ use super::{
 };
 use crate::fit::Context;
 use crate::fit::FitError;
-use crate::model::{InputKind, OwnedRows};
 use std::path::Path;
 use std::sync::Arc;
 use xc_data::{
@@ -16,6 +15,7 @@ use xc_data::{
     read_labels_of,
 };
 use xc_hash::text::{Featurizer, Idf, RowWeights};
+use xc_model::{InputKind, OwnedRows};
 use xc_sparse::rows::Rows;
 use xc_sparse::{CsrMatrix, LabelRows};
 

@@ -4,12 +4,12 @@ use super::making::{Making, count_empty};
 use super::text_source::TextSource;
 use super::{Dataset, text_advice};
 use crate::fit::{Context, FitError};
-use crate::model::OwnedRows;
-use crate::tokens::{TokensAndWords, tokenise, vectorise};
 use std::sync::Arc;
 use xc_data::{CollectedLabels, LabelCollector, ReadError, hash_text};
 use xc_dense::DenseMatrix;
 use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline, TextsTaken, Tokenise, Vectorise};
+use xc_model::OwnedRows;
+use xc_model::tokens::{TokensAndWords, tokenise, vectorise};
 use xc_sparse::rows::{Texts, TokenRows};
 use xc_sparse::{CsrMatrix, CsrView};
 

@@ -4,10 +4,10 @@ use super::read::no_labels;
 use super::{Dataset, label_format, report_graded, strings_for, with_names};
 use crate::fit::Context;
 use crate::fit::FitError;
-use crate::model::OwnedRows;
 use std::path::Path;
 use std::sync::Arc;
 use xc_data::{FileForm, Format, LabelNames, ReadOptions, UnknownLabels, Vectors, hash_rows, read_labels};
+use xc_model::OwnedRows;
 use xc_sparse::rows::Rows;
 
 /// Where vectors are, and the labels that belong to them.

@@ -2,13 +2,14 @@
 
 use super::memory::{Forecast, sparse_ids};
 use super::{Session, System};
-use crate::classifier::{CandidateHeadParams, HeadParams, InputKind, TokenLengths, Workload};
 use crate::fit::Context;
 use crate::fit::FitError;
 use crate::fit::memory::Standing;
-use crate::message::counted;
-use crate::message::format_bytes;
+use crate::learn::{TokenLengths, Workload, n_values};
 use serde_json::{Value, json};
+use xc_model::classifier::{CandidateHeadParams, HeadParams, InputKind};
+use xc_model::message::counted;
+use xc_model::message::format_bytes;
 use xc_nn::sampler::{Lists, NegativeParams, SamplerParams};
 use xc_nn::trainer;
 use xc_nn::{Loss, Rows};
@@ -42,8 +43,7 @@ impl Session<'_> {
             answering: if validates || self.is_judged() { system.answering(shape, params) } else { 0 },
             // Its files grow by twice their size, beside what they are of.
             stays: match self.of.in_memory {
-                true => params
-                    .n_values(shape.n_features, system.n_outputs(shape))
+                true => n_values(params, shape.n_features, system.n_outputs(shape))
                     .saturating_mul(4)
                     .max(system.answering(shape, params))
                     .saturating_mul(3),

@@ -6,12 +6,13 @@ use super::instances::Instances;
 use super::lns::few_or_long;
 use super::{Session, Shape, System};
 use crate::astra::{AstraParams, Retrieval, Strategy};
-use crate::classifier::{InputKind, Preset, preset};
 use crate::fit::plan::Plan;
 use crate::fit::{Context, FitError, Training};
 use crate::network::NetworkParams;
+use crate::preset::{self, Preset};
 use crate::settings::{Choices, Setting, astra};
 use xc_data::HoldOut;
+use xc_model::classifier::InputKind;
 use xc_nn::Loss;
 use xc_nn::sampler::Weighting;
 

@@ -1,10 +1,11 @@
 //! What was chosen of the settings that networks share. Values that were not come from the [`Preset`] of the kind.
 
-use crate::classifier::{Classifier, ClassifierParams, InputKind, Preset};
 use crate::fit::{Context, FitError};
 use crate::network::{EncoderName, NetworkParams};
+use crate::preset::Preset;
 use crate::settings::network::{self, RunParams};
 use crate::settings::{Choices, refuse_idle, transformer, wide};
+use xc_model::classifier::{Classifier, ClassifierParams, InputKind};
 use xc_nn::encoder::transformer::IS_BUILT;
 use xc_nn::trainer::{Monitor, Subset};
 
@@ -81,7 +82,7 @@ impl NetworkChoices {
                 context.check_interrupt().is_ok()
             };
             let kept = transformer.cache_states(rows, train.rows(), goes_on);
-            kept.map_err(|e| FitError::usage(crate::message::chain(&e)))?;
+            kept.map_err(|e| FitError::usage(xc_model::message::chain(&e)))?;
             context.check_interrupt()?;
         }
         Ok(())

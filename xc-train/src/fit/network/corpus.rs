@@ -1,12 +1,12 @@
 //! A text that words are learned from: gone through twice, once to count its words.
 
 use crate::fit::{Context, FitError, Source};
-use crate::message::chain;
 use crate::skipgram::{Corpus, CorpusBuilder, CorpusError, CorpusWords, WordCounts, WordsParams};
 use std::path::Path;
 use xc_buffer::is_control;
 use xc_data::{Format, ReadError, ReadErrorKind, ReadOptions, open_text};
 use xc_hash::text::PipelineParams;
+use xc_model::message::chain;
 use xc_sparse::rows::Rows;
 
 /// A text in memory, and its words.

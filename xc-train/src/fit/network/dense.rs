@@ -2,10 +2,11 @@
 
 use super::choices::NetworkChoices;
 use super::{Shape, System, params_error};
-use crate::classifier::{InputKind, Preset, preset};
 use crate::fit::FitError;
 use crate::network::NetworkParams;
+use crate::preset::{self, Preset};
 use crate::settings::Choices;
+use xc_model::classifier::InputKind;
 use xc_nn::Loss;
 
 pub(in crate::fit) struct Dense {

@@ -1,14 +1,14 @@
 //! What the options of networks mean for the data.
 
 use super::{Session, Shape, System};
-use crate::classifier::LearningParams;
-use crate::classifier::preset::SHAPES;
 use crate::fit::FitError;
 use crate::fit::plan::{Origin, Plan};
-use crate::message::counted;
 use crate::network::{EncoderName, NetworkParams, TextEncoder};
+use crate::preset::SHAPES;
 use crate::settings::{Setting, network, transformer, wide};
 use serde_json::{Map, Value, json};
+use xc_model::classifier::LearningParams;
+use xc_model::message::counted;
 use xc_store::to_parameter;
 
 impl Session<'_> {

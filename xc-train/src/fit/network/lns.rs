@@ -3,12 +3,12 @@
 use super::choices::NetworkChoices;
 use super::dense::suited_to;
 use super::{Session, Shape, System};
-use crate::classifier::preset::{FEW, FOR_EACH, LONG, MANY, SHARE};
-use crate::classifier::{InputKind, Preset, preset};
 use crate::fit::FitError;
 use crate::fit::plan::{Origin, Plan, Resolved};
 use crate::network::NetworkParams;
+use crate::preset::{self, FEW, FOR_EACH, LONG, MANY, Preset, SHARE};
 use crate::settings::{Choices, candidates};
+use xc_model::classifier::InputKind;
 
 pub(in crate::fit) struct Lns {
     network: NetworkChoices,

@@ -3,19 +3,21 @@
 use super::choices::NetworkChoices;
 use super::dense::suited_to;
 use super::{Followed, Keep, Session, Shape, System, Trained, Watched, params_error};
-use crate::classifier::{ClassifierParams, Preset};
 use crate::fit::FitError;
 use crate::fit::plan::Plan;
-use crate::mach::{
-    self, Asking, CHECKPOINT, KIND, MachContainer, MachLayout, MachParams, Repetition, bucket_rows, repetition_seed,
-};
-use crate::message::{chain, counted};
+use crate::learn::{end_training, initialise, n_values};
 use crate::network::NetworkParams;
+use crate::preset::{self, Preset};
 use crate::settings::mach::{TABLE, layout};
 use crate::settings::{Choices, SettingError};
 use serde_json::{Value, json};
 use xc_buffer::Part;
 use xc_mach::Sizing;
+use xc_model::classifier::ClassifierParams;
+use xc_model::mach::{
+    Asking, CHECKPOINT, KIND, MachContainer, MachLayout, MachParams, Repetition, bucket_rows, repetition_seed,
+};
+use xc_model::message::{chain, counted};
 use xc_store::{CheckpointLayout, ContainerWriter, OpenMode, to_parameter};
 
 pub(in crate::fit) struct Mach {
@@ -66,7 +68,7 @@ impl System for Mach {
     }
 
     fn preset(&self) -> Preset {
-        mach::preset()
+        preset::mach()
     }
 
     fn preset_for(&self, shape: &Shape) -> Preset {
@@ -156,7 +158,7 @@ impl System for Mach {
     }
 
     fn answering(&self, shape: &Shape, params: &ClassifierParams) -> u64 {
-        let values = params.n_values(shape.n_features, self.n_outputs(shape));
+        let values = n_values(params, shape.n_features, self.n_outputs(shape));
         values.saturating_mul(4).saturating_mul(self.numbers(shape.n_labels).len() as u64)
     }
 
@@ -182,7 +184,7 @@ impl System for Mach {
             kept.extend(repetition);
         }
         let n_values =
-            numbers.len() as u64 * session.network.classifier.n_values(n_features, self.n_outputs(&session.shape));
+            numbers.len() as u64 * n_values(&session.network.classifier, n_features, self.n_outputs(&session.shape));
         let figures = [
             ("repetitions", json!(numbers)),
             ("buckets", json!(repetitions.params.n_buckets)),
@@ -281,8 +283,10 @@ impl Repetitions<'_> {
             judged.as_ref(),
             Followed { watched, keep, counting: None, hard: None },
             |trainer, train, others| {
-                repetition.initialise(train, trainer.observer).map_err(|e| session.error(&e))?;
-                repetition.train(trainer, train, others).map_err(|e| session.error(&e))
+                initialise(repetition.classifier_mut(), None, train, trainer.observer)
+                    .map_err(|e| session.error(&e))?;
+                let network = repetition.classifier_mut().network_mut();
+                trainer.train(network, train, others).map_err(|e| session.error(&e))
             },
         )?;
         let write = |writer: &mut ContainerWriter| {
@@ -290,7 +294,7 @@ impl Repetitions<'_> {
             repetition.write(writer)
         };
         let Some(checkpoint) = session.checkpoint() else {
-            repetition.end_training();
+            end_training(repetition.classifier_mut());
             return Ok((summary.steps, Some(repetition)));
         };
         checkpoint.save(&Self::finished(number), KIND, write)?;

@@ -1,11 +1,12 @@
 //! What training a network will take, and which option makes it fit.
 
-use crate::classifier::{ClassifierParams, HeadParams, Memory, SparseHeadParams, Workload};
 use crate::fit::Context;
 use crate::fit::FitError;
 use crate::fit::memory::Standing;
-use crate::message::format_bytes;
+use crate::learn::{self, Memory, Workload};
 use xc_buffer::dtype::DType;
+use xc_model::classifier::{ClassifierParams, HeadParams, SparseHeadParams};
+use xc_model::message::format_bytes;
 use xc_nn::sampler::LshParams;
 use xc_sparse::LabelRows;
 
@@ -51,7 +52,7 @@ type Change = (String, Box<dyn Fn(&mut Forecast)>);
 impl Forecast {
     /// The training, without the data.
     pub(super) fn memory(&self) -> Memory {
-        self.params.memory(&self.work)
+        learn::memory(&self.params, &self.work)
     }
 
     /// All of it.
@@ -166,7 +167,7 @@ impl Forecast {
         }
         self.narrower().for_each(|(name, change)| push(name, change));
         if self.params.uses_lsa() {
-            let random = |f: &mut Self| f.params.learning.init = crate::classifier::EmbeddingInit::Random;
+            let random = |f: &mut Self| f.params.learning.init = xc_model::classifier::EmbeddingInit::Random;
             push("--network.init random".to_owned(), Box::new(random));
         }
         if head.is_none() && self.intermediate.is_some() {

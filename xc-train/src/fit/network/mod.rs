@@ -21,12 +21,10 @@ use super::data::Datasets;
 use super::place::{Place, drop_checkpoint};
 use super::plan::{Plan, seen_labels};
 use super::report::{Judging, Report, score_against};
-use super::save::Extras;
 use super::{FitError, Outcome, Training};
-use crate::classifier::preset::ASTRA;
-use crate::classifier::{Classifier, ClassifierParams, Only, Preset};
-use crate::message::{chain, counted};
+use crate::learn::initialise;
 use crate::network::NetworkParams;
+use crate::preset::{ASTRA, Preset};
 use crate::settings::Choices;
 use crate::settings::network::RunParams;
 use choices::NetworkChoices;
@@ -42,6 +40,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use xc_data::{HoldOut, Split};
 use xc_metrics::MetricReport;
+use xc_model::Extras;
+use xc_model::classifier::{Classifier, ClassifierParams, Only};
+use xc_model::message::{chain, counted};
 use xc_nn::sampler::SampleError;
 use xc_nn::trainer::{CHECKPOINT, CheckpointAt, STATE, Subset, TrainError, TrainObserver};
 use xc_nn::{Examples, HardLabels, Rows, TargetRows, TrainParams, Trainer};
@@ -315,7 +316,7 @@ pub(super) fn train(
     let start = Instant::now();
     let mut kept = session.kept();
     // Parts of a MACH model may be trained apart: it has no steps of its own.
-    let steps = figures.get("steps").filter(|_| preset.name != crate::mach::KIND);
+    let steps = figures.get("steps").filter(|_| preset.name != xc_model::mach::KIND);
     if let (Some(kept), Some(steps)) = (kept.as_object_mut(), steps) {
         kept.insert("steps".to_owned(), steps.clone());
         kept.extend(figures.get("epochs").map(|epochs| ("epochs".to_owned(), epochs.clone())));
@@ -383,10 +384,10 @@ impl Session<'_> {
                 if self.network.classifier.uses_lsa() {
                     self.context.note(format_args!("initial embeddings: lsa of {} rows", train.len()));
                 }
-                let begun = classifier.initialise_in(self.of.target().spill(), train, trainer.observer);
+                let begun = initialise(&mut classifier, self.of.target().spill(), train, trainer.observer);
                 begun.map_err(|e| self.error(&e))?;
                 self.args.cache_states(&mut classifier, train, self.context)?;
-                let summary = classifier.train(trainer, train, others).map_err(|e| self.error(&e))?;
+                let summary = trainer.train(classifier.network_mut(), train, others).map_err(|e| self.error(&e))?;
                 classifier.transformer_mut().into_iter().for_each(|transformer| transformer.forget_states());
                 let wide = trainer.hard.as_ref().map(|_| wide::LearnedFrom::of(train, others));
                 Ok((summary.steps, summary.epochs, wide))
@@ -577,6 +578,6 @@ fn training_error(train: &Path, error: &TrainError) -> FitError {
 }
 
 /// What is impossible about a classifier, by the option that says it.
-pub(super) fn params_error(error: &crate::classifier::ClassifierParamsError) -> FitError {
+pub(super) fn params_error(error: &xc_model::classifier::ClassifierParamsError) -> FitError {
     crate::settings::network::params_error(error).into()
 }

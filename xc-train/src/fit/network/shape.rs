@@ -1,8 +1,8 @@
 //! What the usual values of networks follow from.
 
 use super::instances::Instances;
-use crate::classifier::preset::DataShape;
-use crate::classifier::{InputKind, Preset};
+use crate::preset::{DataShape, Preset};
+use xc_model::classifier::InputKind;
 use xc_nn::Rows;
 use xc_sparse::LabelRows;
 

@@ -5,19 +5,22 @@ use super::corpus::{WordText, read_words};
 use super::instances::Instances;
 use super::lns::{resolve_candidates, say_if_all};
 use super::{Learned, Session, Shape, System, Trained};
-use crate::classifier::{LearningParams, Preset, preset};
 use crate::fit::place::{Place, check_file};
 use crate::fit::plan::{Origin, Plan};
-use crate::fit::save::{Extras, beside};
+use crate::fit::save::beside;
 use crate::fit::{Context, FitError, Training};
 use crate::network::NetworkParams;
+use crate::preset::{self, Preset};
 use crate::settings::text::TOKENS;
 use crate::settings::words;
 use crate::settings::{Choices, SettingError, candidates};
-use crate::skipgram::{SkipgramModel, WordsParams};
+use crate::skipgram::WordsParams;
 use std::path::PathBuf;
 use xc_data::HoldOut;
 use xc_hash::text::{Featurizer, PipelineParams};
+use xc_model::Extras;
+use xc_model::classifier::LearningParams;
+use xc_model::skipgram::SkipgramModel;
 use xc_store::atomic::write_file;
 use xc_store::to_parameter;
 
@@ -108,7 +111,7 @@ impl System for Skipgram {
         };
         let Learned { classifier, what, figures } = session.learn(preset::LNS)?;
         let settings = self.words()?;
-        let found = SkipgramModel::of_classifier(&classifier, words);
+        let found = SkipgramModel::of_classifier(&classifier, words.of_feature().to_vec());
         Ok(Trained {
             save: Box::new(move |extras| {
                 let maker = Featurizer::Text(words.pipeline().clone());

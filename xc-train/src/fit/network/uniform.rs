@@ -2,13 +2,13 @@
 
 use super::choices::NetworkChoices;
 use super::{Session, Shape, System, params_error};
-use crate::classifier::preset::FEW;
-use crate::classifier::{EmbeddingInit, EncoderParams, InputKind, Preset, preset};
 use crate::fit::FitError;
 use crate::fit::plan::Plan;
-use crate::message::counted;
 use crate::network::{NetworkParams, UniformParams};
+use crate::preset::{self, FEW, Preset};
 use crate::settings::{Choices, uniform};
+use xc_model::classifier::{EmbeddingInit, EncoderParams, InputKind};
+use xc_model::message::counted;
 
 pub(in crate::fit) struct Uniform {
     network: NetworkChoices,

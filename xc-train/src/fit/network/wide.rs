@@ -1,12 +1,13 @@
 //! The wide term of a network: collected while it trains, solved after its last epoch.
 
 use super::Session;
-use crate::classifier::{Classifier, HARD_IN_MEMORY, WEIGHTS, Wide, WideFit, WideLearning};
 use crate::fit::FitError;
-use crate::message::{chain, counted};
+use crate::learn::{HARD_IN_MEMORY, WideFit, end_training, fit_wide};
 use serde_json::{Value, json};
 use std::time::Instant;
 use xc_hash::stream::{Purpose, Stream, name};
+use xc_model::classifier::{Classifier, WEIGHTS, Wide, WideLearning};
+use xc_model::message::{chain, counted};
 use xc_nn::HardLabels;
 use xc_nn::trainer::Subset;
 use xc_sparse::rows::{OwnedRows, sort_unique};
@@ -68,7 +69,7 @@ impl Session<'_> {
         };
         let began = Instant::now();
         // Its moments and the sampler's tables would stand beside the pairs.
-        classifier.end_training();
+        end_training(classifier);
         self.context.observer.released();
         let failed = |e: std::io::Error| FitError::failed(format_args!("wide term: {}", chain(&e)));
         let mistaken = hard.into_rows(self.shape.n_labels).map_err(failed)?;
@@ -80,7 +81,7 @@ impl Session<'_> {
         // A weight that was given is measured as well: epochs were, by the network alone.
         let tried = learning.weight.as_ref().map_or(&WEIGHTS[..], std::slice::from_ref);
         let fitted = from.held_out.as_ref().map(|(queries, labels)| {
-            let fit = classifier.fit_wide(&wide, tried, queries.view(), labels);
+            let fit = fit_wide(classifier, &wide, tried, queries.view(), labels);
             fit.map_err(|e| FitError::failed(format_args!("validation: {}", chain(&e))))
         });
         let fitted = fitted.transpose()?;

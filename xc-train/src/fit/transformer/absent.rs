@@ -1,13 +1,13 @@
 //! What stands for transformers in builds without them: an error that says so.
 
 use super::{Embed, Embedded};
-use crate::classifier::{Classifier, ClassifierParams};
 use crate::fit::{Context, FitError};
 use crate::network::{Pretrained, TextEncoder};
 use std::path::Path;
 use xc_data::FileForm;
 use xc_dense::MatmulPrecision;
 use xc_hash::text::Featurizer;
+use xc_model::classifier::{Classifier, ClassifierParams};
 
 fn absent<T>() -> Result<T, FitError> {
     Err(FitError::without_transformers("--encoder"))

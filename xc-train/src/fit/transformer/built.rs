@@ -1,18 +1,18 @@
 //! A transformer below a network, or before it: chosen, put among the parameters, begun from its folder.
 
 use super::{Embed, Embedded};
-use crate::classifier::{Classifier, ClassifierParams, EncoderParams, TokensLearning, TokensParams};
 use crate::fit::data::Queries;
 use crate::fit::{Context, FitError};
-use crate::message::chain;
-use crate::model::OwnedRows;
 use crate::network::{EncoderName, Pretrained, TextEncoder};
-use crate::tokens::{TextVectors, Tokenizer, TokenizerError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use xc_data::{FileForm, NpyRows};
 use xc_dense::MatmulPrecision;
 use xc_hash::text::{Featurizer, Vectorise as _, VectoriseError};
+use xc_model::OwnedRows;
+use xc_model::classifier::{Classifier, ClassifierParams, EncoderParams, TokensLearning, TokensParams};
+use xc_model::message::chain;
+use xc_model::tokens::{TextVectors, Tokenizer, TokenizerError};
 use xc_nn::encoder::transformer::{Folder, FolderError, find_folder};
 use xc_sparse::rows::Texts;
 use xc_store::atomic::OutputFile;

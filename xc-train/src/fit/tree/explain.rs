@@ -4,12 +4,12 @@ use super::{Tree, kept_parameters};
 use crate::fit::FitError;
 use crate::fit::data::{Dataset, count_empty};
 use crate::fit::plan::{Origin, Plan, Resolved, seen_labels};
-use crate::message::counted;
-use crate::message::format_bytes;
-use crate::message::name_of;
 use crate::settings::{serialised, tree};
 use serde_json::{Map, json};
 use xc_hash::text::{Featurizer, Idf, Norm, TermWeighting};
+use xc_model::message::counted;
+use xc_model::message::format_bytes;
+use xc_model::message::name_of;
 use xc_sparse::rows::typical_length;
 use xc_tree::{LabelRepresentation, Negatives, TreeParams};
 

@@ -4,7 +4,7 @@ use crate::fit::Context;
 use crate::fit::FitError;
 use crate::fit::memory::Standing;
 use crate::fit::network::sparse_ids;
-use crate::message::format_bytes;
+use xc_model::message::format_bytes;
 use xc_tree::{TrainInput, TreeMemory, TreeParams};
 
 /// Buffers of the files that a level goes to, and what is saved beside the trees.

@@ -3,13 +3,14 @@
 use super::{Inputs, Tree, kept_parameters, packing_error, training_error};
 use crate::fit::place::drop_checkpoint;
 use crate::fit::report::Report;
-use crate::fit::save::{Extras, save_created};
+use crate::fit::save::save_created;
 use crate::fit::{Context, FitError, Outcome};
-use crate::message::counted;
 use crate::settings::SettingError;
 use serde_json::{Map, json};
 use std::time::Instant;
 use xc_buffer::Part;
+use xc_model::Extras;
+use xc_model::message::counted;
 use xc_store::{CheckpointFolder, ContainerWriter};
 use xc_tree::{Negatives, PART_KIND, TreeParams, part_key, train_part};
 

@@ -5,13 +5,13 @@ use super::parts::PART;
 use super::rungs::Rung;
 use super::stored::Run;
 use crate::fit::FitError;
-use crate::message::chain;
 use crate::tune::{Paired, Search, Winner};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 use xc_buffer::Part;
 use xc_metrics::Metric;
+use xc_model::message::chain;
 use xc_store::atomic::write_file;
 
 /// The file of the best options.

@@ -17,7 +17,6 @@ use super::context::{Context, Watch};
 use super::place::{Place, check_in_folder, make_folder};
 use super::report::Judging;
 use super::{FitError, FitErrorKind, Source, Training};
-use crate::message::{chain, seconds};
 use crate::settings::SettingError;
 use crate::tune::{HalvingParams, Job, Search, Space};
 use clock::Clock;
@@ -30,6 +29,7 @@ use stored::{LAYOUT, Run};
 use xc_buffer::Cancel;
 use xc_data::{Format, ReadOptions, holds_text};
 use xc_metrics::{KeepRows, Metric};
+use xc_model::message::{chain, seconds};
 use xc_store::{Checkpoint, CheckpointFolder};
 
 /// Time where neither it nor a number of trials is given.
@@ -241,7 +241,7 @@ impl Tuning {
 
     fn is_text(&self) -> Result<bool, FitError> {
         let files = match &self.training.source {
-            Source::Memory(arrays) => return Ok(arrays.train.rows().kind() == crate::classifier::InputKind::Text),
+            Source::Memory(arrays) => return Ok(arrays.train.rows().kind() == xc_model::classifier::InputKind::Text),
             Source::Files(files) => files,
         };
         std::fs::File::open(&files.train).map_err(|e| FitError::input(&files.train, &e))?;

@@ -1,7 +1,6 @@
 //! Runs that are finished, in OUTPUT/trials, so that none is done twice.
 
 use crate::fit::{FitError, Source, Training, open_container};
-use crate::message::chain;
 use crate::settings::transformer;
 use crate::tune::{Settings, Space};
 use serde::{Deserialize, Serialize};
@@ -10,6 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use xc_buffer::Part;
+use xc_model::message::chain;
 use xc_store::{
     CHECKPOINT_KIND, Checkpoint, CheckpointKey, CheckpointLayout, Container, ContainerWriter, OpenError, WriteError,
 };

@@ -5,6 +5,11 @@ use super::{features, targets};
 use xc_buffer::Cancel;
 use xc_buffer::dtype::DType;
 use xc_dense::DenseRows;
+use xc_model::classifier::{
+    CandidateHeadParams, Classifier, ClassifierParams, ClassifierParamsError, ClassifierScratch, EmbeddingInit,
+    EncoderParams, HeadParams, InputKind, LearningParams, Only, OpenClassifierError, PredictError, SparseHeadParams,
+    Wiring,
+};
 use xc_nn::optim::Moments;
 use xc_nn::sampler::{Lists, NegativeParams, SamplerParams};
 use xc_nn::schedule::Constant;
@@ -15,11 +20,8 @@ use xc_sparse::rank::RankedBatch;
 use xc_sparse::uniform::{ByteLines, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode};
-use xc_train::classifier::{
-    CandidateHeadParams, Classifier, ClassifierParams, ClassifierParamsError, ClassifierScratch, EmbeddingInit,
-    EncoderParams, HeadParams, InputKind, LearningParams, Only, OpenClassifierError, PredictError, SparseHeadParams,
-    Wiring, Workload, preset,
-};
+use xc_train::learn::{self, Workload};
+use xc_train::preset;
 
 const N: usize = 150;
 const N_FEATURES: usize = 60;
@@ -136,8 +138,8 @@ fn train(data: &Data, params: &ClassifierParams, settings: TrainParams) -> Class
         hard: None,
         observer: &Silent,
     };
-    model.initialise(&sample, &Silent).unwrap();
-    model.train(&mut trainer, &sample, None).unwrap();
+    learn::initialise(&mut model, None, &sample, &Silent).unwrap();
+    trainer.train(model.network_mut(), &sample, None).unwrap();
     model
 }
 
@@ -254,7 +256,7 @@ fn a_dense_classifier_learns_its_training_rows() {
             observer: &Silent,
         };
         let sample = Subset::all(Examples::try_new(queries, &y).unwrap());
-        model.train(&mut trainer, &sample, None).unwrap();
+        trainer.train(model.network_mut(), &sample, None).unwrap();
         let answers = model.predict(queries, 100, Only::All, &mut ClassifierScratch::default()).unwrap();
         assert_eq!(answers.row(0).len(), 25, "never more than there are labels");
         let with_labels: Vec<usize> = (0..40).filter(|&i| !y.row(i).is_empty()).collect();
@@ -312,24 +314,25 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
             clips: false,
             tokens: Default::default(),
         };
-        let memory = params.memory(&work);
+        let memory = learn::memory(&params, &work);
         assert_eq!((memory.parameters, memory.moments), (bytes(Role::Answer), bytes(Role::Training)), "{params:?}");
         assert_eq!(memory.best, memory.parameters);
         assert!(memory.buffers > 4 * 16 * 2 * params.encoder.top_width(N_FEATURES) as u64);
-        let clips = params.memory(&Workload { clips: true, ..work });
+        let clips = learn::memory(&params, &Workload { clips: true, ..work });
         assert!(clips.buffers >= memory.buffers, "clipping holds the gradients of all labels");
         assert_eq!(memory.total(), 2 * memory.parameters + memory.moments + memory.buffers + memory.wide);
         let has_term = params.learning.wide.is_some() && params.encoder.input() == InputKind::Sparse;
         assert_eq!(memory.wide > 0, has_term, "{params:?}");
-        assert_eq!(params.memory(&Workload { keeps_best: false, ..work }).best, 0);
+        assert_eq!(learn::memory(&params, &Workload { keeps_best: false, ..work }).best, 0);
         if params.precision == preset::dense().params.precision {
-            assert_eq!(params.n_values(N_FEATURES, N_LABELS), model.network().n_values() as u64);
+            assert_eq!(learn::n_values(&params, N_FEATURES, N_LABELS), model.network().n_values() as u64);
         }
         // Without moments and a copy, two tables of LSA are more than a table and a step's buffers.
         let wide = |init| {
             let mut params = params.clone();
             params.learning.init = init;
-            params.memory(&Workload { n_features: 1 << 20, moments: Moments::NONE, keeps_best: false, ..work }).total()
+            learn::memory(&params, &Workload { n_features: 1 << 20, moments: Moments::NONE, keeps_best: false, ..work })
+                .total()
         };
         let (random, lsa) = (wide(EmbeddingInit::Random), wide(EmbeddingInit::Lsa));
         let table = 4 << 20;
@@ -355,7 +358,7 @@ fn sizes_beyond_all_memory_do_not_wrap() {
         clips: false,
         tokens: Default::default(),
     };
-    assert_eq!(params.memory(&work).total(), u64::MAX);
+    assert_eq!(learn::memory(&params, &work).total(), u64::MAX);
 }
 
 /// The table and the bias of the bag.
@@ -373,7 +376,7 @@ fn embeddings_begin_at_an_lsa_of_the_rows_learned_from_and_learn_at_their_share(
     let begun = |targets: &LabelRows, fraction: f64| {
         let (train, _) = Subset::split(Examples::try_new(features, targets).unwrap(), fraction, 3);
         let mut model = classifier(&params);
-        model.initialise(&train, &Silent).unwrap();
+        learn::initialise(&mut model, None, &train, &Silent).unwrap();
         embeddings(&model)
     };
     let first = begun(&data.y, 0.0);
@@ -419,7 +422,7 @@ fn embeddings_that_do_not_learn_stay_whatever_is_above_them() {
     for (params, clip_norm) in [(&base, Some(0.5)), (&bare, None), (&bare, Some(0.5))] {
         let settings = TrainParams { batch_size: 16, epochs: 1, rate: 0.01, clip_norm, ..TrainParams::default() };
         let mut begun = classifier(params);
-        begun.initialise(&sample, &Silent).unwrap();
+        learn::initialise(&mut begun, None, &sample, &Silent).unwrap();
         let model = train(&data, params, settings);
         let head = |model: &Classifier| model.network().head().parameters()[0].parameter.values().to_vec();
         assert_eq!(embeddings(&model), embeddings(&begun), "{clip_norm:?}");
@@ -441,7 +444,7 @@ fn an_lsa_stops_when_asked_to() {
     }
     let data = Data::new();
     let examples = Examples::try_new(data.features(InputKind::Sparse), &data.y).unwrap();
-    let got = classifier(&uniform()).initialise(&Subset::all(examples), &Stop);
+    let got = learn::initialise(&mut classifier(&uniform()), None, &Subset::all(examples), &Stop);
     assert!(matches!(got, Err(TrainError::Cancelled { step: 0 })), "{got:?}");
 }
 
@@ -464,7 +467,7 @@ fn what_screening_takes_is_foreseen_where_it_happens() {
         };
         let mut without = params.clone();
         without.learning.connections.screening = false;
-        params.memory(&work).buffers - without.memory(&work).buffers
+        learn::memory(&params, &work).buffers - learn::memory(&without, &work).buffers
     };
     let expected = ByteLines::bytes(512, width) + 16_384 * ScreenRows::bytes_each(fan_in);
     assert_eq!(more(&params, 512, false), expected);
@@ -480,7 +483,7 @@ fn the_bias_begins_at_how_often_a_label_is_true() {
     *params.encoder.widths_mut() = vec![12];
     let mut model = classifier(&params);
     let examples = Examples::try_new(data.features(InputKind::Sparse), &data.y).unwrap();
-    model.initialise(&Subset::all(examples), &Silent).unwrap();
+    learn::initialise(&mut model, None, &Subset::all(examples), &Silent).unwrap();
     let count = data.y.labels().iter().filter(|&&l| l == 7).count() as f64;
     let parameters = model.network().parameters();
     let bias = parameters.iter().find(|named| named.name == "head.bias").unwrap().parameter.values()[7];

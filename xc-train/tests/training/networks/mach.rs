@@ -4,21 +4,23 @@ use super::features;
 use std::path::Path;
 use xc_hash::universal::UniversalFamily;
 use xc_mach::Decoder;
+use xc_model::classifier::{ClassifierParams, EncoderParams};
+use xc_model::mach::{
+    Asking, MachContainer, MachModel, MachParams, MachScratch, OpenMachError, Repetition, bucket_rows, repetition_seed,
+};
 use xc_nn::schedule::Constant;
 use xc_nn::trainer::{Silent, Subset};
 use xc_nn::{Examples, Loss, Optimizer, Row, Rows, TrainParams, Trainer};
 use xc_sparse::rank::{Scored, rank_order};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_store::OpenMode;
-use xc_train::classifier::{ClassifierParams, EncoderParams};
-use xc_train::mach::{self, Asking, MachContainer, MachModel, MachParams, MachScratch, OpenMachError};
-use xc_train::mach::{Repetition, bucket_rows, repetition_seed};
+use xc_train::{learn, preset};
 
 const N_FEATURES: usize = 300;
 const N_LABELS: usize = 60;
 
 fn params(family: UniversalFamily, loss: Loss) -> MachParams {
-    let mut classifier = ClassifierParams { loss, encoder: EncoderParams::bag([32]), ..mach::preset().params };
+    let mut classifier = ClassifierParams { loss, encoder: EncoderParams::bag([32]), ..preset::mach().params };
     (classifier.learning.input_dropout, classifier.learning.dropout) = (0.0, 0.0);
     MachParams { n_buckets: 12, family, decoder: Decoder::Mean, seed: 5, classifier }
 }
@@ -54,8 +56,8 @@ fn trained(params: &MachParams, number: u32, x: &CsrMatrix, y: &LabelRows, epoch
     };
     let mut repetition = Repetition::new(params, N_FEATURES, number).unwrap();
     let sample = Subset::all(examples);
-    repetition.initialise(&sample, &Silent).unwrap();
-    repetition.train(&mut trainer, &sample, None).unwrap();
+    learn::initialise(repetition.classifier_mut(), None, &sample, &Silent).unwrap();
+    trainer.train(repetition.classifier_mut().network_mut(), &sample, None).unwrap();
     repetition
 }
 

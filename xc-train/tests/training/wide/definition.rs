@@ -3,15 +3,13 @@
 use super::{AGAIN, MODELS, N_LABELS, TRAINED, ask, queries};
 use std::collections::BTreeMap;
 use xc_ann::Silent;
+use xc_model::Model;
+use xc_model::classifier::Classifier;
+use xc_model::explain::ExplainOptions;
+use xc_model::{Answer, Candidates, Excluded, OpenOptions, QueryOptions, Rows, Scratch, UseIndex, label_index_params};
 use xc_nn::Loss;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::{LabelId, Scored};
-use xc_train::Model;
-use xc_train::classifier::Classifier;
-use xc_train::model::explain::ExplainOptions;
-use xc_train::model::{
-    Answer, Candidates, Excluded, OpenOptions, QueryOptions, Rows, Scratch, UseIndex, label_index_params,
-};
 
 /// The logarithm of what a loss makes of a logit, in f64.
 fn log_p(loss: Loss, z: f64, all: &[f64]) -> f64 {

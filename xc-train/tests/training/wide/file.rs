@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use std::path::Path;
 use xc_buffer::dtype::DType;
 use xc_hash::stream::Stream;
+use xc_model::Model;
+use xc_model::classifier::{Classifier, OpenClassifierError};
+use xc_model::{Candidates, ChangeError, Changes, QueryOptions};
 use xc_store::{ArrayRef, Container, ContainerWriter, OpenMode};
-use xc_train::Model;
-use xc_train::classifier::{Classifier, OpenClassifierError};
 use xc_train::fit::{Context, Silent, Training};
-use xc_train::model::{Candidates, ChangeError, Changes, QueryOptions};
 
 /// An array that takes the place of one of the model's.
 struct Array {

@@ -6,11 +6,11 @@ mod file;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use tempfile::TempDir;
+use xc_model::Model;
+use xc_model::{Changes, OpenOptions, OwnedRows, QueryOptions, Rows};
 use xc_sparse::rank::Scored;
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_train::Model;
 use xc_train::fit::{Arrays, Context, Silent, Source, Training};
-use xc_train::model::{Changes, OpenOptions, OwnedRows, QueryOptions, Rows};
 
 const N_LABELS: usize = 60;
 const N_FEATURES: usize = 96;

@@ -1,0 +1,5 @@
+//! Tokens of texts.
+
+mod file;
+mod steps;
+mod tokenizer;

@@ -1,0 +1,128 @@
+//! Kinds of models that are not the library's: what they answer is checked, their names are their own, and the example
+//! blends one with a tree.
+
+#[expect(unreachable_pub, reason = "it is a program of its own")]
+#[path = "../../examples/kind_of_your_own.rs"]
+mod kind_of_your_own;
+
+use std::error::Error;
+use xc_model::{
+    Answer, Answering, Ask, Candidates, InputKind, Kind, Model, ModelShape, OpenModelError, OpenOptions, Opened,
+    QueryError, QueryOptions, Row, Rows, Scratch, Told, WrongAnswer,
+};
+use xc_sparse::rank::Scored;
+use xc_sparse::{CsrMatrix, SparseRow};
+use xc_store::{Container, ContainerWriter, WriteError};
+
+const N_FEATURES: usize = 4;
+const N_LABELS: usize = 6;
+
+/// The same labels and scores for every query, whatever is asked.
+struct Fixed {
+    labels: Vec<u32>,
+    scores: Vec<f32>,
+}
+
+impl Answering for Fixed {
+    type Scratch = ();
+
+    fn shape(&self) -> ModelShape {
+        ModelShape::new(InputKind::Sparse, N_FEATURES, N_LABELS)
+    }
+
+    fn one(&self, _: Row<'_>, _: &Ask<'_>, _: &mut (), out: &mut Vec<Scored>) -> Result<Told, QueryError> {
+        let answer = self.labels.iter().zip(&self.scores).map(|(&label, &score)| Scored { label, score });
+        out.splice(.., answer);
+        Ok(Told::default())
+    }
+
+    fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+        writer.add_slice("labels", &self.labels)?;
+        writer.add_slice("scores", &self.scores)
+    }
+}
+
+fn open(container: &Container) -> Result<Opened, Box<dyn Error + Send + Sync>> {
+    let (labels, scores) = (container.array("labels")?.to_vec(), container.array("scores")?.to_vec());
+    Ok(Opened::new(Fixed { labels, scores }))
+}
+
+const FIXED: Kind = Kind::new("fixed", open);
+const TREE: Kind = Kind::new("tree", open);
+
+fn fixed(answer: &[(u32, f32)]) -> Fixed {
+    let (labels, scores) = answer.iter().copied().unzip();
+    Fixed { labels, scores }
+}
+
+/// The answers to one query alone, and to two of them at once.
+fn answers(model: &Model, options: &QueryOptions<'_>) -> [Result<Vec<Scored>, QueryError>; 2] {
+    let mut answer = Answer::default();
+    let row = SparseRow::from_checked(&[1], &[1.0]);
+    let one = model.predict(&Row::Sparse(row), options, &mut Scratch::default(), &mut answer).map(|()| answer.labels);
+    let rows = CsrMatrix::from_checked((2, N_FEATURES), vec![0, 1, 2], vec![1, 1], vec![1.0; 2]);
+    let batch = model.predict_batch(Rows::Sparse(rows.view()), options);
+    [one, batch.map(|answers| answers.ranked.row(1).to_vec()).map_err(|e| e.source)]
+}
+
+#[test]
+fn what_a_foreign_kind_answers_is_checked() {
+    let only = [1, 4];
+    let all = QueryOptions::top(3);
+    let some = QueryOptions { candidates: Candidates::Labels(&only), ..all };
+    let cases: [(&[(u32, f32)], &QueryOptions<'_>, Option<WrongAnswer>); 12] = [
+        (&[(2, 0.5), (0, 0.25), (5, 0.25)], &all, None),
+        (&[], &all, None),
+        (&[(4, 1.0), (1, -3.0)], &some, None),
+        (&[(0, 4.0), (1, 3.0), (2, 2.0), (3, 1.0)], &all, Some(WrongAnswer::Length)),
+        (&[(6, 0.5)], &all, Some(WrongAnswer::Label)),
+        (&[(u32::MAX, 0.5)], &all, Some(WrongAnswer::Label)),
+        (&[(1, f32::INFINITY)], &all, Some(WrongAnswer::Score)),
+        (&[(1, 0.5), (2, f32::NAN)], &all, Some(WrongAnswer::Score)),
+        (&[(1, 0.5), (2, 0.4), (1, 0.3)], &all, Some(WrongAnswer::Twice)),
+        (&[(1, 0.5), (2, 0.6)], &all, Some(WrongAnswer::Order)),
+        (&[(2, 0.5), (1, 0.5)], &all, Some(WrongAnswer::Order)),
+        (&[(4, 0.5), (3, 0.4)], &some, Some(WrongAnswer::Candidate)),
+    ];
+    for (answer, options, wrong) in cases {
+        let model = Model::of(&FIXED, &fixed(answer), &Default::default()).unwrap();
+        for got in answers(&model, options) {
+            match wrong {
+                None => assert!(got.unwrap().iter().map(|s| (s.label, s.score)).eq(answer.iter().copied())),
+                Some(wrong) => assert_eq!(got.unwrap_err(), QueryError::Answer { kind: "fixed", wrong }, "{answer:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_foreign_kind_opens_only_where_it_is_named_and_never_unchecked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m");
+    Model::of(&FIXED, &fixed(&[(3, 1.0)]), &Default::default()).unwrap().save(&path).unwrap();
+    let with = |kinds: &'static [&'static Kind]| OpenOptions { kinds, ..OpenOptions::default() };
+
+    let own = with(&[&FIXED]);
+    let model = Model::open_with(&path, &own).unwrap();
+    assert_eq!((model.describe().kind, model.describe().n_labels), ("fixed", N_LABELS));
+    assert_eq!(answers(&model, &QueryOptions::top(1)).map(|labels| labels.unwrap()[0].label), [3, 3]);
+
+    let refused = |outcome: Result<Model, OpenModelError>| outcome.unwrap_err().to_string();
+    let said = refused(Model::open(&path));
+    assert!(said.contains("a model of kind \"fixed\"; expected one of tree, ") && !said.ends_with("fixed"), "{said}");
+    assert!(refused(Model::open_with(&path, &with(&[&TREE]))).starts_with("two kinds of models are called \"tree\""));
+    let twice = refused(Model::open_with(&path, &with(&[&FIXED, &FIXED])));
+    assert!(twice.starts_with("two kinds of models are called \"fixed\""), "{twice}");
+    let options = OpenOptions { repetitions: Some(vec![0]), ..own.clone() };
+    assert!(refused(Model::open_with(&path, &options)).contains("has no repetitions"));
+    let options = OpenOptions { post_processor: Some("sigmoid".into()), ..own.clone() };
+    assert!(refused(Model::open_with(&path, &options)).contains("there is no post-processor to choose"));
+    // SAFETY: this test wrote the folder.
+    let trusted = unsafe { Model::open_trusted(&path, &own) };
+    assert!(refused(trusted).contains("are always checked"));
+}
+
+#[test]
+fn an_encoder_a_head_and_a_sampler_of_ones_own_are_blended_with_a_tree() {
+    kind_of_your_own::main().unwrap();
+}
