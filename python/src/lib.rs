@@ -6,7 +6,7 @@
 //!   src/labels.rs  lists, names, arrays ──> label rows
 //!   src/work.rs    long work on a thread of its own; Ctrl-C, callbacks pools.rs: threads of predictions
 //!   src/model.rs, vectorizer.rs, embed.rs, train.rs, fitting.rs, metrics.rs, index.rs, sparse_index.rs, change.rs: calls of
-//!                  xc-train, xc-metrics, xc-ann
+//!                  xc-train, xc-model, xc-metrics, xc-ann
 //! ```
 //!
 //! Nothing about training or options is decided here.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use xc_buffer::simd::Isa;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
-use xc_lsh::{FamilyParams, KeyScratch, Kind, Minima, Projection};
+use xc_lsh::{FamilyKind, FamilyParams, KeyScratch, Minima, Projection};
 use xc_sparse::SparseRow;
 
 const ROWS: usize = 2000;
@@ -96,13 +96,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let params =
         |kind, width, n_codes, n_tables| FamilyParams { kind, width, n_codes, n_tables, key_bits: 32, seed: 1 };
     for width in [128, 768] {
-        dense("wta", params(Kind::Wta { bin: 8 }, width, 6, 400))?;
+        dense("wta", params(FamilyKind::Wta { bin: 8 }, width, 6, 400))?;
         for projection in [Projection::Gaussian, Projection::Hadamard] {
-            dense(&format!("sim-hash {projection:?}"), params(Kind::SimHash { projection }, width, 9, 50))?;
+            dense(&format!("sim-hash {projection:?}"), params(FamilyKind::SimHash { projection }, width, 9, 50))?;
         }
     }
-    sparse("dwta", params(Kind::dwta_for(8, 6, 400, 75), 500_000, 6, 400), 75)?;
-    let kind = Kind::MinHash { minima: Minima::OnePermutation, code_bits: 4 };
+    sparse("dwta", params(FamilyKind::dwta_for(8, 6, 400, 75), 500_000, 6, 400), 75)?;
+    let kind = FamilyKind::MinHash { minima: Minima::OnePermutation, code_bits: 4 };
     sparse("min-hash, one permutation", params(kind, 500_000, 4, 50), 75)?;
-    sparse("sim-hash Gaussian", params(Kind::SimHash { projection: Projection::Gaussian }, 20_000, 9, 50), 75)
+    sparse("sim-hash Gaussian", params(FamilyKind::SimHash { projection: Projection::Gaussian }, 20_000, 9, 50), 75)
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::{By, Query, QueryCounts, QueryLimits, QueryScratch, Tables};
-use xc_lsh::{KeyScratch, Kind, Projection, TableSizing};
+use xc_lsh::{FamilyKind, KeyScratch, Projection, TableSizing};
 
 const WIDTH: usize = 128;
 const TABLES: u32 = 50;
@@ -20,10 +20,10 @@ const QUERIES: usize = 20_000;
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut given = std::env::args().skip(1).filter(|word| word != "--bench").peekable();
     // The size of bins is free for winner-take-all: whatever needs most of the tables.
-    let kinds: Vec<Kind> = match given.next_if(|arg| arg.parse::<usize>().is_err()).as_deref() {
-        None | Some("wta") => (4..=8).map(|bin| Kind::Wta { bin }).collect(),
-        Some("wta-8") => vec![Kind::Wta { bin: 8 }],
-        Some("sim-hash") => vec![Kind::SimHash { projection: Projection::Hadamard }],
+    let kinds: Vec<FamilyKind> = match given.next_if(|arg| arg.parse::<usize>().is_err()).as_deref() {
+        None | Some("wta") => (4..=8).map(|bin| FamilyKind::Wta { bin }).collect(),
+        Some("wta-8") => vec![FamilyKind::Wta { bin: 8 }],
+        Some("sim-hash") => vec![FamilyKind::SimHash { projection: Projection::Hadamard }],
         Some(other) => return Err(format!("{other}, expected wta, wta-8 or sim-hash").into()),
     };
     let given: Vec<usize> = given.map(|n| n.parse()).collect::<Result<_, _>>()?;
@@ -48,7 +48,7 @@ fn median(mut run: impl FnMut(usize)) -> f64 {
     times[times.len() / 2]
 }
 
-fn measure(kinds: &[Kind], n: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
+fn measure(kinds: &[FamilyKind], n: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
     let sized = kinds.iter().map(|&kind| TableSizing::try_new(n as u64, TABLES, CANDIDATES as f64, kind, WIDTH));
     let sized: Vec<TableSizing> = sized.collect::<Result<_, _>>()?;
     let sizing = sized.into_iter().max_by_key(TableSizing::n_tables).ok_or("no family")?;

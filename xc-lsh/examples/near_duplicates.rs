@@ -11,7 +11,7 @@ use std::error::Error;
 use std::time::Instant;
 use xc_hash::murmur3_32;
 use xc_lsh::tables::{BatchFound, By, Query, QueryLimits, Tables};
-use xc_lsh::{Family, FamilyParams, KeyScratch, Keys, Kind, MinHash, Minima};
+use xc_lsh::{Family, FamilyKind, FamilyParams, KeyScratch, Keys, MinHash, Minima};
 
 /// Pairs of at least this similarity are near-duplicates.
 const THRESHOLD: f64 = 0.7;
@@ -64,7 +64,7 @@ pub fn of_built_in_texts() -> Result<Report, Box<dyn Error>> {
 fn run(texts: &[impl AsRef<str>]) -> Result<Report, Box<dyn Error>> {
     let sets: Vec<Vec<u64>> = texts.iter().map(|text| shingles(text.as_ref())).collect();
     // Found by 1 - (1 - s^4)^30: 99.97 % at the threshold, 5 % at a similarity of 0.2.
-    let kind = Kind::MinHash { minima: Minima::Classic, code_bits: 8 };
+    let kind = FamilyKind::MinHash { minima: Minima::Classic, code_bits: 8 };
     let params = FamilyParams { kind, width: 1, n_codes: 4, n_tables: 30, key_bits: 20, seed: 1 };
     let (begin, family) = (Instant::now(), MinHash::new(params)?);
     let (mut keys, mut scratch) = (vec![0; sets.len() * 30], KeyScratch::default());

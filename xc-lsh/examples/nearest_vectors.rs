@@ -9,7 +9,7 @@ use std::error::Error;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::{By, Query, QueryCounts, QueryLimits, QueryScratch, Tables};
-use xc_lsh::{KeyScratch, Kind, Probes, Projection, TableSizing};
+use xc_lsh::{FamilyKind, KeyScratch, Probes, Projection, TableSizing};
 use xc_sparse::rank::{Scored, TopK};
 
 const VECTORS: usize = 20_000;
@@ -28,7 +28,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
 fn recall() -> Result<f64, Box<dyn Error>> {
     let (vectors, queries) = made_up();
-    let kind = Kind::SimHash { projection: Projection::Gaussian };
+    let kind = FamilyKind::SimHash { projection: Projection::Gaussian };
     let sizing = TableSizing::try_new(VECTORS as u64, 20, 100.0, kind, WIDTH)?;
     let family = sizing.params(1).build()?;
     let mut scratch = KeyScratch::default();

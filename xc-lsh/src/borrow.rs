@@ -88,12 +88,12 @@ impl Borrow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::FamilyKind;
     use xc_hash::stream::Stream;
 
     #[test]
     fn every_bin_gets_the_code_of_a_filled_one_however_few_there_are() {
-        let kind = Kind::Dwta { bin: 8, permutations: 1 };
+        let kind = FamilyKind::Dwta { bin: 8, permutations: 1 };
         for n_codes in [1u32, 2, 3, 7, 64] {
             let n = n_codes as usize * 37;
             let params = FamilyParams { kind, width: 10, n_codes, n_tables: 37, key_bits: 32, seed: 5 };

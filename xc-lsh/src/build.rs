@@ -3,7 +3,7 @@
 use crate::dwta::Dwta;
 use crate::family::Family;
 use crate::minhash::MinHash;
-use crate::params::{FamilyParams, FamilyParamsError, Kind};
+use crate::params::{FamilyKind, FamilyParams, FamilyParamsError};
 use crate::simhash::SimHash;
 use crate::wta::Wta;
 
@@ -14,10 +14,10 @@ impl FamilyParams {
     /// See [`FamilyParamsError`].
     pub fn build(&self) -> Result<Box<dyn Family>, FamilyParamsError> {
         Ok(match self.kind {
-            Kind::SimHash { .. } => Box::new(SimHash::new(*self)?),
-            Kind::Wta { .. } => Box::new(Wta::new(*self)?),
-            Kind::Dwta { .. } => Box::new(Dwta::new(*self)?),
-            Kind::MinHash { .. } => Box::new(MinHash::new(*self)?),
+            FamilyKind::SimHash { .. } => Box::new(SimHash::new(*self)?),
+            FamilyKind::Wta { .. } => Box::new(Wta::new(*self)?),
+            FamilyKind::Dwta { .. } => Box::new(Dwta::new(*self)?),
+            FamilyKind::MinHash { .. } => Box::new(MinHash::new(*self)?),
         })
     }
 }

@@ -10,10 +10,10 @@
 //! every empty bin looks for a filled one.
 //!
 //! ```
-//! use xc_lsh::{Dwta, Family, FamilyParams, Kind, KeyScratch};
+//! use xc_lsh::{Dwta, Family, FamilyParams, FamilyKind, KeyScratch};
 //! use xc_sparse::SparseRow;
 //!
-//! let kind = Kind::dwta_for(8, 6, 50, 3);
+//! let kind = FamilyKind::dwta_for(8, 6, 50, 3);
 //! let dwta = Dwta::new(FamilyParams { kind, width: 1_000_000, n_codes: 6, n_tables: 50, key_bits: 32, seed: 1 })?;
 //! let (mut a, mut b, mut scratch) = ([0; 50], [0; 50], KeyScratch::default());
 //! dwta.hash_sparse(SparseRow::try_new(&[7, 99, 123_456], &[0.5, 2.0, 1.0])?, &mut a, &mut scratch)?;
@@ -33,7 +33,7 @@
 use crate::borrow::Borrow;
 use crate::family::{Alternative, FEATURES, Family, HashError, all_zero, check_dense, check_sparse};
 use crate::keys::Packing;
-use crate::params::{FamilyParams, FamilyParamsError, Kind};
+use crate::params::{FamilyKind, FamilyParams, FamilyParamsError};
 use crate::scratch::KeyScratch;
 use xc_dense::DenseRows;
 use xc_hash::universal::{self, Tabulation, UniversalHash};
@@ -69,7 +69,7 @@ impl Dwta {
     /// If the parameters are those of another family.
     pub fn new(params: FamilyParams) -> Result<Self, FamilyParamsError> {
         params.check()?;
-        let Kind::Dwta { bin, permutations } = params.kind else {
+        let FamilyKind::Dwta { bin, permutations } = params.kind else {
             panic!("parameters of {}, expected dwta", params.kind.name())
         };
         let n_bins = params.codes() as u64;

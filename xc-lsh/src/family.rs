@@ -111,7 +111,7 @@ pub trait Family: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`HashError::NotFinite`]; [`HashError::NoAlternatives`] where
-    /// [`Kind::has_alternatives`](crate::Kind::has_alternatives) is false.
+    /// [`FamilyKind::has_alternatives`](crate::FamilyKind::has_alternatives) is false.
     fn alternatives(
         &self,
         vector: &[f32],

@@ -18,7 +18,7 @@
 //!
 //! | type | what it is |
 //! |---|---|
-//! | [`FamilyParams`], [`Kind`] | the choice of functions, as data |
+//! | [`FamilyParams`], [`FamilyKind`] | the choice of functions, as data |
 //! | [`Family`] | rows to keys, probability of a code |
 //! | [`Keys`] | keys of many rows |
 //! | [`Probes`] | the keys that a row nearly had |
@@ -58,7 +58,7 @@ pub use dwta::Dwta;
 pub use family::{Alternative, Family, HashError};
 pub use keys::Keys;
 pub use minhash::MinHash;
-pub use params::{FamilyParams, FamilyParamsError, Kind, Minima, Projection};
+pub use params::{FamilyKind, FamilyParams, FamilyParamsError, Minima, Projection};
 pub use probe::Probes;
 pub use scratch::KeyScratch;
 pub use simhash::SimHash;

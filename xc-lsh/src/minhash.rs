@@ -1,7 +1,7 @@
 //! MinHash: minima of random orders of a set.
 //!
 //! Two sets have the same minimum with the probability of their Jaccard similarity: the common
-//! elements' share of all. A code keeps a few bits of a minimum ([`Kind::MinHash`]).
+//! elements' share of all. A code keeps a few bits of a minimum ([`FamilyKind::MinHash`]).
 //!
 //! ```text
 //!   classic           one order for each code, the least element of the set in each
@@ -13,9 +13,9 @@
 //!
 //! ```
 //! use xc_hash::murmur3_32;
-//! use xc_lsh::{Family, FamilyParams, Kind, MinHash, Minima, KeyScratch};
+//! use xc_lsh::{Family, FamilyParams, FamilyKind, MinHash, Minima, KeyScratch};
 //!
-//! let kind = Kind::MinHash { minima: Minima::OnePermutation, code_bits: 4 };
+//! let kind = FamilyKind::MinHash { minima: Minima::OnePermutation, code_bits: 4 };
 //! let family = MinHash::new(FamilyParams { kind, width: 1 << 20, n_codes: 2, n_tables: 100, key_bits: 32, seed: 1 })?;
 //! let shingles = |text: &str| text.as_bytes().windows(5).map(|s| u64::from(murmur3_32(s, 0))).collect::<Vec<_>>();
 //! let mut scratch = KeyScratch::default();
@@ -39,7 +39,7 @@
 use crate::borrow::Borrow;
 use crate::family::{Alternative, ELEMENTS, Family, HashError, all_zero, check_dense, check_sparse};
 use crate::keys::Packing;
-use crate::params::{FamilyParams, FamilyParamsError, Kind, Minima};
+use crate::params::{FamilyKind, FamilyParams, FamilyParamsError, Minima};
 use crate::scratch::KeyScratch;
 use xc_buffer::simd::{Loop, vectorised_loop};
 use xc_dense::DenseRows;
@@ -78,7 +78,7 @@ impl MinHash {
     /// If the parameters are those of another family.
     pub fn new(params: FamilyParams) -> Result<Self, FamilyParamsError> {
         params.check()?;
-        let Kind::MinHash { minima, code_bits } = params.kind else {
+        let FamilyKind::MinHash { minima, code_bits } = params.kind else {
             panic!("parameters of {}, expected min-hash", params.kind.name())
         };
         let name = params.stream(&[ELEMENTS]);

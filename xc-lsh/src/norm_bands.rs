@@ -15,13 +15,13 @@
 //! ```
 //! use xc_lsh::norm_bands::NormBands;
 //! use xc_lsh::tables::{By, QueryLimits, Query, QueryScratch};
-//! use xc_lsh::{FamilyParams, Kind, Projection, KeyScratch};
+//! use xc_lsh::{FamilyParams, FamilyKind, Projection, KeyScratch};
 //! use xc_dense::DenseRows;
 //!
 //! // Two rows of one direction, one of them long, and others.
 //! let rows = DenseRows::new(&[3.0, 4.0, 0.3, 0.4, -3.0, 1.0, 2.0, -5.0], 2);
 //! let bands = NormBands::of_rows(rows, 2);
-//! let kind = Kind::SimHash { projection: Projection::Gaussian };
+//! let kind = FamilyKind::SimHash { projection: Projection::Gaussian };
 //! let params = FamilyParams { kind, width: 2 + 1, n_codes: 6, n_tables: 20, key_bits: 32, seed: 1 };
 //! let (family, mut scratch) = (params.build()?, KeyScratch::default());
 //! let tables = bands.tables(&*family, rows, &mut scratch)?;

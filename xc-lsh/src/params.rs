@@ -35,7 +35,7 @@ pub enum Minima {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "family", rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum FamilyKind {
     /// Signs of random projections: one bit a code, for cosines (`[charikar2002similarity]`).
     SimHash {
         /// Where projections are drawn from.
@@ -53,7 +53,7 @@ pub enum Kind {
         /// Positions of a bin, m: 2 to 128.
         bin: u32,
         /// Bins that a feature is hashed to, P: K L / P bins share a permutation. See
-        /// [`Kind::dwta_for`].
+        /// [`FamilyKind::dwta_for`].
         permutations: u32,
     },
     /// Minima of random orders of the features, values ignored: for the Jaccard similarity of sets.
@@ -65,7 +65,7 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl FamilyKind {
     /// The name of the family.
     pub fn name(self) -> &'static str {
         match self {
@@ -125,9 +125,9 @@ impl Kind {
 /// give equal keys on every machine.
 ///
 /// ```
-/// use xc_lsh::{FamilyParams, Kind};
+/// use xc_lsh::{FamilyParams, FamilyKind};
 ///
-/// let params = FamilyParams { kind: Kind::Wta { bin: 8 }, width: 128, n_codes: 6, n_tables: 50, key_bits: 32, seed: 1 };
+/// let params = FamilyParams { kind: FamilyKind::Wta { bin: 8 }, width: 128, n_codes: 6, n_tables: 50, key_bits: 32, seed: 1 };
 /// assert_eq!(params.build()?.key_bits(), 18);
 /// let json = r#"{"kind": {"family": "wta", "bin": 8}, "width": 128, "n_codes": 6, "n_tables": 50, "seed": 1}"#;
 /// assert_eq!(serde_json::from_str::<FamilyParams>(json)?, params);
@@ -137,7 +137,7 @@ impl Kind {
 #[serde(deny_unknown_fields)]
 pub struct FamilyParams {
     /// The family.
-    pub kind: Kind,
+    pub kind: FamilyKind,
     /// Width of a vector; the feature ids of a sparse row are below it.
     pub width: usize,
     /// Codes per key, K.
@@ -220,18 +220,18 @@ impl FamilyParams {
         range("tables", u64::from(self.n_tables), 1, MOST_CODES / u64::from(self.n_codes))?;
         range("bits of a key", u64::from(self.key_bits), 1, 32)?;
         match self.kind {
-            Kind::SimHash { .. } => {}
-            Kind::Wta { bin } => {
+            FamilyKind::SimHash { .. } => {}
+            FamilyKind::Wta { bin } => {
                 range("coordinates of a bin", u64::from(bin), 2, 128)?;
                 if bin as usize > self.width {
                     return Err(FamilyParamsError::BinAboveWidth { bin, width: self.width });
                 }
             }
-            Kind::Dwta { bin, permutations } => {
+            FamilyKind::Dwta { bin, permutations } => {
                 range("positions of a bin", u64::from(bin), 2, 128)?;
                 range("permutations", u64::from(permutations), 1, self.codes() as u64)?;
             }
-            Kind::MinHash { code_bits, .. } => range("bits of a code", u64::from(code_bits), 1, 8)?,
+            FamilyKind::MinHash { code_bits, .. } => range("bits of a code", u64::from(code_bits), 1, 8)?,
         }
         let code_bits = self.kind.code_bits();
         if self.n_codes * code_bits > 64 {

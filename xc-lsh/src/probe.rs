@@ -10,9 +10,9 @@
 //! three tables, for the memory of one.
 //!
 //! ```
-//! use xc_lsh::{FamilyParams, Kind, Probes, KeyScratch};
+//! use xc_lsh::{FamilyParams, FamilyKind, Probes, KeyScratch};
 //!
-//! let kind = Kind::Wta { bin: 4 };
+//! let kind = FamilyKind::Wta { bin: 4 };
 //! let family = FamilyParams { kind, width: 16, n_codes: 5, n_tables: 3, key_bits: 32, seed: 1 }.build()?;
 //! let vector: [f32; 16] = std::array::from_fn(|i| ((i * 7) % 16) as f32);
 //! let (mut probes, mut scratch) = (Probes::default(), KeyScratch::default());

@@ -1,6 +1,6 @@
 //! How many codes a key needs, and how much memory the tables take.
 
-use crate::params::{FamilyParams, Kind};
+use crate::params::{FamilyKind, FamilyParams};
 use crate::theory::Spread;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -22,9 +22,9 @@ const SIMILAR: f64 = 0.5;
 /// grows with the logarithm of N, so that answers have the same length for any number of labels.
 ///
 /// ```
-/// use xc_lsh::{Kind, TableSizing};
+/// use xc_lsh::{FamilyKind, TableSizing};
 ///
-/// let kind = Kind::Wta { bin: 8 };
+/// let kind = FamilyKind::Wta { bin: 8 };
 /// let sizing = TableSizing::try_new(670_000, 50, 500.0, kind, 128)?;
 /// assert_eq!((sizing.n_codes(), sizing.n_tables()), (6, 50));
 /// assert!((450.0..550.0).contains(&sizing.expected_candidates()));
@@ -41,7 +41,7 @@ pub struct TableSizing {
     n_labels: u64,
     n_tables: u32,
     n_codes: u32,
-    kind: Kind,
+    kind: FamilyKind,
     width: usize,
 }
 
@@ -115,7 +115,7 @@ impl TableSizing {
         n_labels: u64,
         max_tables: u32,
         candidates: f64,
-        kind: Kind,
+        kind: FamilyKind,
         width: usize,
     ) -> Result<Self, TableSizingError> {
         if !(candidates > 0.0 && candidates.is_finite()) {
@@ -162,7 +162,7 @@ impl TableSizing {
         n_labels: u64,
         n_tables: u32,
         n_codes: u32,
-        kind: Kind,
+        kind: FamilyKind,
         width: usize,
     ) -> Result<Self, TableSizingError> {
         let settings = [
@@ -177,7 +177,7 @@ impl TableSizing {
         if n_labels > u64::from(u32::MAX) {
             return Err(TableSizingError::TooManyLabels { got: n_labels });
         }
-        if let Kind::Wta { bin } = kind
+        if let FamilyKind::Wta { bin } = kind
             && bin as usize > width
         {
             return Err(TableSizingError::BinAboveWidth { bin, width });
@@ -269,10 +269,10 @@ mod tests {
     #[test]
     fn the_tables_find_what_is_wanted_and_similar_rows_most_surely() {
         let kinds = [
-            Kind::Wta { bin: 8 },
-            Kind::Wta { bin: 5 },
-            Kind::SimHash { projection: Projection::Gaussian },
-            Kind::MinHash { minima: crate::Minima::Classic, code_bits: 4 },
+            FamilyKind::Wta { bin: 8 },
+            FamilyKind::Wta { bin: 5 },
+            FamilyKind::SimHash { projection: Projection::Gaussian },
+            FamilyKind::MinHash { minima: crate::Minima::Classic, code_bits: 4 },
         ];
         for kind in kinds {
             for (n_labels, max_tables, wanted) in [(10_000, 50, 500.0), (670_000, 400, 1000.0), (3_000_000, 30, 50.0)] {
@@ -300,17 +300,17 @@ mod tests {
 
     #[test]
     fn keys_are_not_hashed_to_bits_that_fill_the_answer_by_chance() {
-        let sizing = TableSizing::try_new(20_253, 50, 20.0, Kind::Wta { bin: 8 }, 129).unwrap();
+        let sizing = TableSizing::try_new(20_253, 50, 20.0, FamilyKind::Wta { bin: 8 }, 129).unwrap();
         assert_eq!((sizing.n_codes(), sizing.bucket_bits()), (5, 15));
         // Seven codes a key find as many, but 18.5 of the 20 by chance.
-        let longer = TableSizing::with_codes(20_253, 30, 7, Kind::Wta { bin: 8 }, 129).unwrap();
+        let longer = TableSizing::with_codes(20_253, 30, 7, FamilyKind::Wta { bin: 8 }, 129).unwrap();
         assert!((18.0..22.0).contains(&longer.expected_candidates()));
         assert!(sizing.params(0).inclusion(0.5) > 3.0 * longer.params(0).inclusion(0.5));
     }
 
     #[test]
     fn few_labels_get_one_code_and_all_tables() {
-        let kind = Kind::SimHash { projection: Projection::Sparse };
+        let kind = FamilyKind::SimHash { projection: Projection::Sparse };
         let sizing = TableSizing::try_new(300, 4, 500.0, kind, 64).unwrap();
         assert_eq!((sizing.n_codes(), sizing.n_tables(), sizing.bucket_bits()), (1, 4, 1));
         assert!(sizing.expected_candidates() < 300.0);
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_says_what_could() {
-        let kind = Kind::Wta { bin: 8 };
+        let kind = FamilyKind::Wta { bin: 8 };
         let sized = |n_labels, n_tables, wanted| TableSizing::try_new(n_labels, n_tables, wanted, kind, 64);
         assert_eq!(sized(0, 5, 1.0), Err(TableSizingError::Nothing { setting: "labels", got: 0 }));
         assert_eq!(sized(5, 0, 1.0), Err(TableSizingError::Nothing { setting: "tables", got: 0 }));

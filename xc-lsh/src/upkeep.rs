@@ -14,11 +14,11 @@
 //! ```
 //! use xc_lsh::tables::Tables;
 //! use xc_lsh::upkeep::{RebuildSchedule, Upkeep};
-//! use xc_lsh::{Kind, KeyScratch, TableSizing};
+//! use xc_lsh::{FamilyKind, KeyScratch, TableSizing};
 //! use xc_dense::DenseRows;
 //!
 //! let mut weights: Vec<f32> = (0..100 * 8).map(|i| ((i * 31) % 101) as f32 - 50.0).collect();
-//! let family = TableSizing::try_new(100, 5, 10.0, Kind::Wta { bin: 4 }, 8)?.params(1).build()?;
+//! let family = TableSizing::try_new(100, 5, 10.0, FamilyKind::Wta { bin: 4 }, 8)?.params(1).build()?;
 //! let mut tables = Tables::of_dense(&*family, DenseRows::new(&weights, 8), &mut KeyScratch::default())?;
 //! let mut upkeep = Upkeep::new(RebuildSchedule::Drift { share: 0.05, per_step: 10, sort_every: 4 }, 100);
 //!

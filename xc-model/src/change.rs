@@ -204,10 +204,10 @@ fn change_weights(model: &Model, changes: &Changes) -> Result<Weights, ChangeErr
     if of_trees.is_none() && !of_networks {
         return Ok(Weights::Same);
     }
-    if let (Some(_), true) = (model.as_kind::<TreeModel>(), changes.without_wide) {
+    if let (Some(_), true) = (model.as_standard::<TreeModel>(), changes.without_wide) {
         return Err(model.lacks("wide", WITH_TERM));
     }
-    if let Some(tree) = model.as_kind::<TreeModel>() {
+    if let Some(tree) = model.as_standard::<TreeModel>() {
         let changes = TreeChanges {
             precision: changes.precision,
             prune_below: changes.prune_below,
@@ -222,7 +222,7 @@ fn change_weights(model: &Model, changes: &Changes) -> Result<Weights, ChangeErr
     if let Some(option) = of_trees {
         return Err(model.lacks(option, "a tree"));
     }
-    let Some(classifier) = model.as_kind::<Classifier>() else {
+    let Some(classifier) = model.as_standard::<Classifier>() else {
         let (option, expected) = match changes {
             Changes { precision: Some(_), .. } => ("precision", LAYERED),
             Changes { without_wide: true, .. } => ("wide", WITH_TERM),

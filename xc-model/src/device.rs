@@ -99,16 +99,16 @@ impl Arrays {
     /// Copies a model of any kind but a blend.
     fn new(model: &Model, device: &Device) -> Result<Self, DeviceError> {
         let shared = Arc::new(device.clone());
-        if let Some(trees) = model.as_kind::<TreeModel>() {
+        if let Some(trees) = model.as_standard::<TreeModel>() {
             return Ok(Self::Trees(trees.on(device)?));
         }
-        if let Some(network) = model.as_kind::<Classifier>() {
+        if let Some(network) = model.as_standard::<Classifier>() {
             if network.params().encoder.input() == InputKind::Tokens {
                 return Err(DeviceError::Kind { kind: "transformer" });
             }
             return Ok(Self::Network(network.on(&shared)?));
         }
-        if let Some(model) = model.as_kind::<MachModel>() {
+        if let Some(model) = model.as_standard::<MachModel>() {
             return Ok(Self::Mach(model.on(&shared)?));
         }
         Err(DeviceError::Kind { kind: model.kind.name })
@@ -140,7 +140,7 @@ impl Arrays {
 
 /// The option because of which batches of a model of any kind but a blend are the CPU's to answer.
 fn bound_to_cpu_by(model: &Model, options: &QueryOptions<'_>) -> Option<&'static str> {
-    if !options.candidates.is_all() && model.as_kind::<TreeModel>().is_some() {
+    if !options.candidates.is_all() && model.as_standard::<TreeModel>().is_some() {
         return Some("candidates");
     }
     options.search.max_labels.map(|_| "max-labels")

@@ -1,13 +1,14 @@
 //! What a label's score for a query consists of: what becomes of it without each feature.
 //!
-//! The effect of a feature is the score of the label less the score for the same row without the feature. The row is the
-//! one that the model's pipeline made, and is not weighted or scaled again; of a text that a transformer reads it is the
-//! tokens, which are taken out one by one in their order, whether the transformer is trained with the model or makes its
-//! vectors; words that a wide term reads beside them stay, and are told apart by the parts of its logit. The label is
-//! scored directly, whether or not a search would find it. Effects need not add up to the score, as the model need not be
-//! linear.
+//! The effect of a feature is the score of the label less the score for the same row without the feature. The row is
+//! the one that the model's pipeline made, and is not weighted or scaled again; of a text that a transformer reads it
+//! is the tokens, which are taken out one by one in their order, whether the transformer is trained with the model or
+//! makes its vectors; words that a wide term reads beside them stay, and are told apart by the parts of its logit. The
+//! label is scored directly, whether or not a search would find it. Effects need not add up to the score, as the model
+//! need not be linear.
 //!
-//! For a tree the parts of the margins on the way to the label come in addition, which do add up.
+//! For a tree the parts of the margins on the way to the label come in addition, which do add up. A custom kind that
+//! reads texts itself has a score and no effects.
 
 use super::query::check_labels;
 use super::rest::Rest;
@@ -58,7 +59,7 @@ pub struct Explanation {
     pub logit: Option<f32>,
     /// What the logit of network and wide term together consists of, for a network that has one.
     pub wide: Option<WideParts>,
-    /// The effects of features, the strongest first.
+    /// The effects of features, the strongest first; none for a custom kind that reads texts itself.
     pub effects: Vec<Effect>,
     /// What all other features do together: those with the smallest values.
     pub others: Option<Others>,
@@ -69,7 +70,8 @@ pub struct Explanation {
 /// A feature of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Feature {
-    /// Its number, or that of a coordinate or token; `None` for a term of a blend, whose members number terms for themselves.
+    /// Its number, or that of a coordinate or token; `None` for a term of a blend, whose members number terms for
+    /// themselves.
     pub number: Option<u32>,
     /// The term that it counts, or the token that it is, for a model of text.
     pub term: Option<String>,
@@ -144,7 +146,7 @@ impl Model {
         let rows = members.iter().zip(&made).enumerate().map(|(at, (member, made))| member.rows(made, at, &without));
         let rows: Vec<OwnedRows> = rows.collect::<Result<_, _>>()?;
         let scores = self.scores_of(label, &rows, &options)?;
-        let classifier = self.as_kind::<Classifier>();
+        let classifier = self.as_standard::<Classifier>();
         let logits = classifier.map(|classifier| classifier.logits_of(rows[0].view(), label));
         let wide = classifier.and_then(|classifier| classifier.wide_parts(rows[0].view().row(0), label));
         let score = |at: usize| scores[0] - scores[at];
@@ -156,7 +158,7 @@ impl Model {
         effects.sort_by(|a, b| b.score.abs().total_cmp(&a.score.abs()));
         let last = without.len() - 1;
         let others = (!others.is_empty()).then(|| Others { n: others.len(), score: score(last), logit: logit(last) });
-        let paths = match (self.as_kind::<TreeModel>(), &rows[0]) {
+        let paths = match (self.as_standard::<TreeModel>(), &rows[0]) {
             (Some(tree), OwnedRows::Sparse(rows)) => tree.paths(rows.row(0), label)?,
             _ => Vec::new(),
         };
@@ -197,8 +199,8 @@ impl Model {
         self.features(row.view()).map_err(|e| e.source)
     }
 
-    /// The row that was made, each time without some of its entries, as this model's network or trees take it; once where
-    /// none of them is this model's.
+    /// The row that was made, each time without some of its entries, as this model's network or trees take it; once
+    /// where none of them is this model's.
     fn rows(&self, made: &OwnedRows, model: usize, without: &[Vec<(usize, usize)>]) -> Result<OwnedRows, QueryError> {
         let taken = |out: &[(usize, usize)]| {
             let mut out: Vec<usize> = out.iter().filter(|(of, _)| *of == model).map(|(_, at)| *at).collect();
@@ -237,10 +239,12 @@ impl Model {
                     _ => OwnedRows::Tokens(tokens(kept, self.shape.n_features, words.zip(self.shape.words))),
                 }
             }
+            // Nothing is taken out of a text.
+            Row::Text(_) => made.clone(),
             row => {
                 let mut values = row.values().repeat(without.len());
                 let columns = row.values().len();
-                for (out, values) in without.iter().zip(values.chunks_exact_mut(columns)) {
+                for (out, values) in without.iter().zip(values.chunks_exact_mut(columns.max(1))) {
                     taken(out).into_iter().for_each(|at| values[at] = 0.0);
                 }
                 OwnedRows::Dense(DenseMatrix::new(without.len(), columns, values))

@@ -22,7 +22,7 @@ impl Model {
     }
 
     /// Queries as the input of the model's network or trees: features, tokens or vectors, for use with
-    /// [`QueryOptions::made`](super::QueryOptions::made).
+    /// [`QueryOptions::made`](super::QueryOptions::made). A model without a pipeline takes them as they come.
     ///
     /// # Errors
     /// Queries of another kind or width; features that cannot be weighted, texts without tokens or vectors.
@@ -56,6 +56,11 @@ impl Model {
                     weights.weigh(row.indices(), &mut values[rows.range(i)]);
                 }
                 Ok(OwnedRows::Sparse(made))
+            }
+            // Vectors as they come; texts of a blend, whose members make their own features, or of a custom kind.
+            (Rows::Texts(_) | Rows::Dense(_), None) if queries.kind() == self.shape.takes => {
+                let all: Vec<u32> = (0..queries.len() as u32).collect();
+                Ok(queries.select(&all))
             }
             _ => Err(of_all(QueryError::Input { got: queries.kind(), expected: self.takes() })),
         }

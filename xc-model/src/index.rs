@@ -139,7 +139,7 @@ pub(crate) fn take_index(
 
 impl Model {
     fn classifier(&self) -> Result<&Classifier, IndexError> {
-        self.as_kind::<Classifier>().ok_or(IndexError::Kind { kind: self.kind.name })
+        self.as_standard::<Classifier>().ok_or(IndexError::Kind { kind: self.kind.name })
     }
 
     /// Builds an index over the labels, for `queries` like those that will be asked.
@@ -263,6 +263,6 @@ impl Model {
 
     /// The index that answers, if there is one.
     pub fn index(&self) -> Option<&LabelIndex> {
-        self.as_kind::<Classifier>()?.index()
+        self.as_standard::<Classifier>()?.index()
     }
 }

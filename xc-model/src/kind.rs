@@ -1,7 +1,8 @@
-//! Kinds of models: what each says of itself, and how it answers.
+//! Kinds of models: how each opens, answers and describes itself.
 //!
-//! A kind of one's own is a type with [`Answering`], and a [`Kind`] by which [`OpenOptions::kinds`](crate::OpenOptions::kinds)
-//! adds it to the standard ones: its folders open, answer, blend and are calibrated as theirs.
+//! A custom kind is a type that implements [`Answering`], and a [`Kind`] that is passed to
+//! [`OpenOptions::kinds`](crate::OpenOptions::kinds). Its folders are then opened, asked, explained, blended and
+//! calibrated like those of the standard kinds.
 
 use crate::open_error::OpenModelError;
 use crate::query::{Answers, BatchError, Candidates, QueryError, SearchOptions, WrongAnswer};
@@ -17,23 +18,33 @@ use xc_sparse::chunked::Touched;
 use xc_sparse::rank::{LabelId, Scored, rank_order};
 use xc_store::{Container, ContainerWriter, OpenMode, WriteError};
 
-/// A model that answers, whatever is around it: text pipeline, names, calibration and exclusions are the business of
-/// [`Model`](crate::Model).
+/// The part of a model that ranks labels. Everything else belongs to [`Model`](crate::Model): the text pipeline, label
+/// names, calibration, excluded labels, thresholds.
 ///
-/// Queries are checked before they come here: they are of the kind and width that [`Answering::shape`] states, values are
-/// finite, candidates are labels of the model, ascending and each once.
+/// Queries are checked before they reach these methods: they have the kind and width that [`Answering::shape`] states,
+/// their values are finite, and candidates are labels of the model in ascending order, each once. The answers of a
+/// custom kind are checked in turn: one that breaks the rules of [`Answering::one`] or [`Answering::batch`] is refused
+/// with [`QueryError::Answer`].
+///
+/// Explanations and blends score given labels: they ask with [`Candidates::Labels`]. A kind that takes
+/// [`InputKind::Text`] reads texts itself, without a pipeline; explanations of its scores have no effects of features.
 pub trait Answering: Send + Sync + 'static {
-    /// Memory of one thread's queries. It grows to what is needed and stays.
+    /// Buffers for the queries of one thread, kept from query to query.
     type Scratch: Default + Send + 'static;
 
-    /// What it takes and how many labels it has.
+    /// The input that it takes and its number of labels. It is called when the model is opened; the result is kept.
     fn shape(&self) -> ModelShape;
 
-    /// Ranks labels of one query into `out`, which may hold labels of another one: at most `ask.top_k`, of
-    /// `ask.candidates.of(0)` where that is a list, in the order of [`rank_order`], with finite scores.
+    /// Ranks the labels of one query and writes them to `out`, whose old content is replaced.
+    ///
+    /// The answer has at most `ask.top_k` labels, each once, in the order of [`rank_order`], with finite scores; it may
+    /// be shorter, or empty. Where `ask.candidates.of(0)` is a list, only its labels are ranked, including those that a
+    /// search would not find.
+    ///
+    /// *Determinism*: the same query has the same answer, whatever `scratch` was used for before.
     ///
     /// # Errors
-    /// What is wrong with the query.
+    /// The query has no answer; [`QueryError::Own`] holds a message of a custom kind.
     fn one(
         &self,
         row: Row<'_>,
@@ -42,11 +53,15 @@ pub trait Answering: Send + Sync + 'static {
         out: &mut Vec<Scored>,
     ) -> Result<Told, QueryError>;
 
-    /// Answers queries, with the bits of [`Answering::one`]. By itself it asks that for each query, on the threads of the
-    /// pool that the caller is in.
+    /// Answers several queries with the same bits as [`Answering::one`]: one list for each query, in their order, and
+    /// certificates and numbers of known terms for all queries or for none. The candidates of query `i` are
+    /// `ask.candidates.of(i)`.
+    ///
+    /// The default calls [`Answering::one`] for each query, in parallel on the threads of the current rayon pool. A
+    /// kind that reads its weights once for several queries overrides it.
     ///
     /// # Errors
-    /// The first query that cannot be answered.
+    /// The first query that has no answer.
     fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, scratch: &mut Self::Scratch) -> Result<Answers, BatchError> {
         let _ = scratch;
         let each = (0..rows.len()).into_par_iter().map_init(Self::Scratch::default, |scratch, query| {
@@ -65,74 +80,82 @@ pub trait Answering: Send + Sync + 'static {
         Ok(answers)
     }
 
-    /// Adds parameters and arrays to a container of its kind; [`Kind`] opens them again.
+    /// Adds the parameters and arrays of the model to a container, from which the function in [`Kind::new`] opens it.
+    ///
+    /// These names are taken: parameters `training`, `input`, `calibration` and `changed`; arrays that begin with
+    /// `training.`, `calibration.` or [`PIPELINE_PREFIX`](crate::PIPELINE_PREFIX).
     ///
     /// # Errors
-    /// The container refuses.
+    /// The container refuses a name or cannot be written.
     fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError>;
 
-    /// Whether scores are at most 1: probabilities, products of them, cosines.
+    /// Whether no score exceeds 1, as with probabilities, products of them, and cosines. Default: false.
     fn scores_at_most_one(&self) -> bool {
         false
     }
 
-    /// Adds the memory that a query touches, where the kind can tell; else gives false.
+    /// Adds the memory that a query touches to `touched`. Default: false, as the kind cannot tell.
     fn touched(&self, row: SparseRow<'_>, ask: &Ask<'_>, scratch: &mut Self::Scratch, touched: &mut Touched) -> bool {
         let _ = (row, ask, scratch, touched);
         false
     }
 }
 
-/// One question, checked: options are the kind's, labels and features in range, values finite.
+/// What is asked of a kind: the options of a query, or of a batch, after they were checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
-    /// Labels wanted, at most the number that there are.
+    /// Maximum number of labels of an answer; at most the number of labels of the model.
     pub top_k: usize,
-    /// The labels to choose from, ascending.
+    /// The labels to choose from, in ascending order.
     pub candidates: Candidates<'a>,
-    /// How it is to search.
+    /// How the model searches. A custom kind has no search options: it gets the default.
     pub search: SearchOptions,
 }
 
-/// What a kind says about the answer to a query.
+/// What a kind says about an answer besides its labels. A kind gives each of these for every query of a
+/// batch, or for none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Told {
-    /// Where the kind can tell whether the labels are the best.
+    /// Whether the labels are proven to be the best.
     pub certificate: Option<Certificate>,
-    /// Where it made features of a text itself: how many it knew.
+    /// For a kind that makes features of a text itself: the number of terms that it knows.
     pub known_terms: Option<usize>,
 }
 
-/// What a model looks like from outside.
+/// What a model takes and how many labels it has. [`ModelShape::new`] makes one, whose other fields can then be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelShape {
-    /// What a query is once the model's pipeline, if it has one, is done with it.
+    /// What a query is after the model's pipeline, if it has one. [`InputKind::Tokens`] needs a pipeline that makes
+    /// them.
     pub takes: InputKind,
-    /// Number of features of a query, or of values of a vector.
+    /// Number of features or tokens, or of the values of a vector. A pipeline has to make as many.
     pub n_features: usize,
-    /// Number of labels.
+    /// Number of labels; their ids are `0..n_labels`.
     pub n_labels: usize,
-    /// Features of the words that stand beside the tokens of a query, where it needs them.
+    /// Number of features of the words that stand beside the tokens of a query, for a model that needs them.
     pub words: Option<usize>,
-    /// Whether all threads work on one query.
+    /// Whether a single query is divided among threads. If so, even a few queries are answered as a batch.
     pub shares_queries: bool,
-    /// Queries of a batch beyond which nothing is gained.
+    /// Number of queries beyond which larger batches are not faster; at least 1.
     pub batch_size: usize,
 }
 
 impl ModelShape {
-    /// Of a model of such queries and labels.
+    /// The shape of a model, with `shares_queries` false, a `batch_size` of 1024, and no words beside tokens.
     pub fn new(takes: InputKind, n_features: usize, n_labels: usize) -> Self {
-        Self { takes, n_features, n_labels, words: None, shares_queries: true, batch_size: 1024 }
+        Self { takes, n_features, n_labels, words: None, shares_queries: false, batch_size: 1024 }
     }
 }
 
-/// A kind of model on disk.
+/// A kind of model: the name in its folders, and how they are opened.
 ///
 /// ```
 /// use std::error::Error;
-/// use xc_model::{Answering, Ask, InputKind, Kind, Model, ModelShape, OpenOptions, Opened, QueryError, QueryOptions, Row, Rows, Told};
+/// use xc_model::{
+///     Answering, Ask, InputKind, Kind, Model, ModelShape, OpenOptions, Opened, QueryError, QueryOptions, Row, Rows,
+///     Told,
+/// };
 /// use xc_sparse::rank::Scored;
 /// use xc_sparse::CsrMatrix;
 /// use xc_store::{Container, ContainerWriter, WriteError};
@@ -189,11 +212,11 @@ pub struct Kind {
     pub(crate) tables: fn(&Container) -> Result<Vec<InfoTable>, OpenModelError>,
 }
 
-/// Opens the arrays of a container of a standard kind, which it gives back: the pipeline, the names of labels and the sizes
-/// are in it.
+/// Opens the arrays of a container of a standard kind, which it gives back: the pipeline, the names of labels and the
+/// sizes are in it.
 type OpenStandard = fn(Container, &OpenOptions, Check) -> Result<(Opened, Container), OpenModelError>;
 
-/// Opens the arrays of a container of a kind of one's own, and checks all that answers rely on.
+/// Opens the model in a container of a custom kind. It checks all that answers rely on, since a file may hold anything.
 pub type OpenKind = fn(&Container) -> Result<Opened, Box<dyn Error + Send + Sync>>;
 
 /// How a kind opens.
@@ -201,13 +224,14 @@ pub type OpenKind = fn(&Container) -> Result<Opened, Box<dyn Error + Send + Sync
 pub(crate) enum Open {
     /// One of this library.
     Standard(OpenStandard),
-    /// Somebody else's: what it answers is checked.
+    /// A custom one: its answers are checked.
     Own(OpenKind),
 }
 
 impl Kind {
-    /// A kind of one's own: `name` is what its folders state, `open` makes the model of one, and refuses arrays that answers
-    /// cannot rely on.
+    /// A custom kind. Its folders state `name`, which is neither that of a standard kind nor that of another container
+    /// of this library, such as `checkpoint`. `open` opens the model in a folder and refuses arrays that answers cannot
+    /// rely on.
     pub const fn new(name: &'static str, open: OpenKind) -> Self {
         let tables = no_tables;
         Self { name, options: &[], answers_in_part: false, has_margins: false, open: Open::Own(open), tables }
@@ -222,13 +246,14 @@ impl Kind {
         matches!(self.open, Open::Own(_))
     }
 
-    /// Refuses an answer of somebody else's kind that is none: what is behind it relies on the order and the labels.
+    /// Refuses an invalid answer of a custom kind: what follows relies on the order and the labels. `seen` is a buffer.
     pub(crate) fn check(
         &self,
         list: &[Scored],
         ask: &Ask<'_>,
         query: usize,
         n_labels: usize,
+        seen: &mut Vec<LabelId>,
     ) -> Result<(), QueryError> {
         if !self.is_own() {
             return Ok(());
@@ -236,13 +261,14 @@ impl Kind {
         let is_label = |s: &Scored| (s.label as usize) < n_labels;
         let only = ask.candidates.of(query);
         let is_asked_for = |s: &Scored| only.is_none_or(|only| only.binary_search(&s.label).is_ok());
-        let mut labels: Vec<LabelId> = list.iter().map(|s| s.label).collect();
-        labels.sort_unstable();
+        seen.clear();
+        seen.extend(list.iter().map(|s| s.label));
+        seen.sort_unstable();
         let wrong = match () {
             () if list.len() > ask.top_k => WrongAnswer::Length,
             () if !list.iter().all(is_label) => WrongAnswer::Label,
             () if !list.iter().all(|s| s.score.is_finite()) => WrongAnswer::Score,
-            () if labels.windows(2).any(|pair| pair[0] == pair[1]) => WrongAnswer::Twice,
+            () if seen.windows(2).any(|pair| pair[0] == pair[1]) => WrongAnswer::Twice,
             () if list.windows(2).any(|pair| rank_order(pair[0], pair[1]) != Ordering::Less) => WrongAnswer::Order,
             () if !list.iter().all(is_asked_for) => WrongAnswer::Candidate,
             () => return Ok(()),
@@ -261,7 +287,7 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// A model of some kind that was opened.
+/// A model that was opened, of any kind.
 pub struct Opened {
     pub(crate) system: Box<dyn System>,
     /// What was left out, and why.
@@ -269,7 +295,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// That answers so.
+    /// An opened model, of which no part was left out.
     pub fn new(model: impl Answering) -> Self {
         Self { system: Box::new(model), warnings: Vec::new() }
     }
@@ -296,8 +322,8 @@ pub struct OpenOptions {
     /// Read every byte and compare it with the hashes that were stored when the model was saved: it takes the time of
     /// reading all files, whose pages do not stay. A model whose files are below 8 MiB is always compared.
     pub verify: bool,
-    /// Kinds of one's own, in addition to the standard ones; members of blends are opened with the same. Folders of these
-    /// kinds are never trusted ([`Model::open_trusted`]).
+    /// Custom kinds, in addition to the standard ones; members of blends may be of these, too. Folders of custom kinds
+    /// cannot be opened by [`Model::open_trusted`](crate::Model::open_trusted).
     pub kinds: &'static [&'static Kind],
 }
 

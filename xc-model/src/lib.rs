@@ -13,14 +13,14 @@
 //! |---|---|
 //! | [`classifier`], [`mach`], [`skipgram`] | kinds of models, beside the trees of `xc-tree` |
 //! | [`blend`], [`calibrate`] | several models as one; scores as probabilities |
-//! | [`Kind`], [`Answering`] | kinds of one's own |
+//! | [`Kind`], [`Answering`], [`NetworkModel`] | custom kinds |
 //! | [`explain`] | why a label got its score |
 //! | `requests` (feature `requests`) | lines of JSON, text or features as queries, and their answers |
 //! | [`tokens`] | texts as tokens and as vectors; tokenizers (feature `transformer`) |
 //! | [`training_rows`] | which rows a model was trained on |
 //!
 //! # When not to use it
-//! To train: `xc-train`. For one kind alone, its module or crate: [`xc_tree::TreeModel`] needs nothing of this.
+//! To train: `xc-train`. To serve trees alone: [`xc_tree::TreeModel`] needs nothing of this crate.
 
 #![deny(unsafe_code)]
 
@@ -94,7 +94,7 @@ pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, write_pipeline};
 /// The crates of the types in signatures here.
 pub use {xc_ann, xc_hash, xc_mach, xc_nn, xc_sparse, xc_tree};
 
-/// The kinds of this library.
+/// The standard kinds.
 fn standard() -> &'static [kind::Kind] {
     &kinds::STANDARD
 }

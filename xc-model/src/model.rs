@@ -21,6 +21,7 @@ use xc_buffer::parallel::in_pool;
 #[cfg(feature = "data")]
 use xc_data::FileForm;
 use xc_hash::text::{Featurizer, TextsTaken};
+use xc_mach::Certificate;
 use xc_sparse::LabelRows;
 use xc_sparse::chunked::Touched;
 use xc_sparse::rank::{RankedBatch, Scored};
@@ -78,7 +79,7 @@ impl Model {
         self.generation
     }
 
-    /// Whether its folder has been replaced by another model since it was opened; this one answers on.
+    /// Whether its folder has been replaced by another model since it was opened. This one still answers as before.
     pub fn was_replaced(&self) -> bool {
         self.container.replacement()()
     }
@@ -101,7 +102,7 @@ impl Model {
         }
     }
 
-    /// The folder that it was opened from; of a model that was never in one an empty path.
+    /// The folder that it was opened from; an empty path for a model in memory.
     pub fn folder(&self) -> &Path {
         self.container.folder()
     }
@@ -111,18 +112,18 @@ impl Model {
         self.maker.as_ref()
     }
 
-    /// What is to be said of texts that were cut since the model was opened; nothing where none was.
+    /// A note about the texts that were cut since the model was opened; `None` if there were none.
     pub fn texts_cut(&self) -> Option<String> {
         self.texts_cut_since(&[])
     }
 
-    /// Texts of which it, or each member of a blend, has made tokens since it was opened.
+    /// How many texts the model, or each member of a blend, has tokenised and cut since it was opened.
     pub fn texts_taken(&self) -> Vec<TextsTaken> {
         let members = self.as_kind().map_or(std::slice::from_ref(self), blend::Blend::members);
         members.iter().filter_map(|member| member.pipeline()?.taken()).collect()
     }
 
-    /// What is to be said of texts that were cut since there were those, of [`Model::texts_taken`].
+    /// The same for the texts after `before`, an earlier result of [`Model::texts_taken`].
     pub fn texts_cut_since(&self, before: &[TextsTaken]) -> Option<String> {
         let mut before = before.iter();
         self.texts_taken().into_iter().find_map(|taken| before.next().map_or(taken, |&of| taken.since(of)).note())
@@ -140,10 +141,15 @@ impl Model {
         &self.input
     }
 
-    /// The model as the type of its kind, such as `xc_tree::TreeModel`, for operations that only that kind
-    /// has.
+    /// The model as the type of its kind, such as `xc_tree::TreeModel` or that of a custom kind, for operations that
+    /// only this type has.
     pub fn as_kind<T: Any>(&self) -> Option<&T> {
         (&*self.system as &dyn Any).downcast_ref()
+    }
+
+    /// The same of a standard kind alone: what a custom kind has inside is its own business.
+    pub(crate) fn as_standard<T: Any>(&self) -> Option<&T> {
+        if self.kind.is_own() { None } else { self.as_kind() }
     }
 
     /// Answers one query into `out`.
@@ -179,7 +185,7 @@ impl Model {
         buffers: &mut Buffers,
         out: &mut Answer,
     ) -> Result<(), QueryError> {
-        let Buffers { making, system, lists, .. } = buffers;
+        let Buffers { making, system, lists, seen, .. } = buffers;
         let ask = self.ask(options, 1, lists)?;
         let ask = Ask { candidates: ask.candidates.at(0), ..ask };
         let row = self.row(query, options.made, making)?;
@@ -188,7 +194,7 @@ impl Model {
         }
         if options.top_k > 0 && out.known_terms != Some(0) {
             let told = self.system.one(row, &ask, &mut **system, &mut out.labels)?;
-            self.kind.check(&out.labels, &ask, 0, self.shape.n_labels)?;
+            self.kind.check(&out.labels, &ask, 0, self.shape.n_labels, seen)?;
             out.certificate = told.certificate;
             out.known_terms = out.known_terms.or(told.known_terms);
             let rest = Rest { options, excluded: &lists.excluded, calibration: self.calibration_for(options)? };
@@ -289,7 +295,7 @@ impl Model {
         self.system.batch(rows, ask, scratch)
     }
 
-    /// Refuses answers of somebody else's kind that are none.
+    /// Refuses invalid answers of a custom kind.
     fn check_batch(&self, answers: &Answers, n: usize, ask: &Ask<'_>) -> Result<(), BatchError> {
         let wrong = |query| move |source| BatchError { query, source };
         let is_for_each = |len: usize| len == 0 || len == n;
@@ -298,11 +304,9 @@ impl Model {
             let kind = self.kind.name;
             return Err(wrong(0)(QueryError::Answer { kind, wrong: WrongAnswer::Queries }));
         }
-        let n_labels = self.shape.n_labels;
-        let lists = answers.ranked.iter().enumerate();
-        lists
-            .into_iter()
-            .try_for_each(|(query, list)| self.kind.check(list, ask, query, n_labels).map_err(wrong(query)))
+        let (n_labels, mut seen) = (self.shape.n_labels, Vec::new());
+        let mut lists = answers.ranked.iter().enumerate();
+        lists.try_for_each(|(query, list)| self.kind.check(list, ask, query, n_labels, &mut seen).map_err(wrong(query)))
     }
 
     /// Answers queries of which each has excluded labels of its own: those with room for as many are
@@ -367,7 +371,7 @@ impl Model {
         options: &QueryOptions<'_>,
         scratch: &mut Scratch,
     ) -> Result<Answers, BatchError> {
-        let (mut answer, mut answers) = (Answer::default(), Answers::default());
+        let (mut answer, mut answers, mut certificates) = (Answer::default(), Answers::default(), Vec::new());
         // A row alone does not say how wide it is.
         let widths = match queries {
             Rows::Sparse(rows) if options.made || self.takes() == InputKind::Sparse => {
@@ -385,8 +389,13 @@ impl Model {
             let outcome = self.predict(&queries.row(query), &options, scratch, &mut answer);
             outcome.map_err(|source| BatchError { query, source })?;
             answers.ranked.push_row(&answer.labels);
-            answers.certificates.extend(answer.certificate);
+            certificates.push(answer.certificate);
             answers.known_terms.extend(answer.known_terms);
+        }
+        if certificates.iter().any(Option::is_some) {
+            // Of a query without a known term no label is asked for.
+            let nothing = Certificate { exact: true, bound: f32::NEG_INFINITY, ..Certificate::default() };
+            answers.certificates = certificates.into_iter().map(|of| of.unwrap_or(nothing)).collect();
         }
         Ok(answers)
     }

@@ -1,4 +1,4 @@
-//! Any network of `xc-nn` as a model: an encoder and a head of one's own.
+//! Any network of `xc-nn` as a model, whatever its encoder and head are.
 
 use crate::kind::{Answering, Ask, ModelShape, Told};
 use crate::query::{Answers, BatchError, QueryError};
@@ -9,8 +9,13 @@ use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_store::atomic::WriteFileError;
 use xc_store::{Container, ContainerWriter, WriteError};
 
-/// A network that answers with its logits. It is to [`Answering`] what [`Network`] is to encoders and heads: whoever has
-/// these needs only a [`Kind`](crate::Kind) beside them.
+/// A network as a model: it ranks labels by their logits, which are also the scores. With a [`Kind`](crate::Kind) that
+/// opens it, an [`Encoder`] and a [`Head`] make a custom kind.
+///
+/// Its folder holds the arrays that answers need ([`Role::Answer`]), and the settings of encoder and head
+/// ([`State::settings`](xc_nn::state::State::settings)) as its parameters `encoder` and `head`, from which a kind can build
+/// the network. Everything else of it, such as activations and vectors that the program computes, comes from the network
+/// that [`NetworkModel::open`] is given.
 ///
 /// *Cost*: the encoder, all logits of a query, and a pass over them.
 pub struct NetworkModel<E, H> {
@@ -20,15 +25,24 @@ pub struct NetworkModel<E, H> {
 }
 
 impl<E: Encoder, H: Head<Input = E::Output>> NetworkModel<E, H> {
-    /// Of a network over instances of a kind with so many features, or values of a vector.
+    /// A model of a network that takes instances of this kind, with `n_features` features, tokens or values of a
+    /// vector.
+    ///
+    /// # Panics
+    /// If `takes` is [`InputKind::Text`], which networks do not take.
     pub fn new(network: Network<E, H>, takes: InputKind, n_features: usize) -> Self {
+        assert!(takes != InputKind::Text, "a network takes features, vectors or tokens, no texts");
         Self { network, takes, n_features }
     }
 
-    /// The same with the arrays of a folder: `network` is made as it was before its training.
+    /// Loads the arrays of a container into `network`, which was built like the one that was saved.
     ///
     /// # Errors
-    /// An array that is not there, of another shape or type, or with a value that is not finite.
+    /// An array that is absent, has another shape or type, or holds a value that is not
+    /// finite.
+    ///
+    /// # Panics
+    /// As [`NetworkModel::new`].
     pub fn open(
         mut network: Network<E, H>,
         takes: InputKind,
@@ -46,7 +60,10 @@ impl<E: Encoder, H: Head<Input = E::Output>> NetworkModel<E, H> {
     }
 }
 
-/// Memory of the queries of a [`NetworkModel`].
+/// The parameters of a folder that hold the settings of encoder and head.
+const PARTS: [&str; 2] = ["encoder", "head"];
+
+/// Buffers for the queries of a [`NetworkModel`].
 pub struct NetworkScratch<E: Encoder, H: Head> {
     batch: Batch,
     network: Scratch<E, H>,
@@ -61,9 +78,9 @@ impl<E: Encoder, H: Head> Default for NetworkScratch<E, H> {
     }
 }
 
-/// Queries whose logits exist at a time, where these are not too many.
+/// Maximum number of queries whose logits are computed together.
 const TOGETHER: usize = 64;
-/// Logits that exist at a time, unless one query has more.
+/// Maximum number of logits that are computed together, unless one query has more.
 const LOGITS: usize = 1 << 22;
 
 impl<E, H> NetworkModel<E, H>
@@ -81,12 +98,21 @@ where
     fn best(&self, logits: &[f32], ask: &Ask<'_>, query: usize, top: &mut TopK) -> Result<(), QueryError> {
         let first = self.network.head().labels().start;
         top.reset(ask.top_k);
-        let score = |label: u32| logits[(label - first) as usize];
+        let mut has_nan = false;
+        let mut push = |label, score: f32| {
+            has_nan |= score.is_nan();
+            top.push(Scored { label, score });
+        };
         match ask.candidates.of(query) {
-            Some(labels) => labels.iter().for_each(|&label| top.push(Scored { label, score: score(label) })),
-            None => logits.iter().zip(first..).for_each(|(&score, label)| top.push(Scored { label, score })),
+            Some(labels) => {
+                // A head may have a range of labels that does not begin at 0.
+                let labels = labels.iter().filter(|&&label| label >= first);
+                labels.for_each(|&label| push(label, logits[(label - first) as usize]));
+            }
+            None => logits.iter().zip(first..).for_each(|(&score, label)| push(label, score)),
         }
-        if top.sorted().iter().any(|s| !s.score.is_finite()) { Err(QueryError::Scores) } else { Ok(()) }
+        let is_finite = !has_nan && top.sorted().iter().all(|s| s.score.is_finite());
+        if is_finite { Ok(()) } else { Err(QueryError::Scores) }
     }
 }
 
@@ -141,6 +167,9 @@ where
     }
 
     fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+        for (part, of) in PARTS.into_iter().zip(self.network.parts()) {
+            writer.set_parameter(part, of.settings());
+        }
         let mut written = Ok(());
         let visited = self.network.visit(&mut |array| {
             if array.of.role == Role::Answer && written.is_ok() {
@@ -229,6 +258,16 @@ mod tests {
     }
 
     #[test]
+    fn logits_that_are_no_numbers_are_an_error() {
+        let mut damaged = network(1);
+        damaged.parameters_mut()[0].parameter.rows_mut().values[0] = f32::NAN;
+        let model = NetworkModel::new(damaged, InputKind::Dense, WIDTH);
+        let ask = Ask { top_k: 3, candidates: Candidates::All, search: Default::default() };
+        let said = model.one(Row::Dense(&[1.0; WIDTH]), &ask, &mut Default::default(), &mut Vec::new());
+        assert_eq!(said.unwrap_err(), QueryError::Scores);
+    }
+
+    #[test]
     fn a_folder_of_another_network_is_refused() {
         let container = Container::in_memory("own-network", |writer| -> Result<(), WriteError> {
             NetworkModel::new(network(1), InputKind::Dense, WIDTH).write(writer)
@@ -236,6 +275,7 @@ mod tests {
         let container = container.unwrap();
         let other = Network::new(Stack::new(Precomputed::new(WIDTH)), Dense::new(N_LABELS + 1, WIDTH, 1));
         assert!(NetworkModel::open(other, InputKind::Dense, WIDTH, &container).is_err());
+        assert_eq!(container.parameters()["head"]["dense"]["width"], WIDTH);
         let mut damaged = network(1);
         damaged.parameters_mut()[0].parameter.rows_mut().values[0] = f32::NAN;
         let container = Container::in_memory("own-network", |writer| -> Result<(), WriteError> {

@@ -29,7 +29,7 @@ impl Model {
     /// threads, which end with the call; the label names are read on demand.
     ///
     /// # Errors
-    /// The folder is not a model, is damaged, or is of a kind that this library does not know.
+    /// The folder is not a model, is damaged, or is of a kind that is not known.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, OpenModelError> {
         Self::open_with(folder, &OpenOptions::default())
     }
@@ -37,7 +37,8 @@ impl Model {
     /// As [`Model::open`], in the given way.
     ///
     /// # Errors
-    /// As [`Model::open`]; repetitions that the model does not have.
+    /// As [`Model::open`]; an option that the kind does not have; two kinds with one name among the standard ones and
+    /// [`OpenOptions::kinds`].
     pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, OpenModelError> {
         Self::open_checked(folder.as_ref(), options, Check::Structure)
     }
@@ -54,7 +55,7 @@ impl Model {
         }
     }
 
-    /// A model that was never in a folder, of what its training wrote to memory.
+    /// The model of a standard kind in a container in memory; [`Model::of`] makes one of a custom kind.
     ///
     /// # Errors
     /// As [`Model::open`].
@@ -62,14 +63,17 @@ impl Model {
         Self::of_container(container, &OpenOptions::default(), Check::Structure)
     }
 
-    /// A model of a kind of one's own that was never in a folder: its arrays are those that `model` writes, with `extras`
-    /// beside them. [`Model::save`] writes the folder, which opens with the same kind among [`OpenOptions::kinds`].
+    /// A model of a custom kind in memory: what `model` writes, and `extras`, as `kind` opens them. [`Model::save`]
+    /// writes its folder, which opens with the same kind among [`OpenOptions::kinds`].
     ///
-    /// *Cost*: a copy of the arrays in memory, which `kind` opens.
+    /// *Cost*: a copy of the arrays in memory.
     ///
     /// # Errors
-    /// As [`Model::open`]; what `model` writes is refused.
+    /// As [`Model::open`]; a name of a standard kind; the container refuses what `model` writes.
     pub fn of(kind: &'static Kind, model: &impl Answering, extras: &Extras<'_>) -> Result<Self, OpenModelError> {
+        if standard().iter().any(|other| other.name == kind.name) {
+            return Err(OpenModelError::KindTwice { name: kind.name });
+        }
         let container = Container::in_memory(kind.name, |writer| -> Result<(), OpenModelError> {
             extras.write(writer)?;
             Ok(model.write(writer)?)
@@ -167,6 +171,9 @@ impl Model {
     /// # Safety
     /// The folder was written by this library and has not been changed since: answers rely on what
     /// is not checked.
+    ///
+    /// # Errors
+    /// As [`Model::open_with`]; a model of a custom kind, or a blend with a member of one.
     #[allow(unsafe_code, reason = "hands the caller's promise on to the kind of model")]
     pub unsafe fn open_trusted(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, OpenModelError> {
         Self::open_checked(folder.as_ref(), options, Check::None)

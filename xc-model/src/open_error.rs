@@ -34,7 +34,7 @@ pub enum OpenModelError {
     /// A file is not what was saved.
     #[error("{0}: damaged since it was saved")]
     Damaged(Mismatch),
-    /// A kind that this library does not know.
+    /// A kind that is neither a standard one nor among [`OpenOptions::kinds`](crate::OpenOptions::kinds).
     #[error("{}: a model of kind {kind:?}; expected one of {}", path.display(), known.join(", "))]
     Kind {
         /// The folder.
@@ -45,13 +45,13 @@ pub enum OpenModelError {
         known: Vec<&'static str>,
     },
     /// Two kinds have one name.
-    #[error("two kinds of models are called {name:?}; names of their own are expected")]
+    #[error("two kinds of models are called {name:?}; different names are expected")]
     KindTwice {
         /// The name.
         name: &'static str,
     },
-    /// A model of somebody else's kind was to be opened without a check.
-    #[error("{}: models of kind {kind:?}, which is not this library's, are always checked", path.display())]
+    /// A model of a custom kind was to be opened without checking it.
+    #[error("{}: a model of the custom kind {kind:?}; such models are always checked", path.display())]
     NotTrusted {
         /// The folder.
         path: PathBuf,

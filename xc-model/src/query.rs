@@ -29,7 +29,8 @@ pub enum Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    /// Those of query `i` of a batch, ascending in an [`Ask`](crate::Ask); `None` where they are all.
+    /// The candidates of query `i` of a batch; `None` where all labels are. In an [`Ask`](crate::Ask) they ascend, each
+    /// once.
     ///
     /// # Panics
     /// If there is no such query.
@@ -320,7 +321,7 @@ pub enum QueryError {
         /// Its position in the row.
         position: usize,
     },
-    /// A kind of model that is not this library's answered what is no answer.
+    /// A model of a custom kind gave an invalid answer.
     #[error("a model of kind {kind:?} answered {wrong}")]
     Answer {
         /// The kind.
@@ -387,7 +388,7 @@ pub enum QueryError {
     /// Features so large that scores are not finite.
     #[error("its values are too large: scores are not finite")]
     Scores,
-    /// What a kind of one's own says of a query.
+    /// A message of a custom kind about the query.
     #[error("{0}")]
     Own(std::sync::Arc<str>),
     /// A MACH model cannot answer any query.
@@ -423,11 +424,11 @@ impl QueryError {
     }
 }
 
-/// What is wrong with the answer of somebody else's kind of model.
+/// What is wrong with the answer of a model of a custom kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WrongAnswer {
-    /// Not a list, or not a statement about it, for each query of a batch.
+    /// Not one list for each query of a batch, or certificates or numbers of known terms for some queries only.
     Queries,
     /// More labels than were asked for.
     Length,
@@ -437,7 +438,7 @@ pub enum WrongAnswer {
     Score,
     /// A label twice.
     Twice,
-    /// Labels that are not best first, or of equal score not ascending.
+    /// Labels that are not best first, or labels of equal score that do not ascend.
     Order,
     /// A label that is not among the candidates.
     Candidate,

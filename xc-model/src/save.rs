@@ -1,4 +1,4 @@
-//! What stands beside the arrays of a model in its folder.
+//! What is saved beside the arrays of a model.
 
 use crate::{TrainingRows, write_pipeline};
 #[cfg(feature = "data")]
@@ -6,19 +6,20 @@ use xc_data::FileForm;
 use xc_hash::text::Featurizer;
 use xc_store::{ContainerWriter, WriteError};
 
-/// What a model is saved with.
+/// What is saved beside the arrays of a model. Default: nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Extras<'a> {
-    /// What makes its features.
+    /// The pipeline that makes features, tokens or vectors of queries.
     pub maker: Option<&'a Featurizer>,
-    /// Names of its labels.
+    /// The names of its labels, one for each.
     pub names: Option<&'a [String]>,
-    /// What the training files look like.
+    /// The form of the training files.
     #[cfg(feature = "data")]
     pub input: Option<&'a FileForm>,
-    /// How it was trained, for a person and for `inspect`.
+    /// How it was trained: free-form JSON that `xc inspect` shows.
     pub training: Option<serde_json::Value>,
-    /// The rows that it was trained on, where they are known.
+    /// The rows that it was trained on. Fits of blends and calibrations refuse a model without them, unless they are
+    /// told otherwise.
     pub rows: Option<&'a TrainingRows>,
 }
 
@@ -26,7 +27,7 @@ impl Extras<'_> {
     /// Adds all of it to a container.
     ///
     /// # Errors
-    /// The container refuses.
+    /// A label name with a control character; the container cannot be written.
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         if let Some(training) = &self.training {
             writer.set_parameter("training", training.clone());

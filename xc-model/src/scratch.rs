@@ -21,6 +21,8 @@ pub(crate) struct Buffers {
     pub(crate) making: Making,
     pub(crate) system: Box<dyn Any + Send>,
     pub(crate) lists: Lists,
+    /// Labels of an answer that is checked.
+    pub(crate) seen: Vec<LabelId>,
 }
 
 /// Labels that a query names, ascending and unique.
@@ -44,8 +46,8 @@ impl Scratch {
     /// Takes the memory out; a query that panics leaves nothing behind.
     pub(crate) fn take(&mut self, model: &Model) -> Box<Buffers> {
         self.0.take().filter(|buffers| buffers.model == model.generation).unwrap_or_else(|| {
-            let (making, lists) = Default::default();
-            Box::new(Buffers { model: model.generation, making, system: model.system.scratch(), lists })
+            let (making, lists, seen) = Default::default();
+            Box::new(Buffers { model: model.generation, making, system: model.system.scratch(), lists, seen })
         })
     }
 

@@ -1,6 +1,6 @@
 //! Which rows a model was trained on, kept in its folder.
 //!
-//! A row is known by a hash of what a query consists of ([`xc_data::hash_row`]): its text, or its features before any
+//! A row is known by a hash of what a query consists of (`xc_data::hash_row`): its text, or its features before any
 //! weighting. Labels do not count. Models that weight or tokenise differently therefore agree on
 //! which rows they share, and rows that are equal are one row: they are held out together.
 //!

@@ -13,7 +13,7 @@ use std::time::Instant;
 use xc_buffer::FloatSlice;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
-use xc_lsh::{Kind, Projection};
+use xc_lsh::{FamilyKind, Projection};
 use xc_nn::sampler::*;
 use xc_nn::{Step, Targets};
 use xc_sparse::LabelRows;
@@ -95,7 +95,7 @@ fn samplers(lists: Lists) -> Vec<NegativeParams> {
     };
     let lsh = LshParams { candidates: hard, n_codes: None, ..LshParams::default() };
     // Chances are known of SimHash.
-    let kind = Kind::SimHash { projection: Projection::Hadamard };
+    let kind = FamilyKind::SimHash { projection: Projection::Hadamard };
     let midx = SamplerParams::Midx(MidxParams { per_instance: hard, ..MidxParams::default() });
     let (by_q, capped) = (Weighting::LogQ, Weighting::CAPPED);
     // Its index is built at the first step.

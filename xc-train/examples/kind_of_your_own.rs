@@ -1,5 +1,5 @@
-//! An encoder, a head and a sampler of one's own as a kind of model: trained, saved, opened among the standard kinds, and
-//! blended with a tree: `cargo run --release -p xc-train --example kind_of_your_own`.
+//! An encoder, a head and a sampler of your own as a custom kind of model: trained, saved, opened beside the standard
+//! kinds, and blended with a tree: `cargo run --release -p xc-train --example kind_of_your_own`.
 use std::error::Error;
 use xc_dense::DenseRows;
 use xc_model::{InputKind, Kind, Model, NetworkModel, OpenOptions, Opened, QueryOptions};
@@ -129,12 +129,12 @@ fn network() -> Network<Sums, Given> {
     let features = Parameter::zeros(N_FEATURES, WIDTH, Decay::No);
     Network::new(Sums(features), Given(given, FromFn::new("every third", every_third)))
 }
-/// The kind: how its folders are called, and how one is opened.
+/// The kind: its name, and how its folders are opened.
 const MINE: Kind = Kind::new("mine", |container| {
     Ok(Opened::new(NetworkModel::open(network(), InputKind::Sparse, N_FEATURES, container)?))
 });
 
-/// One feature says the label, another one nothing.
+/// Of two features one tells the label, and the other is noise.
 fn data(numbers: std::ops::Range<u32>) -> Result<(CsrMatrix, LabelRows), Box<dyn Error>> {
     let noise = |i: u32| 30 + (i.wrapping_mul(2_654_435_761) >> 16) % 30;
     let features: Vec<u32> = numbers.clone().flat_map(|i| [i % 30, noise(i)]).collect();
@@ -143,7 +143,7 @@ fn data(numbers: std::ops::Range<u32>) -> Result<(CsrMatrix, LabelRows), Box<dyn
     Ok((x, LabelRows::from_lists(numbers.map(|i| [i % 30]), N_LABELS)?))
 }
 
-/// Trains both, blends them, and says whether the blend is right.
+/// Trains both, blends them, and fails if the blend is often wrong.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let ((x, y), folder) = (data(0..600)?, tempfile::tempdir()?);
     let (mut network, examples) = (network(), Examples::try_new(Rows::Sparse(x.view()), &y)?);

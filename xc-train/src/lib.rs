@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`preset`], [`astra`], [`skipgram`] | kinds of networks: values that go together |
 //! | [`network`] | a network of any kind before it is trained, as parameters |
+//! | [`kinds`] | kinds of models as values: usual parameters, changed, checked, trained |
 //! | [`fit()`], [`mod@fit`] | training from files or memory to a model |
 //! | [`learn`] | initial values, the weight of a wide term, and memory of training |
 //! | [`blend`], [`mod@calibrate`] | fits of several models as one, and of probabilities |
@@ -27,6 +28,6 @@ pub mod settings;
 pub mod skipgram;
 pub mod tune;
 
-pub use fit::fit;
+pub use fit::{fit, kinds};
 /// The crates of the types in signatures here.
 pub use {xc_ann, xc_hash, xc_mach, xc_metrics, xc_model, xc_nn, xc_sparse, xc_tree};

@@ -4,7 +4,7 @@ use crate::astra::AstraParams;
 use xc_buffer::dtype::DType;
 use xc_dense::MatmulPrecision;
 use xc_lsh::upkeep::RebuildSchedule;
-use xc_lsh::{Kind, Projection};
+use xc_lsh::{FamilyKind, Projection};
 use xc_model::classifier::{
     CandidateHeadParams, ClassifierParams, EmbeddingInit, EncoderParams, HeadParams, LearningParams, SparseHeadParams,
     WideLearning,
@@ -328,8 +328,8 @@ pub fn lns_for(data: DataShape) -> Preset {
 /// The paper says neither how many candidates a query keeps nor how fast updates of tables become
 /// rarer: 3,000 (text8: 25,000, about what its tables give) and a tenth each time are guesses.
 pub fn lns_of(data: &str) -> Option<Preset> {
-    let wta = Kind::Wta { bin: 8 };
-    let bits = Kind::SimHash { projection: Projection::Sparse };
+    let wta = FamilyKind::Wta { bin: 8 };
+    let bits = FamilyKind::SimHash { projection: Projection::Sparse };
     let (width, batch_size, kind, n_codes, n_tables, candidates) = match data {
         "amazon-670k" => (128, 1024, wta, 6, 400, 3_000),
         "wikilshtc-325k" => (128, 256, wta, 5, 350, 3_000),

@@ -51,7 +51,7 @@ fn a_pipeline_that_another_build_made_is_named() {
         let mut writer = ContainerWriter::copy_of(&source, folder.path(kind)).unwrap();
         writer.set_pipeline(serde_json::json!({ "kind": kind, "version": 1 }));
         writer.finish().unwrap();
-        let said = "its texts are read by a transformer, which this build has not (feature transformer)";
+        let said = "its texts are read by a transformer, which this build lacks (feature transformer)";
         let outcome = folder.xc(&format!("predict --model {kind} --input d/test.jsonl"));
         assert!(outcome.code != 0 && outcome.stderr.trim_end().ends_with(said), "{outcome:?}");
     }

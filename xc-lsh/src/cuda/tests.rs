@@ -1,11 +1,11 @@
 use super::*;
-use crate::{FamilyParams, KeyScratch, Kind, Projection};
+use crate::{FamilyKind, FamilyParams, KeyScratch, Projection};
 use proptest::prelude::*;
 use xc_kernels::Emulated;
 use xc_kernels::layout::{Argument, check};
 
 fn family(width: usize, n_codes: u32, n_tables: u32, key_bits: u32, projection: Projection) -> SimHash {
-    let kind = Kind::SimHash { projection };
+    let kind = FamilyKind::SimHash { projection };
     SimHash::new(FamilyParams { kind, width, n_codes, n_tables, key_bits, seed: 5 }).unwrap()
 }
 

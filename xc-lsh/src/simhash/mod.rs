@@ -9,9 +9,9 @@
 //! of a few coordinates.
 //!
 //! ```
-//! use xc_lsh::{Family, FamilyParams, Keys, Kind, Projection, KeyScratch, SimHash};
+//! use xc_lsh::{Family, FamilyParams, Keys, FamilyKind, Projection, KeyScratch, SimHash};
 //!
-//! let kind = Kind::SimHash { projection: Projection::Gaussian };
+//! let kind = FamilyKind::SimHash { projection: Projection::Gaussian };
 //! let family = SimHash::new(FamilyParams { kind, width: 4, n_codes: 9, n_tables: 50, key_bits: 32, seed: 1 })?;
 //! // A vector, a close one, and its opposite.
 //! let rows = [1.0, 2.0, 3.0, 4.0, 1.1, 2.0, 3.0, 3.9, -1.0, -2.0, -3.0, -4.0];
@@ -38,7 +38,7 @@ use crate::family::{
     Alternative, Family, HashError, PROJECTIONS, all_zero, check_alternatives, check_dense, check_sparse, scatter,
 };
 use crate::keys::Packing;
-use crate::params::{FamilyParams, FamilyParamsError, Kind, Projection};
+use crate::params::{FamilyKind, FamilyParams, FamilyParamsError, Projection};
 use crate::product::{Combination, combine};
 use crate::scratch::KeyScratch;
 use hadamard::Hadamard;
@@ -78,7 +78,7 @@ impl SimHash {
     /// If the parameters are those of another family.
     pub fn new(params: FamilyParams) -> Result<Self, FamilyParamsError> {
         params.check()?;
-        let Kind::SimHash { projection } = params.kind else {
+        let FamilyKind::SimHash { projection } = params.kind else {
             panic!("parameters of {}, expected sim-hash", params.kind.name())
         };
         let functions = match projection {

@@ -15,12 +15,12 @@
 //!
 //! ```
 //! use xc_lsh::tables::{By, QueryLimits, Query, QueryScratch, Tables};
-//! use xc_lsh::{Kind, KeyScratch, TableSizing};
+//! use xc_lsh::{FamilyKind, KeyScratch, TableSizing};
 //! use xc_dense::DenseRows;
 //!
 //! let vectors: Vec<f32> = (0..1000 * 16).map(|i| ((i * 7919) % 1009) as f32 - 500.0).collect();
 //! let rows = DenseRows::new(&vectors, 16);
-//! let family = TableSizing::try_new(1000, 20, 30.0, Kind::Wta { bin: 4 }, 16)?.params(1).build()?;
+//! let family = TableSizing::try_new(1000, 20, 30.0, FamilyKind::Wta { bin: 4 }, 16)?.params(1).build()?;
 //! let tables = Tables::of_dense(&*family, rows, &mut KeyScratch::default())?;
 //!
 //! // Candidates beside item 7, found by the keys that the tables hold of it.

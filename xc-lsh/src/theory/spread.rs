@@ -1,6 +1,6 @@
 //! Unrelated rows are not all equally unrelated: how likely their codes agree, over pairs of them.
 
-use crate::params::Kind;
+use crate::params::FamilyKind;
 
 /// Nodes of the sums that stand for integrals.
 const NODES: usize = 400;
@@ -19,9 +19,9 @@ const NODES: usize = 400;
 ///
 /// ```
 /// use xc_lsh::theory::Spread;
-/// use xc_lsh::Kind;
+/// use xc_lsh::FamilyKind;
 ///
-/// let spread = Spread::of_unrelated(Kind::Wta { bin: 8 }, 128.0);
+/// let spread = Spread::of_unrelated(FamilyKind::Wta { bin: 8 }, 128.0);
 /// let mean = spread.key(1, None);
 /// assert!((mean - 1.0 / 8.0).abs() < 1e-4);
 /// let more = spread.key(6, None) / mean.powi(6);
@@ -38,13 +38,13 @@ impl Spread {
     /// known to have another standard deviation s than 1 / sqrt(width), that is a width of 1 / s^2.
     ///
     /// # Panics
-    /// If the width is below 1, or that of [`Kind::Wta`] below the coordinates of a bin.
-    pub fn of_unrelated(kind: Kind, width: f64) -> Self {
+    /// If the width is below 1, or that of [`FamilyKind::Wta`] below the coordinates of a bin.
+    pub fn of_unrelated(kind: FamilyKind, width: f64) -> Self {
         assert!(width >= 1.0, "rows of {width} coordinates");
         match kind {
-            Kind::SimHash { .. } => Self::of_directions(width),
-            Kind::Wta { bin } => Self::of_orders(bin, width),
-            Kind::Dwta { .. } | Kind::MinHash { .. } => Self { nodes: vec![(kind.chance(), 1.0)] },
+            FamilyKind::SimHash { .. } => Self::of_directions(width),
+            FamilyKind::Wta { bin } => Self::of_orders(bin, width),
+            FamilyKind::Dwta { .. } | FamilyKind::MinHash { .. } => Self { nodes: vec![(kind.chance(), 1.0)] },
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
                     winner_of(&x, &y, bin)
                 })
                 .collect();
-            let spread = Spread::of_unrelated(Kind::Wta { bin }, f64::from(width));
+            let spread = Spread::of_unrelated(FamilyKind::Wta { bin }, f64::from(width));
             for n_codes in 1..=5 {
                 let powers: Vec<f64> = drawn.iter().map(|p| p.powi(n_codes)).collect();
                 let mean = powers.iter().sum::<f64>() / 1500.0;
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn directions_have_cosines_of_one_over_the_root_of_their_width() {
-        let kind = Kind::SimHash { projection: Projection::Gaussian };
+        let kind = FamilyKind::SimHash { projection: Projection::Gaussian };
         for width in [8.0, 128.0, 2048.0] {
             let spread = Spread::of_unrelated(kind, width);
             assert!((spread.key(1, None) - 0.5).abs() < 1e-9);
@@ -197,7 +197,7 @@ mod tests {
             let expected = 1.0 / width / std::f64::consts::PI.powi(2);
             assert!((variance / expected - 1.0).abs() < 2.0 / width + 1e-3, "{width}: {variance}, {expected}");
         }
-        let set = Spread::of_unrelated(Kind::MinHash { minima: crate::Minima::Classic, code_bits: 4 }, 9.0);
+        let set = Spread::of_unrelated(FamilyKind::MinHash { minima: crate::Minima::Classic, code_bits: 4 }, 9.0);
         assert!((set.key(3, None) - 2f64.powi(-12)).abs() < 1e-15);
         assert!((set.key(3, Some(10)) - (2f64.powi(-12) + (1.0 - 2f64.powi(-12)) / 1024.0)).abs() < 1e-15);
         assert!((set.inclusion(3, None, 7) - crate::theory::inclusion(1.0 / 16.0, 3, 7)).abs() < 1e-15);

@@ -16,9 +16,9 @@
 //! table come from different subsets while there are as many.
 //!
 //! ```
-//! use xc_lsh::{FamilyParams, Family, Kind, KeyScratch, Wta};
+//! use xc_lsh::{FamilyParams, Family, FamilyKind, KeyScratch, Wta};
 //!
-//! let params = FamilyParams { kind: Kind::Wta { bin: 4 }, width: 8, n_codes: 3, n_tables: 5, key_bits: 32, seed: 1 };
+//! let params = FamilyParams { kind: FamilyKind::Wta { bin: 4 }, width: 8, n_codes: 3, n_tables: 5, key_bits: 32, seed: 1 };
 //! let wta = Wta::new(params)?;
 //! let (mut a, mut b, mut scratch) = ([0; 5], [0; 5], KeyScratch::default());
 //! let vector = [0.5, -1.0, 2.0, 0.0, 0.1, 3.0, -0.5, 0.2];
@@ -37,7 +37,7 @@ use crate::family::{
     Alternative, Family, HashError, SUBSETS, WINNERS, all_zero, check_alternatives, check_dense, check_sparse, scatter,
 };
 use crate::keys::Packing;
-use crate::params::{FamilyParams, FamilyParamsError, Kind};
+use crate::params::{FamilyKind, FamilyParams, FamilyParamsError};
 use crate::product::{Bins, LANES, RANKED, rank, winners};
 use crate::scratch::KeyScratch;
 use xc_dense::DenseRows;
@@ -69,7 +69,7 @@ impl Wta {
     /// If the parameters are those of another family.
     pub fn new(params: FamilyParams) -> Result<Self, FamilyParamsError> {
         params.check()?;
-        let Kind::Wta { bin } = params.kind else { panic!("parameters of {}, expected wta", params.kind.name()) };
+        let FamilyKind::Wta { bin } = params.kind else { panic!("parameters of {}, expected wta", params.kind.name()) };
         let (n_tables, n_codes) = (params.n_tables as usize, params.n_codes as usize);
         // Enough groups for the codes to look at all subsets that are needed to have every
         // coordinate.

@@ -6,17 +6,17 @@ use std::process::Command;
 use xc_buffer::simd::Isa;
 use xc_dense::DenseRows;
 use xc_hash::stream::{Stream, mix};
-use xc_lsh::{FamilyParams, HashError, KeyScratch, Keys, Kind, Minima, Probes, Projection};
+use xc_lsh::{FamilyKind, FamilyParams, HashError, KeyScratch, Keys, Minima, Probes, Projection};
 use xc_sparse::CsrMatrix;
 
-const KINDS: [Kind; 7] = [
-    Kind::SimHash { projection: Projection::Gaussian },
-    Kind::SimHash { projection: Projection::Sparse },
-    Kind::SimHash { projection: Projection::Hadamard },
-    Kind::Wta { bin: 8 },
-    Kind::Dwta { bin: 8, permutations: 5 },
-    Kind::MinHash { minima: Minima::Classic, code_bits: 3 },
-    Kind::MinHash { minima: Minima::OnePermutation, code_bits: 3 },
+const KINDS: [FamilyKind; 7] = [
+    FamilyKind::SimHash { projection: Projection::Gaussian },
+    FamilyKind::SimHash { projection: Projection::Sparse },
+    FamilyKind::SimHash { projection: Projection::Hadamard },
+    FamilyKind::Wta { bin: 8 },
+    FamilyKind::Dwta { bin: 8, permutations: 5 },
+    FamilyKind::MinHash { minima: Minima::Classic, code_bits: 3 },
+    FamilyKind::MinHash { minima: Minima::OnePermutation, code_bits: 3 },
 ];
 
 /// Rows with ties, both zeros, values below the normal ones, and rows that are all equal.
@@ -192,7 +192,7 @@ fn probabilities_rise_with_the_similarity_from_the_chance_of_unrelated_rows() {
 #[test]
 #[should_panic(expected = "width of the rows, and of the family")]
 fn rows_of_another_width_are_a_mistake_of_the_caller() {
-    keys_of(&*params(Kind::Wta { bin: 2 }, 20, 3, 4, 3).build().unwrap(), &[0.0; 19]);
+    keys_of(&*params(FamilyKind::Wta { bin: 2 }, 20, 3, 4, 3).build().unwrap(), &[0.0; 19]);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn probes_are_what_a_small_change_of_the_vector_would_hash_to() {
 
 #[test]
 fn families_without_a_second_best_code_say_so() {
-    let family = params(Kind::Dwta { bin: 8, permutations: 1 }, 16, 4, 5, 3).build().unwrap();
+    let family = params(FamilyKind::Dwta { bin: 8, permutations: 1 }, 16, 4, 5, 3).build().unwrap();
     let error = Probes::default().find(&*family, &[1.0; 16], 2, &mut KeyScratch::default()).unwrap_err();
     assert_eq!(error.to_string(), "the family dwta has no alternative keys; sim-hash and wta have");
 }

@@ -2,7 +2,7 @@
 
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
-use xc_lsh::{Family, FamilyParams, KeyScratch, Kind};
+use xc_lsh::{Family, FamilyKind, FamilyParams, KeyScratch};
 use xc_sparse::SparseRow;
 
 /// About normal numbers.
@@ -24,7 +24,7 @@ pub(crate) fn cosine(x: &[f32], y: &[f32]) -> f64 {
     dot(x, y) / (dot(x, x) * dot(y, y)).sqrt()
 }
 
-pub(crate) fn params(kind: Kind, width: usize, n_codes: u32, n_tables: u32, seed: u64) -> FamilyParams {
+pub(crate) fn params(kind: FamilyKind, width: usize, n_codes: u32, n_tables: u32, seed: u64) -> FamilyParams {
     FamilyParams { kind, width, n_codes, n_tables, key_bits: 32, seed }
 }
 

@@ -6,9 +6,9 @@ use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::norm_bands::NormBands;
 use xc_lsh::tables::{By, Query, QueryLimits, QueryScratch, Tables};
-use xc_lsh::{HashError, KeyScratch, Kind, Projection};
+use xc_lsh::{FamilyKind, HashError, KeyScratch, Projection};
 
-const SIM_HASH: Kind = Kind::SimHash { projection: Projection::Gaussian };
+const SIM_HASH: FamilyKind = FamilyKind::SimHash { projection: Projection::Gaussian };
 
 proptest! {
     #[test]

@@ -4,7 +4,7 @@ use crate::draws::{agreeing, assert_share, cosine, count_agreeing, covariance, k
 use proptest::prelude::*;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
-use xc_lsh::{Family, KeyScratch, Keys, Kind, Projection, SimHash, theory};
+use xc_lsh::{Family, FamilyKind, KeyScratch, Keys, Projection, SimHash, theory};
 use xc_sparse::SparseRow;
 
 const ALL: [Projection; 3] = [Projection::Gaussian, Projection::Sparse, Projection::Hadamard];
@@ -16,7 +16,7 @@ fn bits_agree_by_the_angle() {
         for correlation in [-0.8, 0.0, 0.3, 0.9] {
             // Few bits a family: those of one block of transforms are not independent.
             let (x, y) = pair(&mut stream, 64, correlation);
-            let params = params(Kind::SimHash { projection }, 64, 2, 5, 0);
+            let params = params(FamilyKind::SimHash { projection }, 64, 2, 5, 0);
             let (hits, n) = count_agreeing(params, 0..10_000, |f| [keys_of(f, &x), keys_of(f, &y)]);
             let p = theory::simhash(cosine(&x, &y));
             assert_share(hits, n, p, &format!("{projection:?}, {correlation}"));
@@ -28,7 +28,7 @@ fn bits_agree_by_the_angle() {
 fn normal_projections_go_by_the_angle_in_the_plane() {
     // Two coordinates: nothing is averaged.
     let (x, y) = ([1.0, 0.0], [0.6, 0.8]);
-    let params = params(Kind::SimHash { projection: Projection::Gaussian }, 2, 20, 50, 0);
+    let params = params(FamilyKind::SimHash { projection: Projection::Gaussian }, 2, 20, 50, 0);
     let (hits, n) = count_agreeing(params, 0..100, |f| [keys_of(f, &x), keys_of(f, &y)]);
     assert_share(hits, n, theory::simhash(0.6), "in the plane");
 }
@@ -38,7 +38,7 @@ fn tables_find_a_pair_as_often_as_independent_bits_would() {
     for projection in ALL {
         let (x, y) = pair(&mut Stream::new(3), 128, 0.3);
         let (n_codes, n_tables, n) = (6, 10, 4000);
-        let params = params(Kind::SimHash { projection }, 128, n_codes, n_tables, 0);
+        let params = params(FamilyKind::SimHash { projection }, 128, n_codes, n_tables, 0);
         let mut hits = 0;
         for seed in 0..n {
             let family = SimHash::new(xc_lsh::FamilyParams { seed, ..params }).unwrap();
@@ -54,7 +54,7 @@ fn two_bits_hardly_depend_on_each_other() {
     for projection in ALL {
         let (x, y) = pair(&mut Stream::new(5), 128, 0.3);
         let pairs = (0..20_000).map(|seed| {
-            let family = SimHash::new(params(Kind::SimHash { projection }, 128, 2, 1, seed)).unwrap();
+            let family = SimHash::new(params(FamilyKind::SimHash { projection }, 128, 2, 1, seed)).unwrap();
             let (x, y) = (keys_of(&family, &x), keys_of(&family, &y));
             let mut bits = agreeing(&family, &x, &y);
             (bits.next().unwrap(), bits.next().unwrap())
@@ -86,7 +86,7 @@ proptest! {
             }
         }
         for projection in ALL {
-            let family = SimHash::new(params(Kind::SimHash { projection }, width, n_codes, n_tables, seed)).unwrap();
+            let family = SimHash::new(params(FamilyKind::SimHash { projection }, width, n_codes, n_tables, seed)).unwrap();
             let mut keys = Keys::new(n_tables as usize);
             let dense = DenseRows::new(&values, width);
             family.keys_dense(dense, &mut keys, &mut KeyScratch::default()).unwrap();
@@ -105,7 +105,7 @@ proptest! {
 #[test]
 fn projections_at_the_ends_of_the_numbers_have_keys() {
     for projection in ALL {
-        let family = SimHash::new(params(Kind::SimHash { projection }, 16, 8, 10, 1)).unwrap();
+        let family = SimHash::new(params(FamilyKind::SimHash { projection }, 16, 8, 10, 1)).unwrap();
         assert_eq!(keys_of(&family, &[0.0; 16]), [0; 10], "{projection:?}");
         assert_eq!(keys_of(&family, &[-0.0; 16]), [0; 10], "{projection:?}");
         // The largest values overflow; whatever they give is given again.

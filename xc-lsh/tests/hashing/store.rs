@@ -6,12 +6,12 @@ use std::path::Path;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::{By, KIND, OpenTablesError, Query, QueryLimits, QueryScratch, Tables, TablesStateError};
-use xc_lsh::{FamilyParams, KeyScratch, Keys, Kind, Projection};
+use xc_lsh::{FamilyKind, FamilyParams, KeyScratch, Keys, Projection};
 use xc_store::{ArrayRef, ContainerWriter, OpenMode};
 
 /// Four items in two tables of keys of one bit, of which item 3 has changed in table 1.
 fn small() -> (Tables, FamilyParams) {
-    let params = params(Kind::SimHash { projection: Projection::Gaussian }, 4, 1, 2, 1);
+    let params = params(FamilyKind::SimHash { projection: Projection::Gaussian }, 4, 1, 2, 1);
     let mut tables = Tables::of_keys(1, Keys::from_rows(2, vec![0, 0, 1, 0, 0, 1, 1, 0]));
     tables.update(&[3], &Keys::from_rows(2, vec![1, 1]));
     (tables, params)
@@ -21,7 +21,7 @@ fn small() -> (Tables, FamilyParams) {
 fn tables_come_back_and_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tables");
-    let params = params(Kind::Wta { bin: 4 }, 8, 3, 7, 1);
+    let params = params(FamilyKind::Wta { bin: 4 }, 8, 3, 7, 1);
     let family = params.build().unwrap();
     let vectors = normals(&mut Stream::new(1), 200 * 8);
     let mut tables = Tables::of_dense(&*family, DenseRows::new(&vectors, 8), &mut KeyScratch::default()).unwrap();

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::{BatchFound, By, Query, QueryLimits, QueryScratch, Tables, TablesState, TablesStateError};
-use xc_lsh::{Family, KeyScratch, Keys, Kind, Minima, Projection, TableSizing, theory};
+use xc_lsh::{Family, FamilyKind, KeyScratch, Keys, Minima, Projection, TableSizing, theory};
 use xc_sparse::CsrMatrix;
 
-const SIM_HASH: Kind = Kind::SimHash { projection: Projection::Gaussian };
+const SIM_HASH: FamilyKind = FamilyKind::SimHash { projection: Projection::Gaussian };
 
 fn in_pool<R: Send>(threads: usize, body: impl FnOnce() -> R + Send) -> R {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(body)
@@ -239,7 +239,7 @@ fn over_many_turns_each_table_comes_first_and_each_item_of_a_bucket_is_taken_equ
 /// Looks for vectors by similar ones in tables drawn anew for each hundred pairs, at ever larger
 /// similarity; `p` is the probability that a code agrees.
 fn assert_found_as_often_as_theory_says(
-    kind: Kind,
+    kind: FamilyKind,
     n_codes: u32,
     n_tables: u32,
     pair: impl Fn(&mut Stream, f32) -> (Vec<f32>, Vec<f32>),
@@ -282,7 +282,7 @@ fn tables_find_a_vector_with_the_probability_of_theory() {
         assert_found_as_often_as_theory_says(SIM_HASH, n_codes, n_tables, |s, c| pair(s, 24, c), of_angle);
     }
     let of_order = |_: &dyn Family, x: &[f32], y: &[f32]| theory::winner_of(x, y, 8);
-    assert_found_as_often_as_theory_says(Kind::Wta { bin: 8 }, 3, 20, |s, c| pair(s, 24, c), of_order);
+    assert_found_as_often_as_theory_says(FamilyKind::Wta { bin: 8 }, 3, 20, |s, c| pair(s, 24, c), of_order);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn tables_find_a_set_with_the_probability_of_theory() {
         family.probability(both / (80.0 - both))
     };
     for minima in [Minima::Classic, Minima::OnePermutation] {
-        let kind = Kind::MinHash { minima, code_bits: 4 };
+        let kind = FamilyKind::MinHash { minima, code_bits: 4 };
         assert_found_as_often_as_theory_says(kind, 3, 10, sets, of_share);
     }
 }
@@ -316,7 +316,7 @@ fn sparse_rows_and_rows_without_values() {
         vec![0, 3, 0, 3, 5, 8],
         vec![1.0, 2.0, 1.0, 2.0, 3.0, 1.0],
     );
-    let family = params(Kind::dwta_for(4, 3, 6, 2), 9, 3, 6, 1).build().unwrap();
+    let family = params(FamilyKind::dwta_for(4, 3, 6, 2), 9, 3, 6, 1).build().unwrap();
     let tables = Tables::of_sparse(&*family, matrix.view(), &mut KeyScratch::default()).unwrap();
     assert_eq!(tables.stats().n_zero, 1);
     let found = found(&tables, tables.keys_of(0), 0, QueryLimits::NONE, &[]);
@@ -398,7 +398,7 @@ fn arrays_that_make_no_tables_are_errors() {
 #[test]
 fn tables_of_any_size_find_as_many_unrelated_items_as_were_wanted() {
     for (kind, n, width) in
-        [(Kind::Wta { bin: 8 }, 10_000, 128), (SIM_HASH, 10_000, 64), (Kind::Wta { bin: 8 }, 100_000, 64)]
+        [(FamilyKind::Wta { bin: 8 }, 10_000, 128), (SIM_HASH, 10_000, 64), (FamilyKind::Wta { bin: 8 }, 100_000, 64)]
     {
         let sizing = TableSizing::try_new(n as u64, 50, 300.0, kind, width).unwrap();
         let family = sizing.params(3).build().unwrap();

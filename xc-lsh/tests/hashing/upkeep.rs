@@ -7,7 +7,7 @@ use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::Tables;
 use xc_lsh::upkeep::{RebuildSchedule, UpkeepCounts, UpkeepState, UpkeepStateError};
-use xc_lsh::{Family, HashError, KeyScratch, Kind, Projection, Upkeep};
+use xc_lsh::{Family, FamilyKind, HashError, KeyScratch, Projection, Upkeep};
 
 const WIDTH: usize = 6;
 
@@ -20,7 +20,7 @@ struct World {
 
 impl World {
     fn new(n: usize, schedule: RebuildSchedule) -> Self {
-        let family = params(Kind::SimHash { projection: Projection::Gaussian }, WIDTH, 4, 5, 1).build().unwrap();
+        let family = params(FamilyKind::SimHash { projection: Projection::Gaussian }, WIDTH, 4, 5, 1).build().unwrap();
         let rows = normals(&mut Stream::new(7), n * WIDTH);
         let tables = Tables::of_dense(&*family, DenseRows::new(&rows, WIDTH), &mut KeyScratch::default()).unwrap();
         Self { family, rows, tables, upkeep: Upkeep::new(schedule, n) }

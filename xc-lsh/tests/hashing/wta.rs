@@ -3,7 +3,7 @@
 use crate::draws::{agreeing, assert_share, count_agreeing, covariance, keys_of, keys_of_sparse, pair, params};
 use proptest::prelude::*;
 use xc_hash::stream::Stream;
-use xc_lsh::{Family, FamilyParamsError, Kind, Wta, theory};
+use xc_lsh::{Family, FamilyKind, FamilyParamsError, Wta, theory};
 use xc_sparse::SparseRow;
 
 /// The key of a table by definition: of equal coordinates the lower one wins.
@@ -30,7 +30,7 @@ fn shapes() -> impl Strategy<Value = (Vec<f32>, u32, u32, u32)> {
     let widths = prop_oneof![Just(2usize), Just(7), Just(64), Just(127), Just(128), Just(129), Just(300), Just(768)];
     (widths, 2u32..17, 1u32..7, 1u32..140).prop_flat_map(|(width, bin, n_codes, n_tables)| {
         let bin = bin.min(width as u32);
-        let n_codes = n_codes.min(32 / Kind::Wta { bin }.code_bits());
+        let n_codes = n_codes.min(32 / FamilyKind::Wta { bin }.code_bits());
         (prop::collection::vec(hard_values(), width), Just(bin), Just(n_codes), Just(n_tables))
     })
 }
@@ -39,7 +39,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn keys_are_those_of_the_definition((vector, bin, n_codes, n_tables) in shapes(), seed: u64) {
-        let wta = Wta::new(params(Kind::Wta { bin }, vector.len(), n_codes, n_tables, seed)).unwrap();
+        let wta = Wta::new(params(FamilyKind::Wta { bin }, vector.len(), n_codes, n_tables, seed)).unwrap();
         let expected: Vec<u32> = (0..n_tables as usize).map(|t| reference(&wta, &vector, t)).collect();
         prop_assert_eq!(&keys_of(&wta, &vector), &expected);
         let stored: Vec<usize> = (0..vector.len()).filter(|&i| vector[i] != 0.0).collect();
@@ -50,7 +50,7 @@ proptest! {
 
     #[test]
     fn bins_have_different_coordinates_and_together_all((vector, bin, n_codes, n_tables) in shapes(), seed: u64) {
-        let wta = Wta::new(params(Kind::Wta { bin }, vector.len(), n_codes, n_tables, seed)).unwrap();
+        let wta = Wta::new(params(FamilyKind::Wta { bin }, vector.len(), n_codes, n_tables, seed)).unwrap();
         let mut seen = vec![false; vector.len()];
         for (table, code) in (0..n_tables as usize).flat_map(|t| (0..n_codes as usize).map(move |k| (t, k))) {
             let mut of: Vec<u32> = wta.coordinates(table, code).collect();
@@ -74,7 +74,7 @@ fn codes_agree_as_often_as_all_draws_of_coordinates_say() {
     let mut stream = Stream::new(1);
     for (width, bin, correlation) in [(32, 8, 0.6), (128, 8, 0.0), (128, 8, 0.4), (128, 3, -0.5), (20, 16, 0.9)] {
         let (x, y) = pair(&mut stream, width, correlation);
-        let params = params(Kind::Wta { bin }, width, 4, 50, 0);
+        let params = params(FamilyKind::Wta { bin }, width, 4, 50, 0);
         let (hits, n) = count_agreeing(params, 0..500, |f| [keys_of(f, &x), keys_of(f, &y)]);
         assert_eq!(n, 100_000);
         assert_share(hits, n, theory::winner_of(&x, &y, bin), &format!("width {width}, m {bin}, {correlation}"));
@@ -84,7 +84,7 @@ fn codes_agree_as_often_as_all_draws_of_coordinates_say() {
 #[test]
 fn codes_of_wide_vectors_agree_as_often() {
     let (x, y) = pair(&mut Stream::new(2), 768, 0.5);
-    let params = params(Kind::Wta { bin: 8 }, 768, 6, 1, 0);
+    let params = params(FamilyKind::Wta { bin: 8 }, 768, 6, 1, 0);
     let (hits, n) = count_agreeing(params, 0..16_667, |f| [keys_of(f, &x), keys_of(f, &y)]);
     assert_share(hits, n, theory::winner_of(&x, &y, 8), "width 768");
 }
@@ -113,7 +113,7 @@ fn tables_find_a_pair_as_often_as_independent_codes_would() {
     let (n_codes, n_tables, n) = (2, 8, 10_000);
     let mut hits = 0;
     for seed in 0..n {
-        let wta = Wta::new(params(Kind::Wta { bin: 8 }, 64, n_codes, n_tables, seed)).unwrap();
+        let wta = Wta::new(params(FamilyKind::Wta { bin: 8 }, 64, n_codes, n_tables, seed)).unwrap();
         hits += usize::from(keys_of(&wta, &x).iter().zip(keys_of(&wta, &y)).any(|(a, b)| *a == b));
     }
     let p = theory::inclusion(theory::winner_of(&x, &y, 8), n_codes, n_tables);
@@ -127,7 +127,7 @@ fn two_codes_hardly_depend_on_each_other() {
     for (width, n_codes, n_tables) in [(128, 1, 2), (768, 2, 1), (768, 1, 2)] {
         let (x, y) = pair(&mut Stream::new(5), width, 0.3);
         let pairs = (0..20_000).map(|seed| {
-            let wta = Wta::new(params(Kind::Wta { bin: 8 }, width, n_codes, n_tables, seed)).unwrap();
+            let wta = Wta::new(params(FamilyKind::Wta { bin: 8 }, width, n_codes, n_tables, seed)).unwrap();
             let (x, y) = (keys_of(&wta, &x), keys_of(&wta, &y));
             let mut codes = agreeing(&wta, &x, &y);
             (codes.next().unwrap(), codes.next().unwrap())
@@ -139,7 +139,7 @@ fn two_codes_hardly_depend_on_each_other() {
 
 #[test]
 fn vectors_without_an_order_have_the_keys_of_the_lowest_coordinates() {
-    let wta = Wta::new(params(Kind::Wta { bin: 8 }, 128, 6, 30, 9)).unwrap();
+    let wta = Wta::new(params(FamilyKind::Wta { bin: 8 }, 128, 6, 30, 9)).unwrap();
     let zero = keys_of(&wta, &[0.0; 128]);
     assert_eq!(zero, (0..30).map(|t| reference(&wta, &[0.0; 128], t)).collect::<Vec<_>>());
     for value in [-0.0, 1e-45, 3.0, f32::MAX] {
@@ -149,7 +149,7 @@ fn vectors_without_an_order_have_the_keys_of_the_lowest_coordinates() {
 
 #[test]
 fn settings_without_functions_are_errors() {
-    let with = |bin, width, n_codes| Wta::new(params(Kind::Wta { bin }, width, n_codes, 5, 1)).map(|_| ());
+    let with = |bin, width, n_codes| Wta::new(params(FamilyKind::Wta { bin }, width, n_codes, 5, 1)).map(|_| ());
     assert_eq!(with(8, 7, 2), Err(FamilyParamsError::BinAboveWidth { bin: 8, width: 7 }));
     assert_eq!(with(8, 128, 22), Err(FamilyParamsError::LongKey { n_codes: 22, code_bits: 3, most: 21 }));
     let range = |setting, got, least, most| Err(FamilyParamsError::Range { setting, got, least, most });

@@ -32,7 +32,7 @@ pub enum ClassifierParamsError {
     #[error("a sampler that looks for labels by their weights, expected one that does not: the layer is sparse")]
     NeedsRows,
     /// A transformer, in a build without it.
-    #[error("an encoder of tokens of texts, which this build has not (feature transformer)")]
+    #[error("an encoder of tokens of texts, which this build lacks (feature transformer)")]
     NoTransformer,
     /// A transformer that is impossible, or cannot learn so.
     #[error("transformer: {0}")]

@@ -42,7 +42,7 @@ pub enum OpenClassifierError {
         source: ClassifierParamsError,
     },
     /// A network over tokens, in a build without it.
-    #[error("{}: a network over tokens of texts, which this build has not (feature transformer)", path.display())]
+    #[error("{}: a network over tokens of texts, which this build lacks (feature transformer)", path.display())]
     NoTransformer {
         /// The folder.
         path: PathBuf,

@@ -237,7 +237,7 @@ impl Classifier {
     pub fn transformer(&self) -> Option<&xc_nn::encoder::transformer::Transformer> {
         match self.network.encoder().below() {
             Input::Tokens(transformer) => Some(transformer),
-            Input::Bag(_) | Input::Vectors(_) => None,
+            _ => None,
         }
     }
 
@@ -245,7 +245,7 @@ impl Classifier {
     pub fn transformer_mut(&mut self) -> Option<&mut xc_nn::encoder::transformer::Transformer> {
         match self.network.encoder_mut().below_mut() {
             Input::Tokens(transformer) => Some(transformer),
-            Input::Bag(_) | Input::Vectors(_) => None,
+            _ => None,
         }
     }
 }

@@ -88,7 +88,7 @@ impl Answering for Classifier {
         let takes = self.params().encoder.input();
         let beside = self.wide().filter(|_| takes == InputKind::Tokens);
         let words = beside.map(|wide| wide.rankers.n_features());
-        ModelShape { words, ..ModelShape::new(takes, self.n_features(), self.n_labels()) }
+        ModelShape { words, shares_queries: true, ..ModelShape::new(takes, self.n_features(), self.n_labels()) }
     }
 
     fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {

@@ -74,7 +74,8 @@ impl Answering for MachModel {
     type Scratch = MachScratch;
 
     fn shape(&self) -> ModelShape {
-        ModelShape::new(self.params().classifier.encoder.input(), self.n_features(), self.n_labels())
+        let takes = self.params().classifier.encoder.input();
+        ModelShape { shares_queries: true, ..ModelShape::new(takes, self.n_features(), self.n_labels()) }
     }
 
     fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {

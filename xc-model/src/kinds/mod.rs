@@ -1,4 +1,4 @@
-//! The kinds of models: what each says of itself, and how it opens and answers.
+//! The standard kinds of models: how each opens, answers and describes itself.
 
 pub(crate) mod blend;
 pub(crate) mod classifier;
@@ -9,8 +9,8 @@ pub(crate) mod tree;
 use crate::classifier::{ASTRA, DENSE, LNS, UNIFORM};
 use crate::kind::Kind;
 
-/// Every kind of model of this library. A further kind of classifier is a name in the list of those, any other an adapter in
-/// a file of its own and an entry here.
+/// Every standard kind. A further kind of classifier is a name in `classifier::KINDS` and an entry here; any other kind
+/// is an adapter in a file of its own and an entry here.
 pub(crate) static STANDARD: [Kind; 8] = [
     tree::TREE,
     classifier::kind(DENSE),

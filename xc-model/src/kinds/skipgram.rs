@@ -36,7 +36,7 @@ impl Answering for SkipgramModel {
     type Scratch = NearestScratch;
 
     fn shape(&self) -> ModelShape {
-        ModelShape::new(InputKind::Sparse, self.n_words(), self.n_words())
+        ModelShape { shares_queries: true, ..ModelShape::new(InputKind::Sparse, self.n_words(), self.n_words()) }
     }
 
     fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {

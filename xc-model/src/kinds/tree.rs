@@ -66,7 +66,7 @@ fn tables(container: &Container) -> Result<Vec<InfoTable>, OpenModelError> {
 
 /// Memory of one thread's queries.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct TreeScratch {
     predict: PredictScratch,
     /// The candidates of the query before, and the same prepared.
     candidates: Vec<LabelId>,
@@ -84,16 +84,12 @@ pub(crate) fn params(ask: &Ask<'_>) -> PredictParams {
 }
 
 impl Answering for TreeModel {
-    type Scratch = Scratch;
+    type Scratch = TreeScratch;
 
     fn shape(&self) -> ModelShape {
         let of = self.info();
         // Tiles of so many queries share a chunk.
-        ModelShape {
-            shares_queries: false,
-            batch_size: 8192,
-            ..ModelShape::new(InputKind::Sparse, of.n_features, of.n_labels)
-        }
+        ModelShape { batch_size: 8192, ..ModelShape::new(InputKind::Sparse, of.n_features, of.n_labels) }
     }
 
     fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
@@ -108,10 +104,10 @@ impl Answering for TreeModel {
         &self,
         row: Row<'_>,
         ask: &Ask<'_>,
-        scratch: &mut Scratch,
+        scratch: &mut TreeScratch,
         out: &mut Vec<Scored>,
     ) -> Result<Told, QueryError> {
-        let Scratch { predict, candidates, restriction } = scratch;
+        let TreeScratch { predict, candidates, restriction } = scratch;
         let row = row.sparse()?;
         let Some(labels) = ask.candidates.of(0) else {
             self.predict_one(row, &params(ask), predict, out)?;
@@ -126,11 +122,11 @@ impl Answering for TreeModel {
         Ok(Told::default())
     }
 
-    fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, _: &mut Scratch) -> Result<Answers, BatchError> {
+    fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, _: &mut TreeScratch) -> Result<Answers, BatchError> {
         batch(self, rows, ask).map_err(BatchError::of)
     }
 
-    fn touched(&self, row: SparseRow<'_>, ask: &Ask<'_>, scratch: &mut Scratch, touched: &mut Touched) -> bool {
+    fn touched(&self, row: SparseRow<'_>, ask: &Ask<'_>, scratch: &mut TreeScratch, touched: &mut Touched) -> bool {
         let params = params(ask);
         let traced =
             self.predict_traced(row, &params, &mut scratch.predict, &mut Vec::new(), |level, query, parents| {

@@ -10,7 +10,7 @@ use xc_tree::text::StoredPipelineError;
 
 /// A model that this build cannot ask.
 #[derive(Debug, Error)]
-#[error("{}: its texts are read by a transformer, which this build has not (feature transformer)", path.display())]
+#[error("{}: its texts are read by a transformer, which this build lacks (feature transformer)", path.display())]
 struct Lacking {
     path: PathBuf,
 }

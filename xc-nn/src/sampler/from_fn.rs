@@ -5,7 +5,7 @@ use crate::state::State;
 use crate::{Step, StepError};
 use std::ops::Range;
 
-/// What draws labels of a range for a batch: it [pushes](Candidates::push) them, and they are one list for all instances.
+/// Draws labels from a range for a batch: it [pushes](Candidates::push) them, as one list for all instances.
 pub type SampleFn = fn(Step, Queries<'_>, Range<u32>, &mut Candidates);
 
 /// A sampler without memory: a function, and the name that tells it from others.
@@ -18,7 +18,7 @@ pub struct FromFn {
 }
 
 impl FromFn {
-    /// Of a function; `name` stands for it in keys of checkpoints.
+    /// A sampler that calls a function; `name` identifies it in keys of checkpoints.
     pub const fn new(name: &'static str, sample: SampleFn) -> Self {
         Self { name, sample }
     }

@@ -2,7 +2,7 @@
 
 use crate::given::{Given, step};
 use xc_lsh::upkeep::RebuildSchedule;
-use xc_lsh::{Kind, Projection};
+use xc_lsh::{FamilyKind, Projection};
 use xc_nn::Loss;
 use xc_nn::Step;
 use xc_nn::sampler::{
@@ -11,7 +11,7 @@ use xc_nn::sampler::{
 };
 
 pub(crate) const LSH: LshParams = LshParams {
-    kind: Kind::Wta { bin: 4 },
+    kind: FamilyKind::Wta { bin: 4 },
     n_tables: 8,
     n_codes: Some(3),
     probes: 1,
@@ -29,7 +29,7 @@ pub(crate) const ALL: [SamplerParams; 11] = [
     SamplerParams::TopK { per_instance: 5 },
     SamplerParams::LshEmbedding(LSH),
     SamplerParams::LshEmbedding(LshParams {
-        kind: Kind::SimHash { projection: Projection::Gaussian },
+        kind: FamilyKind::SimHash { projection: Projection::Gaussian },
         probes: 3,
         ..LSH
     }),

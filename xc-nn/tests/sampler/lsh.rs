@@ -4,12 +4,12 @@ use crate::given::{Given, step};
 use crate::lists::LSH;
 use crate::mixture::gradient;
 use xc_lsh::upkeep::RebuildSchedule;
-use xc_lsh::{Kind, Projection};
+use xc_lsh::{FamilyKind, Projection};
 use xc_nn::sampler::{
     Candidates, Lists, Lsh, LshBy, LshParams, NegativeParams, Sampler, SamplerData, SamplerParams, Weighting,
 };
 
-const SIMHASH: Kind = Kind::SimHash { projection: Projection::Gaussian };
+const SIMHASH: FamilyKind = FamilyKind::SimHash { projection: Projection::Gaussian };
 
 fn tables(by: LshBy, params: LshParams, given: &Given, seed: u64) -> Lsh {
     let counts = vec![1; given.biases.len()];
@@ -192,9 +192,9 @@ fn tables_that_cannot_be_are_named() {
         let cause = std::error::Error::source(&error).map_or(String::new(), |e| format!(": {e}"));
         format!("{error}{cause}")
     };
-    let sets = Kind::Dwta { bin: 4, permutations: 1 };
+    let sets = FamilyKind::Dwta { bin: 4, permutations: 1 };
     assert!(said(LshParams { kind: sets, ..LSH }).contains("family dwta, expected sim-hash or wta"));
-    assert!(said(LshParams { kind: Kind::Wta { bin: 9 }, ..LSH }).contains("bins of 9 coordinates"));
+    assert!(said(LshParams { kind: FamilyKind::Wta { bin: 9 }, ..LSH }).contains("bins of 9 coordinates"));
     assert!(said(LshParams { probes: 0, ..LSH }).contains("probes is 0"));
     assert!(said(LshParams { probes: 9, ..LSH }).contains("probes is 9"));
     assert!(said(LshParams { candidates: 0, ..LSH }).contains("candidates is 0"));

@@ -15,7 +15,7 @@ use xc_kernels::Device;
 use xc_kernels::best::Best;
 use xc_kernels::product::{Product, Rows};
 use xc_lsh::cuda::SimHashOn;
-use xc_lsh::{Family as _, Keys, Kind, Projection, SimHash};
+use xc_lsh::{Family as _, FamilyKind, Keys, Projection, SimHash};
 use xc_mach::{Assignment, BucketScores, DecodeScratch, Decoder};
 use xc_nn::cuda::{EncoderOnDevice, HeadOnDevice};
 use xc_nn::encoder::{Bag, Precomputed, Stack};
@@ -349,7 +349,7 @@ fn best_of_rows(device: &Arc<Device>, n: usize) -> Result<Case, Failed> {
 
 fn sim_hash(device: &Arc<Device>, n: usize) -> Result<Case, Failed> {
     const TABLES: u32 = 50;
-    let kind = Kind::SimHash { projection: Projection::Gaussian };
+    let kind = FamilyKind::SimHash { projection: Projection::Gaussian };
     let n_codes = BITS as u32 / TABLES;
     let params = xc_lsh::FamilyParams { kind, width: SCAN_WIDTH, n_codes, n_tables: TABLES, key_bits: 32, seed: 5 };
     let family: &'static SimHash = Box::leak(Box::new(SimHash::new(params)?));

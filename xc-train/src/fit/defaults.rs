@@ -1,6 +1,6 @@
 //! The defaults of a training run are those of the parts that it is made of.
 
-use super::network::{Shape, system};
+use super::network::{TrainingShape, system};
 use super::{Place, Training};
 use crate::preset::{self, DataShape, Preset};
 use crate::settings::{Choices, text};
@@ -30,8 +30,13 @@ fn same(kind: &str, data: DataShape, expected: &ClassifierParams) {
 }
 
 fn same_with(kind: &str, options: &[(&str, &str)], data: DataShape, expected: &ClassifierParams) {
-    let shape =
-        Shape { input: InputKind::Sparse, n_features: 5000, n_labels: data.n_labels, most_labels: 7, data: Some(data) };
+    let shape = TrainingShape {
+        input: InputKind::Sparse,
+        n_features: 5000,
+        n_labels: data.n_labels,
+        most_labels: 7,
+        data: Some(data),
+    };
     let mut training = Training::new(kind, Path::new("t"), "m").unwrap();
     options.iter().for_each(|(name, value)| training.set(name, value).unwrap());
     let system = system(kind, &training.choices, &Place::default()).unwrap();
@@ -52,7 +57,8 @@ fn an_intermediate_layer_that_is_asked_for_comes_with_the_values_of_one() {
     *expected.encoder.widths_mut() = vec![512];
     same_with("uniform", &none, few, &expected);
     // Many labels of vectors keep their layer: there are no embeddings to stand on.
-    let shape = Shape { input: InputKind::Dense, n_features: 90, n_labels: 60_000, most_labels: 7, data: Some(many) };
+    let shape =
+        TrainingShape { input: InputKind::Dense, n_features: 90, n_labels: 60_000, most_labels: 7, data: Some(many) };
     let vectors = system("uniform", &Choices::default(), &Place::default()).unwrap().params(&shape, 0, true).unwrap();
     let vectors = vectors.classifier;
     assert_eq!((vectors.encoder.widths(), vectors.loss), (&[32_768][..], Loss::SquaredHinge));

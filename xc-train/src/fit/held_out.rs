@@ -146,6 +146,8 @@ impl HeldOut {
                 let making = match first.reading_pipeline() {
                     // Models make tokens and vectors when they are asked.
                     Some(Featurizer::Tokens(_) | Featurizer::Vectors(_)) => Making::Unmade,
+                    // A custom kind that reads texts itself.
+                    None if first.describe().takes == InputKind::Text => Making::Unmade,
                     maker => Making::Apply { maker, n_features: first.describe().n_features },
                 };
                 read_labelled(main, LabelsFrom::from(labels), names.as_ref(), unknown, input, making, context)?

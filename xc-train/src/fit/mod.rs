@@ -28,6 +28,7 @@ mod defaults;
 mod error;
 mod held_out;
 mod hold_out;
+pub mod kinds;
 pub mod memory;
 mod merge;
 mod network;

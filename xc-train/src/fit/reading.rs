@@ -18,7 +18,7 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use xc_buffer::is_control;
-use xc_data::{FileForm, HoldOut, LabelNames, UnknownLabels, Vectors};
+use xc_data::{Data, FileForm, HoldOut, LabelNames, UnknownLabels, Vectors};
 use xc_hash::text::{Featurizer, PipelineParams};
 use xc_model::OwnedRows;
 use xc_model::classifier::InputKind;
@@ -184,93 +184,11 @@ impl<'a> Reading<'a> {
         context: &Context<'_>,
     ) -> Result<(Dataset, Option<Dataset>), FitError> {
         let Arrays { train, validation, .. } = arrays;
-        let names = train.names.as_deref();
-        let known = names.map(|names| LabelNames::try_new(names.to_vec())).transpose();
-        let known = known.map_err(|e| FitError::usage(format_args!("label names: {}", chain(&e))))?;
-        // Before anything is learned: the folder of the model would refuse them.
-        let is_wrong = |name: &str| name.is_empty() || name.contains(is_control);
-        if let Some((label, name)) = names.into_iter().flatten().enumerate().find(|(_, name)| is_wrong(name)) {
-            return Err(FitError::usage(format_args!(
-                "label names: label {label}: {name:?} is empty or has a control character; a printable name is expected"
-            )));
-        }
-        let name = Path::new(MEMORY);
-        let making = self.fitting(hold_out);
-        let mut data = match self.given.and_then(Given::texts) {
-            Some(texts) => {
-                let source = TextSource::Memory { name, texts: Texts::Slices(&texts) };
-                check_lengths(name, &train.labels, texts.len())?;
-                Dataset { labels: train.labels.clone().into_owned(), ..read_texts(&source, false, making, context)? }
-            }
-            None => {
-                let taken = self.given.and_then(Given::take).map(Cow::Owned);
-                let rows = taken.unwrap_or_else(|| train.rows.to_owned_rows());
-                self.dataset(name, rows, &train.labels, making, context)?
-            }
-        };
-        if data.labels.nnz() == 0 {
-            return Err(FitError::usage(format_args!(
-                "{MEMORY}: no instance has a label; at least one label is expected"
-            )));
-        }
-        (data.labels, data.names) = with_names(name, data.labels, None, known.as_ref(), UnknownLabels::Refuse)?;
-        let validation = validation.as_ref().map(|set| {
-            let making = Making::Apply { maker: data.maker.as_ref(), n_features: data.width() };
-            let rows = set.rows.to_owned_rows();
-            let set = self.dataset(Path::new(MEMORY_VALIDATION), rows, &set.labels, making, context)?;
-            let (got, expected) = (set.width(), data.width());
-            if got != expected {
-                return Err(FitError::usage(format_args!(
-                    "{MEMORY_VALIDATION}: rows of {got} features; those of the training data have {expected}"
-                )));
-            }
-            Ok(set)
-        });
-        let validation = validation.transpose()?;
-        Ok((data, validation))
+        self.memory(context).datasets(train, validation.as_ref(), self.fitting(hold_out))
     }
 
-    /// Instances in memory as they are learned from.
-    fn dataset(
-        &self,
-        name: &Path,
-        rows: Cow<'_, OwnedRows>,
-        labels: &LabelRows,
-        making: Making<'_>,
-        context: &Context<'_>,
-    ) -> Result<Dataset, FitError> {
-        check_lengths(name, labels, rows.len())?;
-        let data = self.features(name, rows, making, context)?;
-        Ok(Dataset { labels: labels.clone(), ..data })
-    }
-
-    fn features(
-        &self,
-        name: &Path,
-        rows: Cow<'_, OwnedRows>,
-        making: Making<'_>,
-        context: &Context<'_>,
-    ) -> Result<Dataset, FitError> {
-        if let Rows::Texts(texts) = rows.view() {
-            return read_texts(&TextSource::Memory { name, texts }, false, making, context);
-        }
-        // A copy of rows that stay with the source; those that were taken from it are moved.
-        match rows.into_owned() {
-            OwnedRows::Sparse(rows) => {
-                let labels = no_labels(rows.rows());
-                of_features(name, rows, labels, making, true, context)
-            }
-            OwnedRows::Dense(vectors) if self.vectors_as_rows => {
-                let rows = CsrMatrix::from_matrix(vectors);
-                let labels = no_labels(rows.rows());
-                of_features(name, rows, labels, making, false, context)
-            }
-            OwnedRows::Dense(rows) => of_vectors(Vectors::in_memory(&name.display().to_string(), rows)),
-            OwnedRows::Texts(_) | OwnedRows::Tokens(_) => Err(FitError::usage(format_args!(
-                "{}: tokens; sparse rows, vectors or texts are expected",
-                name.display()
-            ))),
-        }
+    fn memory<'m>(&'m self, context: &'m Context<'m>) -> Memory<'m> {
+        Memory { given: self.given, vectors_as_rows: self.vectors_as_rows, context }
     }
 
     /// Appends texts or features of labels, where there are some, as instances of these labels.
@@ -334,7 +252,7 @@ impl<'a> Reading<'a> {
                         "{MEMORY_LABELS}: vectors; sparse rows or texts are expected"
                     )));
                 }
-                Ok((self.features(name, Cow::Borrowed(rows), making, context)?, name.to_owned()))
+                Ok((self.memory(context).features(name, Cow::Borrowed(rows), making)?, name.to_owned()))
             }
         }
     }
@@ -500,6 +418,108 @@ impl<'a> Reading<'a> {
 }
 
 /// Refuses rows of labels that are not those of so many instances.
+/// How instances in memory become those that are learned from.
+pub(super) struct Memory<'a> {
+    /// Training instances that are not copied, in place of those that are given.
+    pub(super) given: Option<&'a Given>,
+    /// Whether vectors are taken as rows of features, without those that are 0.
+    pub(super) vectors_as_rows: bool,
+    pub(super) context: &'a Context<'a>,
+}
+
+impl Memory<'_> {
+    /// Instances to learn from, and others to judge by.
+    pub(super) fn datasets(
+        &self,
+        train: &Data<'_>,
+        validation: Option<&Data<'_>>,
+        making: Making<'_>,
+    ) -> Result<(Dataset, Option<Dataset>), FitError> {
+        let names = train.names.as_deref();
+        let known = names.map(|names| LabelNames::try_new(names.to_vec())).transpose();
+        let known = known.map_err(|e| FitError::usage(format_args!("label names: {}", chain(&e))))?;
+        // Before anything is learned: the folder of the model would refuse them.
+        let is_wrong = |name: &str| name.is_empty() || name.contains(is_control);
+        if let Some((label, name)) = names.into_iter().flatten().enumerate().find(|(_, name)| is_wrong(name)) {
+            return Err(FitError::usage(format_args!(
+                "label names: label {label}: {name:?} is empty or has a control character; a printable name is expected"
+            )));
+        }
+        let name = Path::new(MEMORY);
+        let mut data = match self.given.and_then(Given::texts) {
+            Some(texts) => {
+                let source = TextSource::Memory { name, texts: Texts::Slices(&texts) };
+                check_lengths(name, &train.labels, texts.len())?;
+                Dataset {
+                    labels: train.labels.clone().into_owned(),
+                    ..read_texts(&source, false, making, self.context)?
+                }
+            }
+            None => {
+                let taken = self.given.and_then(Given::take).map(Cow::Owned);
+                let rows = taken.unwrap_or_else(|| train.rows.to_owned_rows());
+                self.dataset(name, rows, &train.labels, making)?
+            }
+        };
+        if data.labels.nnz() == 0 {
+            return Err(FitError::usage(format_args!(
+                "{MEMORY}: no instance has a label; at least one label is expected"
+            )));
+        }
+        (data.labels, data.names) = with_names(name, data.labels, None, known.as_ref(), UnknownLabels::Refuse)?;
+        let validation = validation.map(|set| {
+            let making = Making::Apply { maker: data.maker.as_ref(), n_features: data.width() };
+            let rows = set.rows.to_owned_rows();
+            let set = self.dataset(Path::new(MEMORY_VALIDATION), rows, &set.labels, making)?;
+            let (got, expected) = (set.width(), data.width());
+            if got != expected {
+                return Err(FitError::usage(format_args!(
+                    "{MEMORY_VALIDATION}: rows of {got} features; those of the training data have {expected}"
+                )));
+            }
+            Ok(set)
+        });
+        let validation = validation.transpose()?;
+        Ok((data, validation))
+    }
+
+    /// Instances in memory as they are learned from.
+    fn dataset(
+        &self,
+        name: &Path,
+        rows: Cow<'_, OwnedRows>,
+        labels: &LabelRows,
+        making: Making<'_>,
+    ) -> Result<Dataset, FitError> {
+        check_lengths(name, labels, rows.len())?;
+        let data = self.features(name, rows, making)?;
+        Ok(Dataset { labels: labels.clone(), ..data })
+    }
+
+    fn features(&self, name: &Path, rows: Cow<'_, OwnedRows>, making: Making<'_>) -> Result<Dataset, FitError> {
+        if let Rows::Texts(texts) = rows.view() {
+            return read_texts(&TextSource::Memory { name, texts }, false, making, self.context);
+        }
+        // A copy of rows that stay with the source; those that were taken from it are moved.
+        match rows.into_owned() {
+            OwnedRows::Sparse(rows) => {
+                let labels = no_labels(rows.rows());
+                of_features(name, rows, labels, making, true, self.context)
+            }
+            OwnedRows::Dense(vectors) if self.vectors_as_rows => {
+                let rows = CsrMatrix::from_matrix(vectors);
+                let labels = no_labels(rows.rows());
+                of_features(name, rows, labels, making, false, self.context)
+            }
+            OwnedRows::Dense(rows) => of_vectors(Vectors::in_memory(&name.display().to_string(), rows)),
+            OwnedRows::Texts(_) | OwnedRows::Tokens(_) => Err(FitError::usage(format_args!(
+                "{}: tokens; sparse rows, vectors or texts are expected",
+                name.display()
+            ))),
+        }
+    }
+}
+
 fn check_lengths(name: &Path, labels: &LabelRows, expected: usize) -> Result<(), FitError> {
     match labels.len() {
         got if got == expected && got > 0 => Ok(()),

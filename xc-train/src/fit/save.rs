@@ -18,6 +18,14 @@ pub(super) enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
+    /// The folder of the model; none where it stays in memory.
+    pub(super) fn folder(self) -> Option<&'a Path> {
+        match self {
+            Self::Folder(model) => Some(model),
+            Self::Memory => None,
+        }
+    }
+
     /// The folder for what does not fit into memory; none where no file is to be written.
     pub(super) fn spill(self) -> Option<&'a Path> {
         match self {

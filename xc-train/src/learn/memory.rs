@@ -3,8 +3,8 @@
 use super::workload::{TokenLengths, Workload, product};
 use xc_dense::MatmulPrecision;
 use xc_model::classifier::{
-    BATCH, ClassifierParams, ConnectionLearning, EncoderParams, HeadParams, InputKind, LearningParams,
-    SparseHeadParams, TokensParams, WideLearning, Wiring,
+    BATCH, ClassifierParams, ConnectionLearning, HeadParams, InputKind, LearningParams, SparseHeadParams, TokensParams,
+    WideLearning, Wiring,
 };
 use xc_nn::HardLabels;
 use xc_nn::encoder::lsa;
@@ -140,10 +140,8 @@ fn collecting_bytes(params: &ClassifierParams, wide: &WideLearning, batch_size: 
 
 /// Bytes of the encoder's own buffers: of a step, and of the answers to instances that judge.
 fn step_bytes(params: &ClassifierParams, work: &Workload) -> u64 {
-    match &params.encoder {
-        EncoderParams::Bag(_) | EncoderParams::Vectors(_) => 0,
-        EncoderParams::Tokens(of) => transformer_bytes(of, &params.learning, params.precision, work),
-    }
+    let of_transformer = |of| transformer_bytes(of, &params.learning, params.precision, work);
+    params.encoder.tokens().map_or(0, of_transformer)
 }
 
 fn transformer_bytes(of: &TokensParams, learning: &LearningParams, precision: MatmulPrecision, work: &Workload) -> u64 {
@@ -163,12 +161,8 @@ fn transformer_bytes(of: &TokensParams, learning: &LearningParams, precision: Ma
 
 /// How many moments a parameter has, where it has an optimiser of its own, as those of a transformer.
 fn own_moments(params: &ClassifierParams, parameter: &str) -> Option<usize> {
-    match &params.encoder {
-        EncoderParams::Bag(_) | EncoderParams::Vectors(_) => None,
-        EncoderParams::Tokens(_) => {
-            params.learning.tokens.layers.learns(parameter).map(|learns| if learns { 2 } else { 0 })
-        }
-    }
+    params.encoder.tokens()?;
+    params.learning.tokens.layers.learns(parameter).map(|learns| if learns { 2 } else { 0 })
 }
 
 /// The collected labels; and what solving takes: these as rows and as columns, and rankers of some hundred weights,

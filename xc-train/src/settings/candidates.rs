@@ -9,7 +9,7 @@ use Values::{F32, Forms, Names, Size};
 use serde_json::Value;
 use xc_buffer::dtype::DType;
 use xc_lsh::upkeep::RebuildSchedule;
-use xc_lsh::{Kind, Projection};
+use xc_lsh::{FamilyKind, Projection};
 use xc_model::classifier::{CandidateHeadParams, ClassifierParamsError, HeadParams};
 use xc_model::message::{chain, label_of};
 use xc_nn::Loss;
@@ -112,8 +112,8 @@ const FAMILY: At<NetworkParams> = At::Form {
     get: |p| Some(serialised(&tables_of(&mut p.clone())?.kind)["family"].clone()),
     put: |p, value| {
         let kind = match named(value) {
-            "sim-hash" => Kind::SimHash { projection: Projection::Sparse },
-            _ => Kind::Wta { bin: 8 },
+            "sim-hash" => FamilyKind::SimHash { projection: Projection::Sparse },
+            _ => FamilyKind::Wta { bin: 8 },
         };
         tables_of(p).into_iter().for_each(|tables| tables.kind = kind);
         Ok(())

@@ -303,3 +303,19 @@ fn a_folder_opened_twice_is_two_models_with_one_set_of_names() {
         Err(QueryError::Input { got: InputKind::Text, expected: InputKind::Sparse })
     ));
 }
+
+#[test]
+fn a_text_without_a_known_term_takes_no_certificate_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    folders::mach(folder.path(), Front::Text);
+    let model = Model::open(folder.path()).unwrap();
+    let (texts, options, mut scratch) =
+        (["alpha1 beta1", "zzz", "alpha17 gamma2"], QueryOptions::top(3), Scratch::default());
+    let each = model.predict_each(Rows::texts(&texts), &options, &mut scratch).unwrap();
+    assert!(each.ranked.row(1).is_empty() && each.certificates[1].exact);
+    let mut answer = Answer::default();
+    for at in [0, 2] {
+        model.predict(&Row::Text(texts[at]), &options, &mut scratch, &mut answer).unwrap();
+        assert_eq!((each.ranked.row(at), Some(each.certificates[at])), (&answer.labels[..], answer.certificate));
+    }
+}

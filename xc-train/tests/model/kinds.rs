@@ -1,11 +1,12 @@
-//! Kinds of models that are not the library's: what they answer is checked, their names are their own, and the example
-//! blends one with a tree.
+//! Custom kinds of models: their answers are checked, their names are not those of others, and the example blends one
+//! with a tree.
 
 #[expect(unreachable_pub, reason = "it is a program of its own")]
 #[path = "../../examples/kind_of_your_own.rs"]
 mod kind_of_your_own;
 
 use std::error::Error;
+use xc_model::explain::ExplainOptions;
 use xc_model::{
     Answer, Answering, Ask, Candidates, InputKind, Kind, Model, ModelShape, OpenModelError, OpenOptions, Opened,
     QueryError, QueryOptions, Row, Rows, Scratch, Told, WrongAnswer,
@@ -66,11 +67,12 @@ fn answers(model: &Model, options: &QueryOptions<'_>) -> [Result<Vec<Scored>, Qu
 }
 
 #[test]
-fn what_a_foreign_kind_answers_is_checked() {
+fn the_answers_of_a_custom_kind_are_checked() {
     let only = [1, 4];
     let all = QueryOptions::top(3);
     let some = QueryOptions { candidates: Candidates::Labels(&only), ..all };
-    let cases: [(&[(u32, f32)], &QueryOptions<'_>, Option<WrongAnswer>); 12] = [
+    type Case<'a> = (&'a [(u32, f32)], &'a QueryOptions<'a>, Option<WrongAnswer>);
+    let cases: [Case<'_>; 12] = [
         (&[(2, 0.5), (0, 0.25), (5, 0.25)], &all, None),
         (&[], &all, None),
         (&[(4, 1.0), (1, -3.0)], &some, None),
@@ -96,7 +98,7 @@ fn what_a_foreign_kind_answers_is_checked() {
 }
 
 #[test]
-fn a_foreign_kind_opens_only_where_it_is_named_and_never_unchecked() {
+fn a_custom_kind_opens_only_where_it_is_named_and_never_unchecked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m");
     Model::of(&FIXED, &fixed(&[(3, 1.0)]), &Default::default()).unwrap().save(&path).unwrap();
@@ -113,6 +115,8 @@ fn a_foreign_kind_opens_only_where_it_is_named_and_never_unchecked() {
     assert!(refused(Model::open_with(&path, &with(&[&TREE]))).starts_with("two kinds of models are called \"tree\""));
     let twice = refused(Model::open_with(&path, &with(&[&FIXED, &FIXED])));
     assert!(twice.starts_with("two kinds of models are called \"fixed\""), "{twice}");
+    let of_tree = Model::of(&TREE, &fixed(&[(3, 1.0)]), &Default::default());
+    assert!(refused(of_tree).starts_with("two kinds of models are called \"tree\""));
     let options = OpenOptions { repetitions: Some(vec![0]), ..own.clone() };
     assert!(refused(Model::open_with(&path, &options)).contains("has no repetitions"));
     let options = OpenOptions { post_processor: Some("sigmoid".into()), ..own.clone() };
@@ -120,6 +124,42 @@ fn a_foreign_kind_opens_only_where_it_is_named_and_never_unchecked() {
     // SAFETY: this test wrote the folder.
     let trusted = unsafe { Model::open_trusted(&path, &own) };
     assert!(refused(trusted).contains("are always checked"));
+}
+
+/// The label of a text is its length.
+struct Lengths;
+
+impl Answering for Lengths {
+    type Scratch = ();
+
+    fn shape(&self) -> ModelShape {
+        ModelShape::new(InputKind::Text, 0, N_LABELS)
+    }
+
+    fn one(&self, row: Row<'_>, ask: &Ask<'_>, _: &mut (), out: &mut Vec<Scored>) -> Result<Told, QueryError> {
+        let Row::Text(text) = row else { return Err(QueryError::Own("no text".into())) };
+        let best = Scored { label: text.len() as u32, score: 1.0 };
+        let is_asked_for = ask.candidates.of(0).is_none_or(|only| only.contains(&best.label));
+        out.splice(.., is_asked_for.then_some(best));
+        Ok(Told::default())
+    }
+
+    fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+        writer.add_slice("n", &[N_LABELS as u32])
+    }
+}
+
+const LENGTHS: Kind = Kind::new("lengths", |_| Ok(Opened::new(Lengths)));
+
+#[test]
+fn a_custom_kind_reads_texts_itself_and_is_explained_without_effects() {
+    let model = Model::of(&LENGTHS, &Lengths, &Default::default()).unwrap();
+    let texts = Rows::texts(&["abc", "a"]);
+    let answers = model.predict_batch(texts, &QueryOptions::default()).unwrap();
+    assert_eq!(answers.ranked.iter().map(|list| list[0].label).collect::<Vec<_>>(), [3, 1]);
+    assert_eq!(model.features(texts).unwrap().len(), 2);
+    let explained = |label| model.explain(&Row::Text("abc"), label, &ExplainOptions::default()).unwrap();
+    assert_eq!((explained(3).score, explained(3).effects.len(), explained(1).score), (1.0, 0, 0.0));
 }
 
 #[test]

@@ -278,7 +278,11 @@ impl Answering for Blend {
 
     fn shape(&self) -> ModelShape {
         let about = self.members[0].describe();
-        ModelShape { batch_size: 4096, ..ModelShape::new(about.takes, about.n_features, about.n_labels) }
+        ModelShape {
+            batch_size: 4096,
+            shares_queries: true,
+            ..ModelShape::new(about.takes, about.n_features, about.n_labels)
+        }
     }
 
     fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {

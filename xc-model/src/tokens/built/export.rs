@@ -11,7 +11,7 @@ use xc_store::atomic::{OutputFolder, WriteFileError};
 /// Writes the transformer that was trained below a network, and its tokenizer.
 pub(crate) fn write_transformer(model: &Model, destination: &Path) -> Result<(), ConvertError> {
     let lacking = |what| ConvertError::NoTransformer { path: model.folder().to_owned(), what };
-    let transformer = model.as_kind::<Classifier>().and_then(Classifier::transformer);
+    let transformer = model.as_standard::<Classifier>().and_then(Classifier::transformer);
     let Some((transformer, Featurizer::Tokens(tokens))) = transformer.zip(model.pipeline()) else {
         let is_frozen = matches!(model.pipeline(), Some(Featurizer::Vectors(_)));
         let frozen = "its transformer is as it came, in the folder that it was trained from";

@@ -97,13 +97,13 @@ pub(super) fn push_rows(weights: LabelWeights<'_>, labels: &[u32], to: &mut Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xc_lsh::{Kind, Projection};
+    use xc_lsh::{FamilyKind, Projection};
 
     #[test]
     fn tabulated_chances_are_those_of_the_closed_form() {
         // Keys of 10 bits, and the same hashed to 4.
         for (n_codes, key_bits) in [(5, 32), (10, 32), (10, 4)] {
-            let kind = Kind::SimHash { projection: Projection::Gaussian };
+            let kind = FamilyKind::SimHash { projection: Projection::Gaussian };
             let params = FamilyParams { kind, width: 16, n_codes, n_tables: 20, key_bits, seed: 1 };
             let inclusion = Inclusion::new(&params);
             for s in [-1.0, -0.7, -0.2, 0.0, 0.1, 0.5, 0.9, 0.97, 1.0] {

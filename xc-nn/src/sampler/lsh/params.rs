@@ -3,14 +3,14 @@
 use crate::sampler::{Lists, NegativeParams, SamplerParamsError, Weighting};
 use serde::{Deserialize, Serialize};
 use xc_lsh::upkeep::RebuildSchedule;
-use xc_lsh::{FamilyParams, Kind, TableSizing, TableSizingError};
+use xc_lsh::{FamilyKind, FamilyParams, TableSizing, TableSizingError};
 
 /// Parameters of tables of labels, of their queries, and of how they follow the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LshParams {
     /// The family: SimHash, or WTA.
-    pub kind: Kind,
+    pub kind: FamilyKind,
     /// Number of tables, L; the maximum if K is chosen by the sizing rule.
     pub n_tables: u32,
     /// Codes of a key, K. `None`: K and the number of tables are chosen so that unrelated labels
@@ -30,7 +30,7 @@ impl Default for LshParams {
     /// 50 tables of WTA, 10 candidates, for lists of a batch; rehashing by drift, at most 512 labels per step.
     fn default() -> Self {
         Self {
-            kind: Kind::Wta { bin: 8 },
+            kind: FamilyKind::Wta { bin: 8 },
             n_tables: 50,
             n_codes: None,
             probes: 1,
@@ -79,7 +79,7 @@ impl LshParams {
     /// their correlation implies.
     pub(in crate::sampler) fn check_weighting(&self, weighting: Weighting) -> Result<(), SamplerParamsError> {
         match self.kind {
-            Kind::SimHash { .. } => Ok(()),
+            FamilyKind::SimHash { .. } => Ok(()),
             _ if !weighting.uses_chances() => Ok(()),
             kind => Err(SamplerParamsError::Chances { got: kind.name() }),
         }
@@ -88,7 +88,7 @@ impl LshParams {
     /// Checks for numbers that are invalid for any data.
     pub(in crate::sampler) fn check(&self) -> Result<(), SamplerParamsError> {
         let number = |name, got, expected| Err(SamplerParamsError::Number { name, got, expected });
-        if !matches!(self.kind, Kind::SimHash { .. } | Kind::Wta { .. }) {
+        if !matches!(self.kind, FamilyKind::SimHash { .. } | FamilyKind::Wta { .. }) {
             return Err(SamplerParamsError::Kind { got: self.kind.name() });
         }
         if self.probes == 0 {

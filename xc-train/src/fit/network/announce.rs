@@ -1,10 +1,11 @@
 //! What is said and refused before a network is trained.
 
+use super::Session;
 use super::memory::{Forecast, sparse_ids};
-use super::{Session, System};
 use crate::fit::Context;
 use crate::fit::FitError;
 use crate::fit::memory::Standing;
+use crate::fit::save::Target;
 use crate::learn::{TokenLengths, Workload, n_values};
 use serde_json::{Value, json};
 use xc_model::classifier::{CandidateHeadParams, HeadParams, InputKind};
@@ -17,11 +18,11 @@ use xc_sparse::rows::typical_length;
 
 impl Session<'_> {
     /// Refuses what does not fit, and says what is going to happen. Gives the estimate for the
-    /// report.
-    pub(super) fn announce(&self, system: &dyn System) -> Result<Value, FitError> {
+    /// report. `has_intermediate`: whether the last width of the classifier is that of a layer with an option of its own.
+    pub(super) fn announce(&self, has_intermediate: bool) -> Result<Value, FitError> {
         let Self { context, instances, shape, network, .. } = self;
         let (params, training) = (&network.classifier, &network.training);
-        let name = system.preset().name;
+        let (name, learner) = (self.learner.kind(), self.learner);
         let mapped = instances.mapped_bytes();
         context.observer.released();
         let validates = self.has_judges();
@@ -30,29 +31,29 @@ impl Session<'_> {
             work: Workload {
                 n_instances: instances.targets().len(),
                 n_features: shape.n_features,
-                n_labels: system.n_outputs(shape),
+                n_labels: learner.n_outputs(shape),
                 batch_size: training.batch_size,
                 n_epochs: training.epochs,
                 moments: network.optimizer.rule().moments(),
                 keeps_best: validates && training.keep == trainer::Keep::Best,
                 clips: training.clip_norm.is_some(),
-                tokens: TokenLengths { are_cached: self.args.caches_states(), ..lengths(instances.features()) },
+                tokens: TokenLengths { are_cached: self.caches_states(), ..lengths(instances.features()) },
             },
             sparse_ids: instances.labels().and_then(sparse_ids),
-            targets: system.targets(self),
-            answering: if validates || self.is_judged() { system.answering(shape, params) } else { 0 },
+            targets: learner.targets(self),
+            answering: if validates || self.is_judged() { learner.answering(shape, params) } else { 0 },
             // Its files grow by twice their size, beside what they are of.
-            stays: match self.of.in_memory {
-                true => n_values(params, shape.n_features, system.n_outputs(shape))
+            stays: match self.target {
+                Target::Memory => n_values(params, shape.n_features, learner.n_outputs(shape))
                     .saturating_mul(4)
-                    .max(system.answering(shape, params))
+                    .max(learner.answering(shape, params))
                     .saturating_mul(3),
-                false => 0,
+                Target::Folder(_) => 0,
             },
             standing: Standing::now(instances.n_bytes().saturating_add(mapped)),
-            intermediate: params.encoder.widths().last().copied().filter(|_| system.has_intermediate(shape)),
+            intermediate: params.encoder.widths().last().copied().filter(|_| has_intermediate),
         };
-        if !self.explain {
+        if !context.plans {
             forecast.check(&format!("xc train {name}"), context)?;
         }
         let layers: Vec<String> = std::iter::once(shape.n_features)
@@ -96,7 +97,6 @@ impl Session<'_> {
         {
             context.note("bce has a gradient for every label: an epoch takes longer than with squared-hinge");
         }
-        system.announce(self)?;
         let memory = forecast.memory();
         Ok(json!({
             "total_bytes": total,

@@ -4,7 +4,7 @@ use super::choices::NetworkChoices;
 use super::dense::suited_to;
 use super::instances::Instances;
 use super::lns::few_or_long;
-use super::{Session, Shape, System};
+use super::{Session, System, TrainingShape};
 use crate::astra::{AstraParams, Retrieval, Strategy};
 use crate::fit::plan::Plan;
 use crate::fit::{Context, FitError, Training};
@@ -64,11 +64,11 @@ impl System for Astra {
         preset::astra()
     }
 
-    fn preset_for(&self, shape: &Shape) -> Preset {
+    fn preset_for(&self, shape: &TrainingShape) -> Preset {
         suited_to(shape, shape.sparse_data().map_or_else(preset::astra, preset::astra_for))
     }
 
-    fn params(&self, shape: &Shape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
+    fn params(&self, shape: &TrainingShape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
         let network = self.network.network(&self.preset_for(shape), shape.input, seed, has_file)?;
         Ok(astra::add(network, shape.n_features, shape.n_labels, &self.choices)?)
     }

@@ -1,13 +1,13 @@
 //! What was chosen of the settings that networks share. Values that were not come from the [`Preset`] of the kind.
 
-use crate::fit::{Context, FitError};
-use crate::network::{EncoderName, NetworkParams};
+use crate::fit::FitError;
+use crate::network::{EncoderName, NetworkParams, TextEncoder};
 use crate::preset::Preset;
 use crate::settings::network::{self, RunParams};
 use crate::settings::{Choices, refuse_idle, transformer, wide};
-use xc_model::classifier::{Classifier, ClassifierParams, InputKind};
+use xc_model::classifier::{ClassifierParams, InputKind};
 use xc_nn::encoder::transformer::IS_BUILT;
-use xc_nn::trainer::{Monitor, Subset};
+use xc_nn::trainer::Monitor;
 
 /// How a network looks and learns.
 #[derive(Clone, Debug)]
@@ -47,50 +47,6 @@ impl NetworkChoices {
             EncoderName::Transformer => InputKind::Tokens,
             EncoderName::Frozen => InputKind::Dense,
         }
-    }
-
-    /// Says by their hash with which weights a transformer begins: other weights are another training.
-    pub(super) fn name_weights(&self, params: &mut ClassifierParams) -> Result<(), FitError> {
-        if let Some(encoder) = transformer::trained(&self.tokens)? {
-            params.learning.tokens.begins_with = Some(crate::fit::transformer::hash(&encoder.pretrained)?);
-        }
-        Ok(())
-    }
-
-    /// Begins the transformer of a classifier from its folder, where there is one.
-    pub(super) fn begin(&self, classifier: &mut Classifier) -> Result<(), FitError> {
-        if let Some(encoder) = transformer::trained(&self.tokens)? {
-            crate::fit::transformer::begin(&encoder.pretrained, classifier)?;
-        }
-        Ok(())
-    }
-
-    /// Keeps what frozen layers make of the instances that are learned from, if that was asked for.
-    pub(super) fn cache_states(
-        &self,
-        classifier: &mut Classifier,
-        train: &Subset<'_>,
-        context: &Context<'_>,
-    ) -> Result<(), FitError> {
-        if self.caches_states()
-            && let (xc_nn::Rows::Tokens(rows), Some(transformer)) =
-                (train.examples().features(), classifier.transformer_mut())
-        {
-            let mut done = context.observer.task("texts through frozen layers");
-            let goes_on = |n: usize| {
-                done(n as u64);
-                context.check_interrupt().is_ok()
-            };
-            let kept = transformer.cache_states(rows, train.rows(), goes_on);
-            kept.map_err(|e| FitError::usage(xc_model::message::chain(&e)))?;
-            context.check_interrupt()?;
-        }
-        Ok(())
-    }
-
-    /// Whether states of frozen layers stay in memory.
-    pub(super) fn caches_states(&self) -> bool {
-        self.tokens.value("transformer.cache-states").unwrap_or(false)
     }
 
     fn is_given(&self, option: &str) -> bool {
@@ -151,6 +107,11 @@ impl NetworkChoices {
     /// Whether another activation of their sums was asked for.
     pub(super) fn has_activation(&self) -> bool {
         self.is_given("network.activation")
+    }
+
+    /// The transformer that learns with the network, where one was chosen.
+    pub(super) fn encoder(&self) -> Result<Option<TextEncoder>, FitError> {
+        Ok(transformer::trained(&self.tokens)?)
     }
 
     /// What the run does beside the training.

@@ -1,7 +1,7 @@
 //! A network with one output per label.
 
 use super::choices::NetworkChoices;
-use super::{Shape, System, params_error};
+use super::{System, TrainingShape, params_error};
 use crate::fit::FitError;
 use crate::network::NetworkParams;
 use crate::preset::{self, Preset};
@@ -28,11 +28,11 @@ impl System for Dense {
         preset::dense()
     }
 
-    fn preset_for(&self, shape: &Shape) -> Preset {
+    fn preset_for(&self, shape: &TrainingShape) -> Preset {
         suited_to(shape, self.preset())
     }
 
-    fn params(&self, shape: &Shape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
+    fn params(&self, shape: &TrainingShape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
         let network = self.network.network(&self.preset_for(shape), shape.input, seed, has_file)?;
         network.classifier.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
         Ok(network)
@@ -41,7 +41,7 @@ impl System for Dense {
 
 /// The preset with the softmax where no instance has more than one label, with enough steps for few vectors, and as it is
 /// above a transformer where instances are tokens.
-pub(super) fn suited_to(shape: &Shape, mut preset: Preset) -> Preset {
+pub(super) fn suited_to(shape: &TrainingShape, mut preset: Preset) -> Preset {
     if shape.most_labels <= 1 {
         preset.params.loss = Loss::Softmax;
     }

@@ -1,8 +1,8 @@
 //! What the options of networks mean for the data.
 
-use super::{Session, Shape, System};
-use crate::fit::FitError;
+use super::{Session, System, TrainingShape};
 use crate::fit::plan::{Origin, Plan};
+use crate::fit::{FitError, Training};
 use crate::network::{EncoderName, NetworkParams, TextEncoder};
 use crate::preset::SHAPES;
 use crate::settings::{Setting, network, transformer, wide};
@@ -13,7 +13,7 @@ use xc_store::to_parameter;
 
 impl Session<'_> {
     /// The training, resolved.
-    pub(super) fn plan(&self, system: &dyn System, memory: u64) -> Result<Plan, FitError> {
+    pub(super) fn plan(&self, system: &dyn System, of: &Training, memory: u64) -> Result<Plan, FitError> {
         let shape = &self.shape;
         let n_instances = self.instances.targets().len();
         let mut data = Map::from_iter([
@@ -31,11 +31,11 @@ impl Session<'_> {
             said += &format!("; {mean:.1} features per instance");
             data.insert("features_per_instance".to_owned(), json!(mean));
         }
-        let tokens = self.of_tokens(&mut data);
+        let tokens = self.of_tokens(&mut data, of);
         let mut plan = Plan {
             kind: system.preset().name,
             lines: vec![("data", said)],
-            resolved: self.of.resolved()?,
+            resolved: of.resolved()?,
             data,
             parameters: json!({
                 "classifier": to_parameter(&self.network.classifier),
@@ -45,9 +45,9 @@ impl Session<'_> {
             memory,
         };
         plan.lines.extend(tokens);
-        let choices = &self.of.choices;
+        let choices = &of.choices;
         // Without what a kind adds to the layers.
-        let mut shown = self.args.shown(&system.preset_for(shape), shape.input)?;
+        let mut shown = system.choices().shown(&system.preset_for(shape), shape.input)?;
         shown.training.monitor = self.network.training.monitor;
         shown.classifier.learning.wide = self.network.classifier.learning.wide;
         let of_preset = self.of_preset(system);
@@ -70,7 +70,7 @@ impl Session<'_> {
     }
 
     /// What is said of the tokens of the instances, where a transformer reads them.
-    fn of_tokens(&self, data: &mut Map<String, Value>) -> Vec<(&'static str, String)> {
+    fn of_tokens(&self, data: &mut Map<String, Value>, training: &Training) -> Vec<(&'static str, String)> {
         if let (xc_nn::Rows::Tokens(rows), Some(of)) =
             (self.instances.features(), self.network.classifier.encoder.tokens())
         {
@@ -79,8 +79,10 @@ impl Session<'_> {
             let (n_tokens, n) = (rows.ids().len(), lengths.len().max(1));
             let mean = n_tokens as f64 / n as f64;
             let most = lengths.get((lengths.len() * 9).div_ceil(10).saturating_sub(1)).copied().unwrap_or(0);
-            let limit =
-                self.of.choices.value("transformer.max-tokens").unwrap_or(TextEncoder::default().pretrained.max_tokens);
+            let limit = training
+                .choices
+                .value("transformer.max-tokens")
+                .unwrap_or(TextEncoder::default().pretrained.max_tokens);
             let n_full = lengths.iter().filter(|&&length| length >= limit).count();
             let squares = lengths.iter().map(|&length| (length * length) as u64).sum();
             let n_learning = self.network.classifier.learning.tokens.layers.n_learning(&of.transformer);
@@ -105,7 +107,7 @@ impl Session<'_> {
 
     /// Where a value comes from, if it is that of the kind's preset: from the data where presets for others differ.
     fn of_preset(&self, system: &dyn System) -> impl Fn(&Setting, Option<&str>) -> Option<Origin> {
-        let of = |shape: &Shape| {
+        let of = |shape: &TrainingShape| {
             let preset = system.preset_for(shape);
             let mut made = NetworkParams::of(&preset, shape.input);
             // What a term has where there is one.
@@ -114,8 +116,9 @@ impl Session<'_> {
         };
         let (own, named) = (of(&self.shape), system.named_preset());
         let shapes = SHAPES.iter().flat_map(|&(_, data)| [1, 2].map(|most| (data, most)));
-        let others: Vec<_> =
-            shapes.map(|(data, most_labels)| of(&Shape { data: Some(data), most_labels, ..self.shape })).collect();
+        let others: Vec<_> = shapes
+            .map(|(data, most_labels)| of(&TrainingShape { data: Some(data), most_labels, ..self.shape }))
+            .collect();
         move |row, value| {
             let usual = row.shown_in(&own);
             (value == usual.as_deref()).then(|| match &named {

@@ -2,7 +2,7 @@
 
 use super::choices::NetworkChoices;
 use super::dense::suited_to;
-use super::{Session, Shape, System};
+use super::{Session, System, TrainingShape};
 use crate::fit::FitError;
 use crate::fit::plan::{Origin, Plan, Resolved};
 use crate::network::NetworkParams;
@@ -33,14 +33,14 @@ pub(super) fn say_if_all(session: &Session<'_>, choices: &Choices) {
 
 /// The values of the settings of candidates.
 pub(super) fn resolve_candidates(session: &Session<'_>, choices: &Choices, out: &mut Resolved) {
-    let Shape { n_features, n_labels, .. } = session.shape;
+    let TrainingShape { n_features, n_labels, .. } = session.shape;
     let shown = candidates::shown(session.network.clone(), n_features, n_labels);
     let preset: Option<String> = choices.value("preset");
     out.add_placed(&candidates::TABLE, &shown, choices, |_, _| preset.clone().map(Origin::Preset));
 }
 
 /// What width, initial embeddings, dropout, loss, rate and epochs follow from.
-pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
+pub(super) fn few_or_long(shape: &TrainingShape) -> (&'static str, String) {
     let said = match shape.sparse_data() {
         Some(data) => {
             let number = if data.has_few_instances() { "fewer than" } else { "at least" };
@@ -76,12 +76,12 @@ impl System for Lns {
         self.named_preset().as_deref().and_then(preset::lns_of).unwrap_or_else(preset::lns)
     }
 
-    fn preset_for(&self, shape: &Shape) -> Preset {
+    fn preset_for(&self, shape: &TrainingShape) -> Preset {
         let usual = shape.sparse_data().map_or_else(preset::lns, preset::lns_for);
         self.named_preset().map_or_else(|| suited_to(shape, usual), |_| self.preset())
     }
 
-    fn params(&self, shape: &Shape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
+    fn params(&self, shape: &TrainingShape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
         let network = self.network.network(&self.preset_for(shape), shape.input, seed, has_file)?;
         Ok(candidates::add(network, shape.n_features, shape.n_labels, &self.choices)?)
     }

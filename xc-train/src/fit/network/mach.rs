@@ -2,7 +2,8 @@
 
 use super::choices::NetworkChoices;
 use super::dense::suited_to;
-use super::{Followed, Keep, Session, Shape, System, Trained, Watched, params_error};
+use super::session::{Followed, Keep, Learner, Session, Trained, Watched};
+use super::{System, TrainingShape, params_error};
 use crate::fit::FitError;
 use crate::fit::plan::Plan;
 use crate::learn::{end_training, initialise, n_values};
@@ -11,6 +12,7 @@ use crate::preset::{self, Preset};
 use crate::settings::mach::{TABLE, layout};
 use crate::settings::{Choices, SettingError};
 use serde_json::{Value, json};
+use std::path::Path;
 use xc_buffer::Part;
 use xc_mach::Sizing;
 use xc_model::classifier::ClassifierParams;
@@ -71,11 +73,11 @@ impl System for Mach {
         preset::mach()
     }
 
-    fn preset_for(&self, shape: &Shape) -> Preset {
+    fn preset_for(&self, shape: &TrainingShape) -> Preset {
         suited_to(shape, self.preset())
     }
 
-    fn params(&self, shape: &Shape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
+    fn params(&self, shape: &TrainingShape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
         let all = layout(shape.n_labels, &self.choices)?;
         if let Some(part) = self.part {
             let n = all.numbers.len();
@@ -91,12 +93,15 @@ impl System for Mach {
             }
         }
         let network = self.network.network(&self.preset_for(shape), shape.input, seed, has_file)?;
-        network.classifier.check(shape.n_features, self.n_outputs(shape)).map_err(|e| params_error(&e))?;
+        network
+            .classifier
+            .check(shape.n_features, self.buckets(shape.n_labels) as usize)
+            .map_err(|e| params_error(&e))?;
         Ok(network)
     }
 
-    fn n_outputs(&self, shape: &Shape) -> usize {
-        self.buckets(shape.n_labels) as usize
+    fn learner(&self, shape: &TrainingShape) -> Result<Box<dyn Learner>, FitError> {
+        Ok(Box::new(Buckets(self.layout(shape.n_labels))))
     }
 
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
@@ -123,7 +128,7 @@ impl System for Mach {
     /// What a user should know before the long work.
     fn announce(&self, session: &Session<'_>) -> Result<(), FitError> {
         let (context, n_labels) = (session.context, session.shape.n_labels);
-        let sizing = self.sizing(session)?;
+        let sizing = sizing(&self.layout(n_labels), session)?;
         context.note(format_args!(
             "{} of {} buckets; {} output weights, {:.3} times those of one output per label; {:.1} labels share a bucket",
             counted(self.numbers(n_labels).len(), "repetition"),
@@ -139,7 +144,7 @@ impl System for Mach {
             context.warn(format_args!(
                 "so few repetitions of so few buckets leave labels that share all their buckets; {} repetitions would \
                  tell all labels apart with probability 0.99",
-                xc_mach::repetitions_needed(n_labels, self.n_outputs(&session.shape), 0.01).unwrap_or(0)
+                xc_mach::repetitions_needed(n_labels, self.buckets(n_labels) as usize, 0.01).unwrap_or(0)
             ));
         }
         let unseen = session.n_unseen();
@@ -151,15 +156,39 @@ impl System for Mach {
         }
         Ok(())
     }
+}
+
+/// Repetitions over the buckets of labels.
+pub(in crate::fit) struct Buckets(pub(in crate::fit) MachLayout);
+
+impl Buckets {
+    /// The model whose repetitions are such classifiers.
+    fn params(&self, classifier: &ClassifierParams) -> MachParams {
+        self.0.params(classifier.clone())
+    }
+
+    fn numbers(&self) -> Vec<u32> {
+        self.0.numbers.clone().collect()
+    }
+}
+
+impl Learner for Buckets {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn n_outputs(&self, _: &TrainingShape) -> usize {
+        self.0.n_buckets as usize
+    }
 
     fn targets(&self, session: &Session<'_>) -> u64 {
         let sets = std::iter::once(session.labels()).chain(session.judged());
         sets.map(|labels| 8 * (labels.len() as u64 + 1) + 4 * labels.nnz() as u64).sum()
     }
 
-    fn answering(&self, shape: &Shape, params: &ClassifierParams) -> u64 {
+    fn answering(&self, shape: &TrainingShape, params: &ClassifierParams) -> u64 {
         let values = n_values(params, shape.n_features, self.n_outputs(shape));
-        values.saturating_mul(4).saturating_mul(self.numbers(shape.n_labels).len() as u64)
+        values.saturating_mul(4).saturating_mul(self.numbers().len() as u64)
     }
 
     fn checkpoint(&self) -> CheckpointLayout {
@@ -167,16 +196,13 @@ impl System for Mach {
     }
 
     fn describe(&self, session: &Session<'_>) -> Value {
-        json!([
-            self.mach_params(session.shape.n_labels, &session.network.classifier),
-            session.network.classifier.learning
-        ])
+        json!([self.params(&session.network.classifier), session.network.classifier.learning])
     }
 
     fn train<'t>(&'t self, session: &'t Session<'t>) -> Result<Trained<'t>, FitError> {
-        let Shape { n_features, n_labels, .. } = session.shape;
-        let repetitions = Repetitions { session, params: self.mach_params(n_labels, &session.network.classifier) };
-        let (numbers, sizing) = (self.numbers(n_labels), self.sizing(session)?);
+        let TrainingShape { n_features, n_labels, .. } = session.shape;
+        let repetitions = Repetitions { session, params: self.params(&session.network.classifier) };
+        let (numbers, sizing) = (self.numbers(), sizing(&self.0, session)?);
         let (mut steps, mut kept) = (0, Vec::new());
         for &number in &numbers {
             let (n, repetition) = repetitions.train(number)?;
@@ -196,7 +222,7 @@ impl System for Mach {
         let what = format!("{}, {n_values} parameters", counted(numbers.len(), "repetition"));
         Ok(Trained {
             save: Box::new(move |extras| {
-                session.of.target().save(KIND, extras, |writer| {
+                session.target.save(KIND, extras, |writer| {
                     repetitions.params.begin(writer, n_features, n_labels, &numbers);
                     if !kept.is_empty() {
                         return kept.iter().try_for_each(|repetition| Ok(repetition.write(writer)?));
@@ -212,7 +238,7 @@ impl System for Mach {
             answer: Some(Box::new(move |features, container| {
                 let opened = match container {
                     Some(container) => container.again().map_err(Into::into).and_then(MachContainer::of),
-                    None => MachContainer::open(&session.of.place.model, OpenMode::Map),
+                    None => MachContainer::open(session.target.folder().unwrap_or(Path::new("")), OpenMode::Map),
                 };
                 let (mach, _) = opened.and_then(|c| c.model(None)).map_err(|e| FitError::failed(chain(&e)))?;
                 let answers = mach.predict_batch(features, &Asking::top(5));
@@ -224,15 +250,14 @@ impl System for Mach {
     }
 }
 
-impl Mach {
-    fn sizing(&self, session: &Session<'_>) -> Result<Sizing, FitError> {
-        let n_labels = session.shape.n_labels;
-        let (params, numbers) = (self.mach_params(n_labels, &session.network.classifier), self.numbers(n_labels));
-        params
-            .sizing(n_labels, numbers.len())
-            .and_then(|sizing| params.assignment(n_labels, &numbers).map(|_| sizing))
-            .map_err(|e| FitError::usage(format_args!("{}: {}", session.of.source.name().display(), chain(&e))))
-    }
+fn sizing(layout: &MachLayout, session: &Session<'_>) -> Result<Sizing, FitError> {
+    let n_labels = session.shape.n_labels;
+    let params = layout.params(session.network.classifier.clone());
+    let numbers: Vec<u32> = layout.numbers.clone().collect();
+    params
+        .sizing(n_labels, numbers.len())
+        .and_then(|sizing| params.assignment(n_labels, &numbers).map(|_| sizing))
+        .map_err(|e| FitError::usage(format_args!("{}: {}", session.source.display(), chain(&e))))
 }
 
 /// Trains repetitions and keeps what is finished.
@@ -262,7 +287,7 @@ impl Repetitions<'_> {
     /// checkpoint keeps it.
     fn train(&self, number: u32) -> Result<(u64, Option<Repetition>), FitError> {
         let Self { session, params } = self;
-        let Shape { n_features, n_labels, .. } = session.shape;
+        let TrainingShape { n_features, n_labels, .. } = session.shape;
         if self.find_finished(number)?.is_some() {
             session.context.note(format_args!("repetition {number}: from the checkpoint"));
             return Ok((0, None));
@@ -272,7 +297,7 @@ impl Repetitions<'_> {
         let judged = session.judged().map(|labels| bucket_rows(&assignment, 0, labels));
         let mut repetition = Repetition::new(params, n_features, number).map_err(|e| FitError::usage(chain(&e)))?;
         let part = format!("running-{number:04}");
-        let log = session.of.target().log().map(|log| log.join(format!("repetition-{number:04}")));
+        let log = session.target.log().map(|log| log.join(format!("repetition-{number:04}")));
         let keep = Some(Keep { part: part.clone(), log });
         let what = format!("repetition {number}: ");
         let watched = Watched { what: &what, outputs: "buckets" };

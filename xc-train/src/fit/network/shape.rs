@@ -8,20 +8,22 @@ use xc_sparse::LabelRows;
 
 /// What is known of the instances before anything is made for them.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::fit) struct Shape {
-    pub(in crate::fit) input: InputKind,
+pub struct TrainingShape {
+    /// What an instance is.
+    pub input: InputKind,
     /// Features of an instance, or values of its vector.
-    pub(in crate::fit) n_features: usize,
-    pub(in crate::fit) n_labels: usize,
+    pub n_features: usize,
+    /// Number of labels.
+    pub n_labels: usize,
     /// Labels of the instance with the most.
-    pub(in crate::fit) most_labels: usize,
+    pub most_labels: usize,
     /// What usual values follow from, once the instances are read.
-    pub(in crate::fit) data: Option<DataShape>,
+    pub data: Option<DataShape>,
 }
 
-impl Shape {
+impl TrainingShape {
     /// That of instances that were read.
-    pub(super) fn of(instances: &Instances) -> Self {
+    pub(in crate::fit) fn of(instances: &Instances) -> Self {
         let (features, targets) = (instances.features(), instances.targets());
         let input = features.kind();
         let (n_instances, n_labels) = (targets.len(), targets.n_labels());

@@ -4,7 +4,8 @@ use super::choices::NetworkChoices;
 use super::corpus::{WordText, read_words};
 use super::instances::Instances;
 use super::lns::{resolve_candidates, say_if_all};
-use super::{Learned, Session, Shape, System, Trained};
+use super::session::{Learned, Learner, Session, Trained};
+use super::{System, TrainingShape};
 use crate::fit::place::{Place, check_file};
 use crate::fit::plan::{Origin, Plan};
 use crate::fit::save::beside;
@@ -75,7 +76,7 @@ impl System for Skipgram {
         self.named_preset().as_deref().and_then(preset::skipgram_of).unwrap_or_else(preset::skipgram)
     }
 
-    fn params(&self, shape: &Shape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
+    fn params(&self, shape: &TrainingShape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
         let network = self.network.network(&self.preset(), shape.input, seed, has_file)?;
         if self.network.has_init() {
             return Err(FitError::usage("--network.init: vectors of words begin at random"));
@@ -105,20 +106,35 @@ impl System for Skipgram {
         Ok(())
     }
 
+    fn learner(&self, _: &TrainingShape) -> Result<Box<dyn Learner>, FitError> {
+        Ok(Box::new(Words { params: self.words()?, vectors: self.vectors.clone() }))
+    }
+}
+
+/// Vectors of words.
+struct Words {
+    params: WordsParams,
+    /// Where they go as text, beside a folder.
+    vectors: PathBuf,
+}
+
+impl Learner for Words {
+    fn kind(&self) -> &'static str {
+        SkipgramModel::KIND
+    }
+
     fn train<'t>(&'t self, session: &'t Session<'t>) -> Result<Trained<'t>, FitError> {
         let Instances::Words(WordText { words, .. }) = &session.instances else {
             unreachable!("words were read");
         };
         let Learned { classifier, what, figures } = session.learn(preset::LNS)?;
-        let settings = self.words()?;
         let found = SkipgramModel::of_classifier(&classifier, words.of_feature().to_vec());
         Ok(Trained {
             save: Box::new(move |extras| {
                 let maker = Featurizer::Text(words.pipeline().clone());
                 let extras = Extras { maker: Some(&maker), names: Some(words.names()), ..extras };
-                let target = session.of.target();
-                let container = target.save(SkipgramModel::KIND, extras, |writer| {
-                    writer.set_parameter("skipgram", to_parameter(&settings));
+                let container = session.target.save(SkipgramModel::KIND, extras, |writer| {
+                    writer.set_parameter("skipgram", to_parameter(&self.params));
                     writer.set_parameter("classifier", to_parameter(&session.network.classifier));
                     writer.set_parameter(LearningParams::NAME, to_parameter(&session.network.classifier.learning));
                     Ok(found.write(writer)?)

@@ -1,7 +1,7 @@
 //! A network with a sparse output layer.
 
 use super::choices::NetworkChoices;
-use super::{Session, Shape, System, params_error};
+use super::{Session, System, TrainingShape, params_error};
 use crate::fit::FitError;
 use crate::fit::plan::Plan;
 use crate::network::{NetworkParams, UniformParams};
@@ -21,7 +21,7 @@ impl Uniform {
     }
 
     /// What is beneath the intermediate layer, the preset's second one, and the usual units of this where there is one.
-    fn beneath(&self, shape: &Shape) -> (Preset, Option<usize>) {
+    fn beneath(&self, shape: &TrainingShape) -> (Preset, Option<usize>) {
         let mut preset = match shape.data {
             None => preset::uniform(),
             Some(data) if shape.input != InputKind::Sparse || uniform::asks_for_layer(&self.choices) => {
@@ -49,18 +49,18 @@ impl System for Uniform {
         preset::uniform()
     }
 
-    fn preset_for(&self, shape: &Shape) -> Preset {
+    fn preset_for(&self, shape: &TrainingShape) -> Preset {
         self.beneath(shape).0
     }
 
-    fn has_intermediate(&self, shape: &Shape) -> bool {
+    fn has_intermediate(&self, shape: &TrainingShape) -> bool {
         match self.choices.get("network.intermediate") {
             Some(_) => uniform::asks_for_layer(&self.choices),
             None => self.beneath(shape).1.is_some(),
         }
     }
 
-    fn params(&self, shape: &Shape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
+    fn params(&self, shape: &TrainingShape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError> {
         let (preset, intermediate) = self.beneath(shape);
         let network = self.network.network(&preset, shape.input, seed, has_file)?;
         if shape.input == InputKind::Sparse && network.classifier.encoder.widths().is_empty() {

@@ -50,7 +50,7 @@ impl Session<'_> {
         let Some(WideLearning { negatives, .. }) = self.network.classifier.learning.wide else { return Ok(None) };
         let (n, epochs) = (self.instances.targets().len(), self.network.training.epochs);
         let is_large = HardLabels::bytes(n, epochs, negatives) > HARD_IN_MEMORY;
-        let folder = self.of.target().spill().filter(|_| is_large);
+        let folder = self.target.spill().filter(|_| is_large);
         let made = HardLabels::new(n, epochs, negatives, folder);
         made.map(Some).map_err(|e| FitError::failed(format_args!("wide term: {}", chain(&e))))
     }
@@ -121,7 +121,7 @@ impl Session<'_> {
             solve(features, &RankerRows::new(&positives, &negatives), &params, self.network.training.seed, &*watch);
         rankers.map(|rankers| (n_pairs, rankers)).map_err(|e| match e {
             TrainError::Cancelled => FitError::interrupted(),
-            e => FitError::usage(format_args!("{}: wide term: {}", self.of.source.name().display(), chain(&e))),
+            e => FitError::usage(format_args!("{}: wide term: {}", self.source.display(), chain(&e))),
         })
     }
 }

@@ -10,7 +10,8 @@ use super::memory::Standing;
 use super::place::drop_checkpoint;
 use super::reading::Reading;
 use super::report::{Judging, Report};
-use super::save::save_created;
+use super::save::{Target, save_created};
+use super::source::MEMORY;
 use super::{Context, FitError, Outcome, Training};
 use crate::settings::{refuse_idle, tree};
 use judge::judge;
@@ -24,7 +25,7 @@ use xc_model::Extras;
 use xc_model::TrainingRows;
 use xc_model::message::{chain, counted};
 use xc_sparse::CsrMatrix;
-use xc_store::{ContainerWriter, WriteError, to_parameter};
+use xc_store::{CheckpointFolder, Container, ContainerWriter, WriteError, to_parameter};
 use xc_tree::{
     BuildError, CHECKPOINT, KeptError, Preset, StoredTrees, TrainError, TrainInput, TreeModel, TreeParams,
     WeightCounts, checkpoint_key, train_out_of_core,
@@ -136,78 +137,132 @@ pub(super) fn train(
     let data = &inputs.instances.train;
     let read_s = start.elapsed().as_secs_f64();
 
-    context.observer.released();
-    let standing = Standing::now(inputs.n_bytes());
-    let of_text = matches!(data.maker, Some(Featurizer::Text(_)));
-    let input = inputs.train_input();
-    let forecast =
-        Forecast { input, params: &params, threads: context.threads, of_text, standing, stays: of.in_memory };
-    let needed = forecast.needed();
+    let run = Run { source: of.source.name(), target: of.target(), params: &params, inputs: &inputs, context };
     if explain {
-        return Ok(Outcome::Planned(explain::plan(&args, &params, data, needed)?));
+        return Ok(Outcome::Planned(explain::plan(&args, &params, data, run.forecast().needed())?));
     }
-    forecast.check(context)?;
-    context.note(explain::summary(&params, data, needed));
-
-    let start = Instant::now();
-    let watch = context.observer.of_trees();
     if let Some(part) = place.part
         && let Some(folder) = folder
     {
-        drop(watch);
+        let needed = run.begin()?;
         return part::train(&args, part, &inputs, &params, folder, (read_s, needed), context);
     }
-    let checkpoint = folder.map(|folder| folder.begin(checkpoint_key(&input, &params))).transpose()?;
-    let trained = match &checkpoint {
-        Some(checkpoint) => train_out_of_core(&input, &params, &*watch, checkpoint).map(Trees::Stored),
-        None => TreeModel::train_with(&input, &params, &*watch, None).map(Trees::Model),
-    };
-    drop(watch);
-    let trees = trained.map_err(|e| training_error(of.source.name(), &e))?;
-    let train_s = start.elapsed().as_secs_f64();
-    context.check_interrupt()?;
+    let (mut report, container) = run.train(folder, read_s, judging)?;
+    let preset = Map::from_iter([("preset".to_owned(), json!(args.preset))]);
+    report.logged = preset.into_iter().chain(report.logged).collect();
+    Ok(Outcome::Trained(Box::new(report), container))
+}
 
-    let start = Instant::now();
-    let training = Some(kept_parameters(&params));
-    let rows = Some(&inputs.rows);
-    let extras =
-        Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), input: Some(&data.form), training, rows };
-    let (counts, container) = match &trees {
-        Trees::Stored(trees) => {
-            let create = || ContainerWriter::create(&place.model, xc_tree::KIND);
-            (save(create, extras, trees, &params, context)?, None)
+/// One training run of trees, of parameters that are known.
+struct Run<'a> {
+    /// What is learned from is called so in messages.
+    source: &'a Path,
+    target: Target<'a>,
+    params: &'a TreeParams,
+    inputs: &'a Inputs,
+    context: &'a Context<'a>,
+}
+
+impl Run<'_> {
+    fn forecast(&self) -> Forecast<'_> {
+        let Self { params, inputs, context, .. } = self;
+        context.observer.released();
+        Forecast {
+            input: inputs.train_input(),
+            params,
+            threads: context.threads,
+            of_text: matches!(inputs.instances.train.maker, Some(Featurizer::Text(_))),
+            standing: Standing::now(inputs.n_bytes()),
+            stays: self.target.folder().is_none(),
         }
-        Trees::Model(model) => {
-            let counts = model.weight_counts();
-            warn_if_pruned_away(&counts, &params, context);
-            (counts, of.target().save(xc_tree::KIND, extras, |writer| Ok(model.write(writer)?))?)
-        }
-    };
-    let what = format!("{}, {} weights", counted(params.n_trees, "tree"), counts.weights);
-    drop(trees);
-    let save_s = start.elapsed().as_secs_f64();
-    if let Some(checkpoint) = checkpoint {
-        drop_checkpoint(checkpoint, context);
     }
 
-    let (metrics, curve) = judge(&place.model, container.as_ref(), &inputs.instances, judging, context)?;
-    let report = Box::new(Report {
-        kind: xc_tree::KIND,
-        model: place.model.clone(),
-        read_s,
-        train_s,
-        save_s,
-        metrics,
-        curve,
-        what,
-        further: Map::from_iter([("memory".to_owned(), json!({ "total_bytes": needed }))]),
-        logged: Map::from_iter([
-            ("preset".to_owned(), json!(args.preset)),
-            ("parameters".to_owned(), kept_parameters(&params)),
-        ]),
-        data: Some(inputs.rows.fingerprint()),
-    });
-    Ok(Outcome::Trained(report, container))
+    /// Refuses what does not fit, and says what is going to happen. Gives the bytes that are needed.
+    fn begin(&self) -> Result<u64, FitError> {
+        let forecast = self.forecast();
+        forecast.check(self.context)?;
+        let needed = forecast.needed();
+        self.context.note(explain::summary(self.params, &self.inputs.instances.train, needed));
+        Ok(needed)
+    }
+
+    /// Trains and saves the model, and says how good it is. `folder` is that of the checkpoint; a model that stays in memory
+    /// has none, and is given.
+    fn train(
+        &self,
+        folder: Option<CheckpointFolder>,
+        read_s: f64,
+        judging: &Judging,
+    ) -> Result<(Report, Option<Container>), FitError> {
+        let Self { source, target, params, inputs, context } = *self;
+        let (input, data) = (inputs.train_input(), &inputs.instances.train);
+        let needed = self.begin()?;
+        let start = Instant::now();
+        let watch = context.observer.of_trees();
+        let checkpoint = folder.map(|folder| folder.begin(checkpoint_key(&input, params))).transpose()?;
+        let trained = match &checkpoint {
+            Some(checkpoint) => train_out_of_core(&input, params, &*watch, checkpoint).map(Trees::Stored),
+            None => TreeModel::train_with(&input, params, &*watch, None).map(Trees::Model),
+        };
+        drop(watch);
+        let trees = trained.map_err(|e| training_error(source, &e))?;
+        let train_s = start.elapsed().as_secs_f64();
+        context.check_interrupt()?;
+
+        let start = Instant::now();
+        let (training, rows) = (Some(kept_parameters(params)), Some(&inputs.rows));
+        let (maker, names) = (data.maker.as_ref(), data.names.as_deref());
+        let extras = Extras { maker, names, input: Some(&data.form), training, rows };
+        let folder = target.folder().unwrap_or(Path::new(""));
+        let (counts, container) = match &trees {
+            Trees::Stored(trees) => {
+                let create = || ContainerWriter::create(folder, xc_tree::KIND);
+                (save(create, extras, trees, params, context)?, None)
+            }
+            Trees::Model(model) => {
+                let counts = model.weight_counts();
+                warn_if_pruned_away(&counts, params, context);
+                (counts, target.save(xc_tree::KIND, extras, |writer| Ok(model.write(writer)?))?)
+            }
+        };
+        let what = format!("{}, {} weights", counted(params.n_trees, "tree"), counts.weights);
+        drop(trees);
+        let save_s = start.elapsed().as_secs_f64();
+        if let Some(checkpoint) = checkpoint {
+            drop_checkpoint(checkpoint, context);
+        }
+
+        let (metrics, curve) = judge(folder, container.as_ref(), &inputs.instances, judging, context)?;
+        let report = Report {
+            kind: xc_tree::KIND,
+            model: folder.to_owned(),
+            read_s,
+            train_s,
+            save_s,
+            metrics,
+            curve,
+            what,
+            further: Map::from_iter([("memory".to_owned(), json!({ "total_bytes": needed }))]),
+            logged: Map::from_iter([("parameters".to_owned(), kept_parameters(params))]),
+            data: Some(inputs.rows.fingerprint()),
+        };
+        Ok((report, container))
+    }
+}
+
+/// Trains trees of parameters on instances in memory.
+pub(super) fn fit(
+    instances: Datasets,
+    params: &TreeParams,
+    target: Target<'_>,
+    folder: Option<CheckpointFolder>,
+    read_s: f64,
+    context: &Context<'_>,
+) -> Result<(Report, Option<Container>), FitError> {
+    let rows = instances.training_rows();
+    let inputs = Inputs { instances, rows, label_features: None, instance_weights: None, label_costs: None };
+    let run = Run { source: Path::new(MEMORY), target, params, inputs: &inputs, context };
+    run.train(folder, read_s, &Judging::default())
 }
 
 /// Trees that were trained.

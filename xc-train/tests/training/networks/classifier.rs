@@ -467,7 +467,7 @@ fn what_screening_takes_is_foreseen_where_it_happens() {
         };
         let mut without = params.clone();
         without.learning.connections.screening = false;
-        learn::memory(&params, &work).buffers - learn::memory(&without, &work).buffers
+        learn::memory(params, &work).buffers - learn::memory(&without, &work).buffers
     };
     let expected = ByteLines::bytes(512, width) + 16_384 * ScreenRows::bytes_each(fan_in);
     assert_eq!(more(&params, 512, false), expected);

@@ -23,8 +23,10 @@ use xc_train::fit::{
 use xc_train::settings::Setting;
 
 #[expect(dead_code, reason = "its main writes to stdout")]
-#[path = "../examples/in_memory.rs"]
+#[path = "../../examples/in_memory.rs"]
 mod in_memory;
+
+mod kinds;
 
 /// Text in which the words of an instance name its labels.
 fn texts() -> (Vec<String>, LabelRows) {

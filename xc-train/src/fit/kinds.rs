@@ -1,0 +1,344 @@
+//! Kinds of models as values: usual parameters, changed, checked and trained, without a name of a setting and without a folder.
+//!
+//! ```
+//! use xc_data::Data;
+//! use xc_sparse::LabelRows;
+//! use xc_train::fit::{Context, Silent};
+//! use xc_train::kinds::{FeatureParams, Fit, NetworkKind};
+//!
+//! let texts = ["audio library", "audio sound", "mail reader", "mail client"].map(str::to_owned).to_vec();
+//! let data = Data::new(texts, LabelRows::from_lists([[0], [0], [1], [1]], 2)?);
+//! let context = Context::new(&Silent);
+//! let mut lns = NetworkKind::Lns.usual(&FeatureParams::default().shape(&data, &context)?)?;
+//! lns.network.training.epochs = 5;
+//! let fitted = lns.fit(&data, None, &context)?;
+//! assert_eq!(fitted.model.describe().n_labels, 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What [`NetworkKind::usual`] and the others give is what `xc train` takes where nothing is chosen, and the folder that
+//! [`Fit::fit_into`] writes has the bytes of that run.
+
+use super::data::Datasets;
+use super::data::Making;
+use super::network::{self, Buckets, Instances, Learner, OverLabels};
+use super::reading::Memory;
+use super::save::Target;
+use super::source::MEMORY;
+use super::{Context, FitError, Fitted, Place, Report, tree};
+use crate::network::NetworkParams;
+use crate::preset::{ASTRA, DENSE, LNS, UNIFORM};
+use std::path::Path;
+use std::time::Instant;
+use xc_data::Data;
+use xc_hash::text::{Idf, Norm, PipelineParams, TermWeighting, Tf};
+use xc_model::Model;
+use xc_model::mach::MachLayout;
+use xc_model::message::chain;
+use xc_nn::trainer::Monitor;
+use xc_sparse::rows::Rows;
+use xc_store::{CheckpointFolder, CheckpointLayout, Container};
+use xc_tree::TreeParams;
+
+pub use super::network::TrainingShape;
+
+/// A model before it is trained, and how it is.
+pub trait Fit {
+    /// Trains a model that stays in memory: no file is read or written. `judge` are instances that it does not learn from: a
+    /// network keeps the epoch that is best on them, and the report has the metrics of the finished model.
+    ///
+    /// All that is drawn follows from the seed of the context.
+    ///
+    /// *Memory*: all weights, and once more while they become the model.
+    ///
+    /// # Errors
+    /// Parameters that are impossible for these instances, by their place; instances that nothing can be learned from; too
+    /// little memory; an observer that cancels.
+    fn fit(&self, data: &Data<'_>, judge: Option<&Data<'_>>, context: &Context<'_>) -> Result<Fitted, FitError>;
+
+    /// Trains a model into a folder, with a checkpoint beside it, from which an interrupted run goes on.
+    ///
+    /// # Errors
+    /// As [`Fit::fit`]; the folder cannot be written; a part ([`Place::part`]), which only [`Training`](super::Training) has.
+    fn fit_into(
+        &self,
+        data: &Data<'_>,
+        judge: Option<&Data<'_>>,
+        place: &Place,
+        context: &Context<'_>,
+    ) -> Result<Report, FitError>;
+}
+
+/// How instances become features.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FeatureParams {
+    /// Of texts.
+    pub text: PipelineParams,
+    /// Of sparse rows: how they are weighted and scaled; `None`: not at all. Vectors stay as they are.
+    pub weighting: Option<TermWeighting>,
+}
+
+impl Default for FeatureParams {
+    /// Words of texts by TF-IDF; rows scaled to length 1.
+    fn default() -> Self {
+        let weighting = TermWeighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::L2 };
+        Self { text: PipelineParams::default(), weighting: Some(weighting) }
+    }
+}
+
+impl FeatureParams {
+    /// What usual parameters of networks follow from.
+    ///
+    /// *Cost*: makes the features.
+    ///
+    /// # Errors
+    /// Instances that no feature can be made of.
+    pub fn shape(&self, data: &Data<'_>, context: &Context<'_>) -> Result<TrainingShape, FitError> {
+        let sets = context.on_threads(|| self.datasets(data, None, false, context))?;
+        Ok(TrainingShape::of(&Instances::Files(sets)))
+    }
+
+    fn datasets(
+        &self,
+        data: &Data<'_>,
+        judge: Option<&Data<'_>>,
+        vectors_as_rows: bool,
+        context: &Context<'_>,
+    ) -> Result<Datasets, FitError> {
+        let are_vectors = matches!(data.rows(), Rows::Dense(_));
+        let weighting = self.weighting.filter(|_| !are_vectors);
+        let making = Making::Fit { text: &self.text, weighting, hold_out: None, tokens: None };
+        let (train, validation) = Memory { given: None, vectors_as_rows, context }.datasets(data, judge, making)?;
+        Ok(Datasets { train, validation, split: None, label_texts: None })
+    }
+}
+
+/// Kinds of networks with an output for each label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkKind {
+    /// A dense output layer.
+    Dense,
+    /// A sparse one (`[schultheis2023uniform]`).
+    Uniform,
+    /// A dense one of which a step scores some labels (`[daghaghi2021tale]`).
+    Lns,
+    /// The same with the labels that are most easily mistaken for true ones (`[mehta2024astra]`).
+    Astra,
+}
+
+impl NetworkKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Dense, Self::Uniform, Self::Lns, Self::Astra];
+
+    /// The name that folders of the kind state.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dense => DENSE,
+            Self::Uniform => UNIFORM,
+            Self::Lns => LNS,
+            Self::Astra => ASTRA,
+        }
+    }
+
+    /// What suits instances of a shape ([`FeatureParams::shape`]).
+    ///
+    /// # Errors
+    /// No network of the kind suits them.
+    pub fn usual(self, shape: &TrainingShape) -> Result<NetworkFit, FitError> {
+        let network = network::usual(self.name(), shape)?;
+        Ok(NetworkFit { kind: self, features: FeatureParams::default(), network })
+    }
+}
+
+/// A network with an output for each label.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NetworkFit {
+    /// Its kind.
+    pub kind: NetworkKind,
+    /// How instances become features.
+    pub features: FeatureParams,
+    /// Encoder, head, loss, training.
+    pub network: NetworkParams,
+}
+
+/// Networks over hashed labels (`[medini2019mach]`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachFit {
+    /// Repetitions, buckets, hash functions.
+    pub layout: MachLayout,
+    /// How instances become features.
+    pub features: FeatureParams,
+    /// The network of each repetition, and how it is trained.
+    pub network: NetworkParams,
+}
+
+/// Label trees (`[prabhu2018parabel]`, `[khandagale2020bonsai]`).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TreeFit {
+    /// How instances become features.
+    pub features: FeatureParams,
+    /// The trees. Rows come scaled by [`TreeFit::features`], so that [`TreeParams::normalise_rows`] is not read.
+    pub params: TreeParams,
+}
+
+impl NetworkFit {
+    /// Says whether such a network can be trained on instances of a shape.
+    ///
+    /// # Errors
+    /// What is impossible, by its place.
+    pub fn check(&self, shape: &TrainingShape) -> Result<(), FitError> {
+        check(&self.network, shape, shape.n_labels)
+    }
+}
+
+impl MachFit {
+    /// What suits instances of a shape.
+    ///
+    /// # Errors
+    /// No such network suits them.
+    pub fn usual(shape: &TrainingShape) -> Result<Self, FitError> {
+        let network = network::usual(xc_model::mach::KIND, shape)?;
+        Ok(Self { layout: MachLayout::usual(shape.n_labels), features: FeatureParams::default(), network })
+    }
+
+    /// Says whether such networks can be trained on instances of a shape.
+    ///
+    /// # Errors
+    /// What is impossible, by its place.
+    pub fn check(&self, shape: &TrainingShape) -> Result<(), FitError> {
+        check(&self.network, shape, self.layout.n_buckets as usize)?;
+        let params = self.layout.params(self.network.classifier.clone());
+        let sizing = params.sizing(shape.n_labels, self.layout.numbers.len());
+        sizing.map(drop).map_err(|e| FitError::usage(format_args!("layout: {}", chain(&e))))
+    }
+}
+
+fn check(network: &NetworkParams, shape: &TrainingShape, n_outputs: usize) -> Result<(), FitError> {
+    network.check().map_err(|e| FitError::usage(chain(&e)))?;
+    let classifier = network.classifier.check(shape.n_features, n_outputs);
+    classifier.map_err(|e| FitError::usage(format_args!("classifier: {}", chain(&e))))
+}
+
+/// One of the runs below: where the model goes, and the folder of its checkpoint.
+type Run<'a> = &'a dyn Fn(Target<'_>, Option<CheckpointFolder>) -> Result<(Report, Option<Container>), FitError>;
+
+/// Trains into memory.
+fn in_memory(context: &Context<'_>, run: Run<'_>) -> Result<Fitted, FitError> {
+    let (report, container) = run(Target::Memory, None)?;
+    let container = container.unwrap_or_else(|| unreachable!("a model that stays in memory"));
+    let model = context.on_threads(|| Model::of_memory(container).map_err(|e| FitError::failed(chain(&e))))?;
+    Ok(Fitted { model, report })
+}
+
+/// Trains into a folder.
+fn into_folder(
+    place: &Place,
+    layout: CheckpointLayout,
+    context: &Context<'_>,
+    run: Run<'_>,
+) -> Result<Report, FitError> {
+    if let Some(part) = place.part {
+        return Err(FitError::usage(format_args!("part {part}: a whole model is expected here")));
+    }
+    place.check_model()?;
+    let folder = place.claim_checkpoint(layout, context)?;
+    run(Target::Folder(&place.model), Some(folder)).map(|(report, _)| report)
+}
+
+/// Trains a network whose outputs `learner` knows.
+fn train(
+    learner: &dyn Learner,
+    (features, network): (&FeatureParams, &NetworkParams),
+    (data, judge): (&Data<'_>, Option<&Data<'_>>),
+    (target, folder): (Target<'_>, Option<CheckpointFolder>),
+    context: &Context<'_>,
+) -> Result<(Report, Option<Container>), FitError> {
+    let start = Instant::now();
+    let instances = Instances::Files(features.datasets(data, judge, false, context)?);
+    let read_s = start.elapsed().as_secs_f64();
+    let shape = TrainingShape::of(&instances);
+    check(network, &shape, learner.n_outputs(&shape))?;
+    let mut network = network.clone();
+    (network.classifier.learning.seed, network.training.seed) = (context.seed, context.seed);
+    if judge.is_none() {
+        // Nothing can be measured but the loss.
+        network.training.monitor = Monitor::Loss;
+    }
+    network::fit(learner, Path::new(MEMORY), target, folder, (instances, shape, read_s), network, context)
+}
+
+impl Fit for NetworkFit {
+    fn fit(&self, data: &Data<'_>, judge: Option<&Data<'_>>, context: &Context<'_>) -> Result<Fitted, FitError> {
+        let of = (&self.features, &self.network);
+        let run = |target: Target<'_>, folder| {
+            train(&OverLabels(self.kind.name()), of, (data, judge), (target, folder), context)
+        };
+        context.on_threads(|| in_memory(context, &run))
+    }
+
+    fn fit_into(
+        &self,
+        data: &Data<'_>,
+        judge: Option<&Data<'_>>,
+        place: &Place,
+        context: &Context<'_>,
+    ) -> Result<Report, FitError> {
+        let (of, learner) = ((&self.features, &self.network), OverLabels(self.kind.name()));
+        let run = |target: Target<'_>, folder| train(&learner, of, (data, judge), (target, folder), context);
+        context.on_threads(|| into_folder(place, learner.checkpoint(), context, &run))
+    }
+}
+
+impl Fit for MachFit {
+    fn fit(&self, data: &Data<'_>, judge: Option<&Data<'_>>, context: &Context<'_>) -> Result<Fitted, FitError> {
+        let (of, learner) = ((&self.features, &self.network), Buckets(self.layout.clone()));
+        let run = |target: Target<'_>, folder| train(&learner, of, (data, judge), (target, folder), context);
+        context.on_threads(|| in_memory(context, &run))
+    }
+
+    fn fit_into(
+        &self,
+        data: &Data<'_>,
+        judge: Option<&Data<'_>>,
+        place: &Place,
+        context: &Context<'_>,
+    ) -> Result<Report, FitError> {
+        let (of, learner) = ((&self.features, &self.network), Buckets(self.layout.clone()));
+        let run = |target: Target<'_>, folder| train(&learner, of, (data, judge), (target, folder), context);
+        context.on_threads(|| into_folder(place, learner.checkpoint(), context, &run))
+    }
+}
+
+impl TreeFit {
+    fn train(
+        &self,
+        (data, judge): (&Data<'_>, Option<&Data<'_>>),
+        target: Target<'_>,
+        folder: Option<CheckpointFolder>,
+        context: &Context<'_>,
+    ) -> Result<(Report, Option<Container>), FitError> {
+        let start = Instant::now();
+        let sets = self.features.datasets(data, judge, true, context)?;
+        let read_s = start.elapsed().as_secs_f64();
+        let params = TreeParams { seed: context.seed, normalise_rows: false, ..self.params.clone() };
+        tree::fit(sets, &params, target, folder, read_s, context)
+    }
+}
+
+impl Fit for TreeFit {
+    fn fit(&self, data: &Data<'_>, judge: Option<&Data<'_>>, context: &Context<'_>) -> Result<Fitted, FitError> {
+        let run = |target: Target<'_>, folder| self.train((data, judge), target, folder, context);
+        context.on_threads(|| in_memory(context, &run))
+    }
+
+    fn fit_into(
+        &self,
+        data: &Data<'_>,
+        judge: Option<&Data<'_>>,
+        place: &Place,
+        context: &Context<'_>,
+    ) -> Result<Report, FitError> {
+        let run = |target: Target<'_>, folder| self.train((data, judge), target, folder, context);
+        context.on_threads(|| into_folder(place, xc_tree::CHECKPOINT, context, &run))
+    }
+}
