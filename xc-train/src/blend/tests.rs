@@ -69,7 +69,7 @@ fn a_blend_is_better_than_its_members_on_rows_that_it_has_not_seen() {
 fn the_same_bits_at_any_number_of_threads_and_for_a_row_alone() {
     let rows = truth(50, 2);
     let answers = [member(&rows, 2.0, 1), member(&rows, 3.0, 2)];
-    for rule in RuleKind::ALL {
+    let is_the_same = |rule: RuleKind| {
         let of_threads = [1, 3].map(|n| {
             let pool = ThreadPoolBuilder::new().num_threads(n).build().unwrap();
             pool.install(|| {
@@ -89,7 +89,12 @@ fn the_same_bits_at_any_number_of_threads_and_for_a_row_alone() {
             })
         });
         assert_eq!(of_threads[0], of_threads[1], "{rule}");
-    }
+    };
+    std::thread::scope(|scope| {
+        for rule in RuleKind::ALL {
+            scope.spawn(move || is_the_same(rule));
+        }
+    });
 }
 
 /// Loss of a linear function of the features, in f64, and its gradient.
