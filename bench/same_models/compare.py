@@ -16,6 +16,7 @@ Linux, Python 3 with numpy. Exit code 1 when anything differs.
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import re
@@ -74,9 +75,11 @@ def stopped(xc, arguments, folder):
                              stderr=subprocess.DEVNULL)
     begin = time.monotonic()
     while child.poll() is None and time.monotonic() - begin < SECONDS:
-        if checkpoint.is_dir() and any(of.is_dir() and not of.name.startswith(".") for of in checkpoint.iterdir()):
-            child.send_signal(signal.SIGINT)
-            break
+        # A run that ends removes it between two looks.
+        with contextlib.suppress(FileNotFoundError):
+            if checkpoint.is_dir() and any(of.is_dir() and not of.name.startswith(".") for of in checkpoint.iterdir()):
+                child.send_signal(signal.SIGINT)
+                break
         time.sleep(0.001)
     code = child.wait(SECONDS)
     # Where it ended depends on the machine; that it did is what the case needs.
