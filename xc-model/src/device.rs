@@ -55,7 +55,7 @@ enum Arrays {
 /// Why there is no answer of the device.
 enum NoAnswer {
     /// There is none on the CPU, either.
-    Query((usize, QueryError)),
+    Query(BatchError),
     Device(KernelError),
 }
 
@@ -117,11 +117,12 @@ impl Arrays {
     fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, NoAnswer> {
         match self {
             Self::Trees(trees) => {
-                let rows = rows.sparse().map_err(|wrong| NoAnswer::Query((0, wrong.into())))?;
+                let rows = rows.sparse().map_err(|wrong| NoAnswer::Query(BatchError::first(wrong)))?;
                 Ok(Answers::of(trees.predict_batch(rows, &tree::params(ask))?))
             }
             Self::Network(network) => {
-                let only = classifier::only(network.classifier(), ask).map_err(|e| NoAnswer::Query((0, e)))?;
+                let only =
+                    classifier::only(network.classifier(), ask).map_err(|e| NoAnswer::Query(BatchError::first(e)))?;
                 Ok(Answers::of(network.predict(rows, ask.top_k, only, scratch_of(scratch))?))
             }
             Self::Mach(model) => {
@@ -220,8 +221,8 @@ impl Model {
                 on_device.left.get_or_init(|| error);
                 None
             }
-            Err(NoAnswer::Device(error)) => Some(Err(BatchError::of((0, QueryError::Device(Arc::new(error)))))),
-            Err(NoAnswer::Query(error)) => Some(Err(BatchError::of(error))),
+            Err(NoAnswer::Device(error)) => Some(Err(BatchError::first(QueryError::Device(Arc::new(error))))),
+            Err(NoAnswer::Query(error)) => Some(Err(error)),
         }
     }
 }

@@ -209,7 +209,7 @@ pub struct Kind {
     pub(crate) has_margins: bool,
     pub(crate) open: Open,
     /// Tables of what a container of this kind consists of.
-    pub(crate) tables: fn(&Container) -> Result<Vec<InfoTable>, OpenModelError>,
+    pub(crate) tables: Tables,
 }
 
 /// Opens the arrays of a container of a standard kind, which it gives back: the pipeline, the names of labels and the
@@ -218,6 +218,9 @@ type OpenStandard = fn(Container, &OpenOptions, Check) -> Result<(Opened, Contai
 
 /// Opens the model in a container of a custom kind. It checks all that answers rely on, since a file may hold anything.
 pub type OpenKind = fn(&Container) -> Result<Opened, Box<dyn Error + Send + Sync>>;
+
+/// Tables of what a container of a kind consists of.
+type Tables = fn(&Container) -> Result<Vec<InfoTable>, OpenModelError>;
 
 /// How a kind opens.
 #[derive(Clone, Copy)]
@@ -233,8 +236,16 @@ impl Kind {
     /// of this library, such as `checkpoint`. `open` opens the model in a folder and refuses arrays that answers cannot
     /// rely on.
     pub const fn new(name: &'static str, open: OpenKind) -> Self {
-        let tables = no_tables;
-        Self { name, options: &[], answers_in_part: false, has_margins: false, open: Open::Own(open), tables }
+        Self::plain(name, Open::Own(open), no_tables)
+    }
+
+    /// A kind of this library without search options.
+    pub(crate) const fn standard(name: &'static str, open: OpenStandard, tables: Tables) -> Self {
+        Self::plain(name, Open::Standard(open), tables)
+    }
+
+    const fn plain(name: &'static str, open: Open, tables: Tables) -> Self {
+        Self { name, options: &[], answers_in_part: false, has_margins: false, open, tables }
     }
 
     /// The name that its folders state.

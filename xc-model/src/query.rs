@@ -459,9 +459,9 @@ impl fmt::Display for WrongAnswer {
 }
 
 impl BatchError {
-    /// Of the query with this number.
-    pub(crate) fn of((query, source): (usize, QueryError)) -> Self {
-        Self { query, source }
+    /// Of no query more than of another, and so of the first.
+    pub(crate) fn first(source: impl Into<QueryError>) -> Self {
+        Self { query: 0, source: source.into() }
     }
 }
 

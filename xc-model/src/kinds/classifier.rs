@@ -2,7 +2,7 @@
 
 use crate::classifier::{Classifier, ClassifierScratch, Only, PredictError, ScoreScale};
 use crate::index::take_index;
-use crate::kind::{Answering, Ask, Cell, Check, InfoTable, Kind, ModelShape, Open, Opened, Told};
+use crate::kind::{Answering, Ask, Cell, Check, InfoTable, Kind, ModelShape, Opened, Told};
 use crate::query::{Answers, BatchError, CELLS, Candidates, QueryError, WIDTH};
 use crate::{InputKind, OpenModelError, OpenOptions, Row, Rows};
 use xc_ann::Scope;
@@ -11,8 +11,7 @@ use xc_store::{Container, ContainerWriter, WriteError};
 
 /// The kind of a name of a classifier.
 pub(crate) const fn kind(name: &'static str) -> Kind {
-    let options = &[WIDTH, CELLS, "exact"];
-    Kind { name, options, answers_in_part: false, has_margins: true, open: Open::Standard(open), tables }
+    Kind { options: &[WIDTH, CELLS, "exact"], has_margins: true, ..Kind::standard(name, open, tables) }
 }
 
 fn open(container: Container, options: &OpenOptions, check: Check) -> Result<(Opened, Container), OpenModelError> {
@@ -53,15 +52,16 @@ fn tables(container: &Container) -> Result<Vec<InfoTable>, OpenModelError> {
 }
 
 /// The query that has no answer, in a batch.
-pub(crate) fn failed(error: PredictError) -> (usize, QueryError) {
-    match error {
+pub(crate) fn failed(error: PredictError) -> BatchError {
+    let (query, source) = match error {
         PredictError::NotFinite { query } => (query, QueryError::Scores),
         PredictError::NoWords { query } => (query, QueryError::NoWords),
         PredictError::Words { got, expected } => (0, QueryError::Width { got, expected, dense: false }),
         PredictError::TooManyTokens { query, got, most } => (query, QueryError::TooManyTokens { got, most }),
         // Kind, width, features and candidates were checked at the door.
         other => panic!("a query that was checked: {other}"),
-    }
+    };
+    BatchError { query, source }
 }
 
 /// The labels that are scored: by default those that the index finds, where there is one.
@@ -107,13 +107,12 @@ impl Answering for Classifier {
         out: &mut Vec<Scored>,
     ) -> Result<Told, QueryError> {
         let only = only(self, ask)?;
-        self.predict_one(row, ask.top_k, only, scratch, out).map_err(|e| failed(e).1)?;
+        self.predict_one(row, ask.top_k, only, scratch, out).map_err(|e| failed(e).source)?;
         Ok(Told::default())
     }
 
     fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, scratch: &mut ClassifierScratch) -> Result<Answers, BatchError> {
-        let only = only(self, ask).map_err(|e| BatchError::of((0, e)))?;
-        let answers = self.predict(rows, ask.top_k, only, scratch);
-        answers.map(Answers::of).map_err(|e| BatchError::of(failed(e)))
+        let only = only(self, ask).map_err(BatchError::first)?;
+        self.predict(rows, ask.top_k, only, scratch).map(Answers::of).map_err(failed)
     }
 }

@@ -1,6 +1,6 @@
 //! MACH as a [`Model`](crate::Model).
 
-use crate::kind::{Answering, Ask, Cell, Check, InfoTable, Kind, ModelShape, Open, Opened, Told};
+use crate::kind::{Answering, Ask, Cell, Check, InfoTable, Kind, ModelShape, Opened, Told};
 use crate::mach::{self, AnswerError, Asking, MachContainer, MachModel, MachScratch, array_prefix};
 use crate::query::{Answers, BatchError, QueryError};
 use crate::{OpenModelError, OpenOptions, Row, Rows};
@@ -9,14 +9,8 @@ use xc_mach::Effort;
 use xc_sparse::rank::Scored;
 use xc_store::{Container, ContainerWriter, WriteError};
 
-pub(crate) const MACH: Kind = Kind {
-    name: mach::KIND,
-    options: &["decoder", "max-labels"],
-    answers_in_part: true,
-    has_margins: false,
-    open: Open::Standard(open),
-    tables,
-};
+pub(crate) const MACH: Kind =
+    Kind { options: &["decoder", "max-labels"], answers_in_part: true, ..Kind::standard(mach::KIND, open, tables) };
 
 fn open(container: Container, options: &OpenOptions, _: Check) -> Result<(Opened, Container), OpenModelError> {
     let open = MachContainer::of(container).map_err(OpenModelError::system)?;
@@ -63,10 +57,10 @@ pub(crate) fn asking(ask: &Ask<'_>) -> Asking {
 }
 
 /// The query that has no answer, in a batch.
-pub(crate) fn failed(error: AnswerError) -> (usize, QueryError) {
+pub(crate) fn failed(error: AnswerError) -> BatchError {
     match error {
-        AnswerError::Scores { query, .. } => (query, QueryError::Scores),
-        AnswerError::Lists(_) => (0, QueryError::Mach(error)),
+        AnswerError::Scores { query, .. } => BatchError { query, source: QueryError::Scores },
+        AnswerError::Lists(_) => BatchError::first(QueryError::Mach(error)),
     }
 }
 
@@ -98,11 +92,10 @@ impl Answering for MachModel {
             None => self.predict_one(row, &asking, scratch, out).map(Some),
             Some(labels) => self.predict_one_of(row, labels, &asking, scratch, out).map(|()| None),
         };
-        Ok(Told { certificate: certificate.map_err(|e| failed(e).1)?, known_terms: None })
+        Ok(Told { certificate: certificate.map_err(|e| failed(e).source)?, known_terms: None })
     }
 
     fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, _: &mut MachScratch) -> Result<Answers, BatchError> {
-        let failed = |error| BatchError::of(failed(error));
         let asking = asking(ask);
         if ask.candidates.is_all() {
             let answers = self.predict_batch(rows, &asking).map_err(failed)?;

@@ -1,20 +1,13 @@
 //! Word vectors as a [`Model`](crate::Model): labels are words, an answer the words nearest to a text's.
 
-use crate::kind::{Answering, Ask, Cell, Check, InfoTable, Kind, ModelShape, Open, Opened, Told};
+use crate::kind::{Answering, Ask, Cell, Check, InfoTable, Kind, ModelShape, Opened, Told};
 use crate::query::{Answers, BatchError, QueryError};
 use crate::skipgram::{NearestScratch, SkipgramModel};
 use crate::{InputKind, OpenModelError, OpenOptions, Row, Rows};
 use xc_sparse::rank::Scored;
 use xc_store::{Container, ContainerWriter, WriteError};
 
-pub(crate) const SKIPGRAM: Kind = Kind {
-    name: SkipgramModel::KIND,
-    options: &[],
-    answers_in_part: false,
-    has_margins: false,
-    open: Open::Standard(open),
-    tables,
-};
+pub(crate) const SKIPGRAM: Kind = Kind::standard(SkipgramModel::KIND, open, tables);
 
 fn open(container: Container, _: &OpenOptions, _: Check) -> Result<(Opened, Container), OpenModelError> {
     let model = SkipgramModel::of(&container).map_err(OpenModelError::system)?;
@@ -59,7 +52,7 @@ impl Answering for SkipgramModel {
     }
 
     fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, scratch: &mut NearestScratch) -> Result<Answers, BatchError> {
-        let rows = rows.sparse().map_err(|e| BatchError::of((0, e.into())))?;
+        let rows = rows.sparse().map_err(BatchError::first)?;
         Ok(Answers::of(self.nearest_of_batch(rows, ask.top_k, |i| ask.candidates.of(i), scratch)))
     }
 }

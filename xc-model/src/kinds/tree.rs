@@ -1,6 +1,6 @@
 //! Label trees as a [`Model`](crate::Model).
 
-use crate::kind::{Answering, Ask, Cell, Check, InfoTable, Kind, ModelShape, Open, Opened, Told};
+use crate::kind::{Answering, Ask, Cell, Check, InfoTable, Kind, ModelShape, Opened, Told};
 use crate::query::{Answers, BatchError, Candidates, QueryError};
 use crate::{InputKind, OpenModelError, OpenOptions, Row, Rows};
 use rayon::prelude::*;
@@ -10,14 +10,8 @@ use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_store::{Container, ContainerWriter, WriteError};
 use xc_tree::{PostProcessor, PredictParams, PredictScratch, Restriction, TreeChanges, TreeModel, UnknownLabel};
 
-pub(crate) const TREE: Kind = Kind {
-    name: xc_tree::KIND,
-    options: &["beam", "iterator"],
-    answers_in_part: false,
-    has_margins: true,
-    open: Open::Standard(open),
-    tables,
-};
+pub(crate) const TREE: Kind =
+    Kind { options: &["beam", "iterator"], has_margins: true, ..Kind::standard(xc_tree::KIND, open, tables) };
 
 #[allow(unsafe_code, reason = "hands on the promise that `Model::open_trusted` was given")]
 fn open(container: Container, options: &OpenOptions, check: Check) -> Result<(Opened, Container), OpenModelError> {
@@ -123,7 +117,34 @@ impl Answering for TreeModel {
     }
 
     fn batch(&self, rows: Rows<'_>, ask: &Ask<'_>, _: &mut TreeScratch) -> Result<Answers, BatchError> {
-        batch(self, rows, ask).map_err(BatchError::of)
+        let rows = rows.sparse().map_err(BatchError::first)?;
+        let mut shared = Restriction::default();
+        match ask.candidates {
+            Candidates::All => {
+                return self.predict_batch(rows, &params(ask)).map(Answers::of).map_err(BatchError::first);
+            }
+            Candidates::Labels(labels) => self.restrict_into(labels, &mut shared).map_err(BatchError::first)?,
+            Candidates::ByQuery { .. } => {}
+        }
+        let answers = (0..rows.rows()).into_par_iter().map_init(
+            <(PredictScratch, Restriction)>::default,
+            |(scratch, own), i| -> Result<Vec<Scored>, BatchError> {
+                let restriction = if let Candidates::ByQuery { .. } = ask.candidates {
+                    let labels = ask.candidates.of(i).unwrap_or_default();
+                    self.restrict_into(labels, own).map_err(|e| BatchError { query: i, source: e.into() })?;
+                    &*own
+                } else {
+                    &shared
+                };
+                let mut answer = Vec::new();
+                let found = self.predict_restricted(rows.row(i), restriction, ask.top_k, scratch, &mut answer);
+                found.map(|()| answer).map_err(|e| BatchError { query: i, source: e.into() })
+            },
+        );
+        let answers: Vec<Vec<Scored>> = answers.collect::<Result<_, _>>()?;
+        let mut batch = RankedBatch::new();
+        answers.iter().for_each(|answer| batch.push_row(answer));
+        Ok(Answers::of(batch))
     }
 
     fn touched(&self, row: SparseRow<'_>, ask: &Ask<'_>, scratch: &mut TreeScratch, touched: &mut Touched) -> bool {
@@ -134,36 +155,4 @@ impl Answering for TreeModel {
             });
         traced.is_ok()
     }
-}
-
-/// The query that has no answer is named by its number.
-fn batch(model: &TreeModel, rows: Rows<'_>, ask: &Ask<'_>) -> Result<Answers, (usize, QueryError)> {
-    let rows = rows.sparse().map_err(|e| (0, e.into()))?;
-    let mut shared = Restriction::default();
-    match ask.candidates {
-        Candidates::All => {
-            return model.predict_batch(rows, &params(ask)).map(Answers::of).map_err(|e| (0, e.into()));
-        }
-        Candidates::Labels(labels) => model.restrict_into(labels, &mut shared).map_err(|e| (0, e.into()))?,
-        Candidates::ByQuery { .. } => {}
-    }
-    let answers = (0..rows.rows()).into_par_iter().map_init(
-        <(PredictScratch, Restriction)>::default,
-        |(scratch, own), i| -> Result<Vec<Scored>, (usize, QueryError)> {
-            let restriction = if let Candidates::ByQuery { .. } = ask.candidates {
-                let labels = ask.candidates.of(i).unwrap_or_default();
-                model.restrict_into(labels, own).map_err(|e| (i, e.into()))?;
-                &*own
-            } else {
-                &shared
-            };
-            let mut answer = Vec::new();
-            let found = model.predict_restricted(rows.row(i), restriction, ask.top_k, scratch, &mut answer);
-            found.map(|()| answer).map_err(|e| (i, e.into()))
-        },
-    );
-    let answers: Vec<Vec<Scored>> = answers.collect::<Result<_, _>>()?;
-    let mut batch = RankedBatch::new();
-    answers.iter().for_each(|answer| batch.push_row(answer));
-    Ok(Answers::of(batch))
 }

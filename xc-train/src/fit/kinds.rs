@@ -25,7 +25,7 @@ use super::network::{self, Buckets, Instances, Learner, OverLabels};
 use super::reading::Memory;
 use super::save::Target;
 use super::source::MEMORY;
-use super::{Context, FitError, Fitted, Place, Report, tree};
+use super::{Context, FitError, Fitted, Place, Report, opened, tree};
 use crate::network::NetworkParams;
 use crate::preset::{ASTRA, DENSE, LNS, UNIFORM};
 use std::path::Path;
@@ -44,6 +44,18 @@ pub use super::network::TrainingShape;
 
 /// A model before it is trained, and how it is.
 pub trait Fit {
+    /// Trains a model into the folder of a place, or, without a place, in memory: the model is given then.
+    ///
+    /// # Errors
+    /// As [`Fit::fit`] and [`Fit::fit_into`].
+    fn train(
+        &self,
+        data: &Data<'_>,
+        judge: Option<&Data<'_>>,
+        place: Option<&Place>,
+        context: &Context<'_>,
+    ) -> Result<(Report, Option<Model>), FitError>;
+
     /// Trains a model that stays in memory: no file is read or written. `judge` are instances that it does not learn from: a
     /// network keeps the epoch that is best on them, and the report has the metrics of the finished model.
     ///
@@ -54,7 +66,10 @@ pub trait Fit {
     /// # Errors
     /// Parameters that are impossible for these instances, by their place; instances that nothing can be learned from; too
     /// little memory; an observer that cancels.
-    fn fit(&self, data: &Data<'_>, judge: Option<&Data<'_>>, context: &Context<'_>) -> Result<Fitted, FitError>;
+    fn fit(&self, data: &Data<'_>, judge: Option<&Data<'_>>, context: &Context<'_>) -> Result<Fitted, FitError> {
+        let (report, model) = self.train(data, judge, None, context)?;
+        Ok(Fitted { model: model.unwrap_or_else(|| panic!("a model that stays in memory")), report })
+    }
 
     /// Trains a model into a folder, with a checkpoint beside it, from which an interrupted run goes on.
     ///
@@ -66,7 +81,9 @@ pub trait Fit {
         judge: Option<&Data<'_>>,
         place: &Place,
         context: &Context<'_>,
-    ) -> Result<Report, FitError>;
+    ) -> Result<Report, FitError> {
+        Ok(self.train(data, judge, Some(place), context)?.0)
+    }
 }
 
 /// How instances become features.
@@ -219,126 +236,91 @@ fn check(network: &NetworkParams, shape: &TrainingShape, n_outputs: usize) -> Re
     classifier.map_err(|e| FitError::usage(format_args!("classifier: {}", chain(&e))))
 }
 
-/// One of the runs below: where the model goes, and the folder of its checkpoint.
-type Run<'a> = &'a dyn Fn(Target<'_>, Option<CheckpointFolder>) -> Result<(Report, Option<Container>), FitError>;
-
-/// Trains into memory.
-fn in_memory(context: &Context<'_>, run: Run<'_>) -> Result<Fitted, FitError> {
-    let (report, container) = run(Target::Memory, None)?;
-    let container = container.unwrap_or_else(|| unreachable!("a model that stays in memory"));
-    let model = context.on_threads(|| Model::of_memory(container).map_err(|e| FitError::failed(chain(&e))))?;
-    Ok(Fitted { model, report })
-}
-
-/// Trains into a folder.
-fn into_folder(
-    place: &Place,
+/// Does `run`, which is told where the model goes and the folder of its checkpoint.
+fn at(
+    place: Option<&Place>,
     layout: CheckpointLayout,
     context: &Context<'_>,
-    run: Run<'_>,
-) -> Result<Report, FitError> {
-    if let Some(part) = place.part {
-        return Err(FitError::usage(format_args!("part {part}: a whole model is expected here")));
-    }
-    place.check_model()?;
-    let folder = place.claim_checkpoint(layout, context)?;
-    run(Target::Folder(&place.model), Some(folder)).map(|(report, _)| report)
+    run: impl FnOnce(Target<'_>, Option<CheckpointFolder>) -> Result<(Report, Option<Container>), FitError> + Send,
+) -> Result<(Report, Option<Model>), FitError> {
+    context.on_threads(|| {
+        let Some(place) = place else {
+            let (report, container) = run(Target::Memory, None)?;
+            return Ok((report, container.map(opened).transpose()?));
+        };
+        if let Some(part) = place.part {
+            return Err(FitError::usage(format_args!("part {part}: a whole model is expected here")));
+        }
+        place.check_model()?;
+        let folder = place.claim_checkpoint(layout, context)?;
+        Ok((run(Target::Folder(&place.model), Some(folder))?.0, None))
+    })
 }
 
 /// Trains a network whose outputs `learner` knows.
 fn train(
-    learner: &dyn Learner,
+    learner: &(dyn Learner + Sync),
     (features, network): (&FeatureParams, &NetworkParams),
     (data, judge): (&Data<'_>, Option<&Data<'_>>),
-    (target, folder): (Target<'_>, Option<CheckpointFolder>),
+    place: Option<&Place>,
     context: &Context<'_>,
-) -> Result<(Report, Option<Container>), FitError> {
-    let start = Instant::now();
-    let instances = Instances::Files(features.datasets(data, judge, false, context)?);
-    let read_s = start.elapsed().as_secs_f64();
-    let shape = TrainingShape::of(&instances);
-    check(network, &shape, learner.n_outputs(&shape))?;
-    let mut network = network.clone();
-    (network.classifier.learning.seed, network.training.seed) = (context.seed, context.seed);
-    if judge.is_none() {
-        // Nothing can be measured but the loss.
-        network.training.monitor = Monitor::Loss;
-    }
-    network::fit(learner, Path::new(MEMORY), target, folder, (instances, shape, read_s), network, context)
+) -> Result<(Report, Option<Model>), FitError> {
+    at(place, learner.checkpoint(), context, |target, folder| {
+        let start = Instant::now();
+        let instances = Instances::Files(features.datasets(data, judge, false, context)?);
+        let read_s = start.elapsed().as_secs_f64();
+        let shape = TrainingShape::of(&instances);
+        check(network, &shape, learner.n_outputs(&shape))?;
+        let mut network = network.clone();
+        (network.classifier.learning.seed, network.training.seed) = (context.seed, context.seed);
+        if judge.is_none() {
+            // Nothing can be measured but the loss.
+            network.training.monitor = Monitor::Loss;
+        }
+        network::fit(learner, Path::new(MEMORY), target, folder, (instances, shape, read_s), network, context)
+    })
 }
 
 impl Fit for NetworkFit {
-    fn fit(&self, data: &Data<'_>, judge: Option<&Data<'_>>, context: &Context<'_>) -> Result<Fitted, FitError> {
-        let of = (&self.features, &self.network);
-        let run = |target: Target<'_>, folder| {
-            train(&OverLabels(self.kind.name()), of, (data, judge), (target, folder), context)
-        };
-        context.on_threads(|| in_memory(context, &run))
-    }
-
-    fn fit_into(
+    fn train(
         &self,
         data: &Data<'_>,
         judge: Option<&Data<'_>>,
-        place: &Place,
+        place: Option<&Place>,
         context: &Context<'_>,
-    ) -> Result<Report, FitError> {
-        let (of, learner) = ((&self.features, &self.network), OverLabels(self.kind.name()));
-        let run = |target: Target<'_>, folder| train(&learner, of, (data, judge), (target, folder), context);
-        context.on_threads(|| into_folder(place, learner.checkpoint(), context, &run))
+    ) -> Result<(Report, Option<Model>), FitError> {
+        let learner = OverLabels(self.kind.name());
+        train(&learner, (&self.features, &self.network), (data, judge), place, context)
     }
 }
 
 impl Fit for MachFit {
-    fn fit(&self, data: &Data<'_>, judge: Option<&Data<'_>>, context: &Context<'_>) -> Result<Fitted, FitError> {
-        let (of, learner) = ((&self.features, &self.network), Buckets(self.layout.clone()));
-        let run = |target: Target<'_>, folder| train(&learner, of, (data, judge), (target, folder), context);
-        context.on_threads(|| in_memory(context, &run))
-    }
-
-    fn fit_into(
+    fn train(
         &self,
         data: &Data<'_>,
         judge: Option<&Data<'_>>,
-        place: &Place,
+        place: Option<&Place>,
         context: &Context<'_>,
-    ) -> Result<Report, FitError> {
-        let (of, learner) = ((&self.features, &self.network), Buckets(self.layout.clone()));
-        let run = |target: Target<'_>, folder| train(&learner, of, (data, judge), (target, folder), context);
-        context.on_threads(|| into_folder(place, learner.checkpoint(), context, &run))
-    }
-}
-
-impl TreeFit {
-    fn train(
-        &self,
-        (data, judge): (&Data<'_>, Option<&Data<'_>>),
-        target: Target<'_>,
-        folder: Option<CheckpointFolder>,
-        context: &Context<'_>,
-    ) -> Result<(Report, Option<Container>), FitError> {
-        let start = Instant::now();
-        let sets = self.features.datasets(data, judge, true, context)?;
-        let read_s = start.elapsed().as_secs_f64();
-        let params = TreeParams { seed: context.seed, normalise_rows: false, ..self.params.clone() };
-        tree::fit(sets, &params, target, folder, read_s, context)
+    ) -> Result<(Report, Option<Model>), FitError> {
+        let learner = Buckets(self.layout.clone());
+        train(&learner, (&self.features, &self.network), (data, judge), place, context)
     }
 }
 
 impl Fit for TreeFit {
-    fn fit(&self, data: &Data<'_>, judge: Option<&Data<'_>>, context: &Context<'_>) -> Result<Fitted, FitError> {
-        let run = |target: Target<'_>, folder| self.train((data, judge), target, folder, context);
-        context.on_threads(|| in_memory(context, &run))
-    }
-
-    fn fit_into(
+    fn train(
         &self,
         data: &Data<'_>,
         judge: Option<&Data<'_>>,
-        place: &Place,
+        place: Option<&Place>,
         context: &Context<'_>,
-    ) -> Result<Report, FitError> {
-        let run = |target: Target<'_>, folder| self.train((data, judge), target, folder, context);
-        context.on_threads(|| into_folder(place, xc_tree::CHECKPOINT, context, &run))
+    ) -> Result<(Report, Option<Model>), FitError> {
+        at(place, xc_tree::CHECKPOINT, context, |target, folder| {
+            let start = Instant::now();
+            let sets = self.features.datasets(data, judge, true, context)?;
+            let read_s = start.elapsed().as_secs_f64();
+            let params = TreeParams { seed: context.seed, normalise_rows: false, ..self.params.clone() };
+            tree::fit(sets, &params, target, folder, read_s, context)
+        })
     }
 }

@@ -161,6 +161,11 @@ pub struct Fitted {
     pub report: Report,
 }
 
+/// A model that stays in memory, of what its training wrote.
+fn opened(container: Container) -> Result<Model, FitError> {
+    Model::of_memory(container).map_err(|e| FitError::failed(chain(&e)))
+}
+
 /// What a run came to.
 #[derive(Debug)]
 enum Outcome {
@@ -309,8 +314,7 @@ impl Training {
         let hold_out = self.choices.hold_out(context.seed)?;
         match run.go(false, hold_out, &Judging::default(), true, context)? {
             Outcome::Trained(report, Some(container)) => {
-                let opened = || Model::of_memory(container).map_err(|e| FitError::failed(chain(&e)));
-                Ok(Fitted { model: context.on_threads(opened)?, report: *report })
+                Ok(Fitted { model: context.on_threads(|| opened(container))?, report: *report })
             }
             _ => unreachable!("a run whose model stays in memory"),
         }

@@ -5,15 +5,21 @@
 #[path = "../../examples/kind_of_your_own.rs"]
 mod kind_of_your_own;
 
+use crate::folders::{self, Front};
 use std::error::Error;
+use std::path::Path;
+use xc_model::classifier::Classifier;
 use xc_model::explain::ExplainOptions;
+use xc_model::mach::MachModel;
 use xc_model::{
     Answer, Answering, Ask, Candidates, InputKind, Kind, Model, ModelShape, OpenModelError, OpenOptions, Opened,
     QueryError, QueryOptions, Row, Rows, Scratch, Told, WrongAnswer,
 };
+use xc_nn::Loss;
 use xc_sparse::rank::Scored;
 use xc_sparse::{CsrMatrix, SparseRow};
-use xc_store::{Container, ContainerWriter, WriteError};
+use xc_store::{Container, ContainerWriter, OpenMode, WriteError};
+use xc_tree::TreeModel;
 
 const N_FEATURES: usize = 4;
 const N_LABELS: usize = 6;
@@ -165,4 +171,29 @@ fn a_custom_kind_reads_texts_itself_and_is_explained_without_effects() {
 #[test]
 fn an_encoder_a_head_and_a_sampler_of_ones_own_are_blended_with_a_tree() {
     kind_of_your_own::main().unwrap();
+}
+
+/// The arrays of a model that was opened, as its kind writes them: those of its folder, byte for byte.
+fn written_again<A: Answering>(path: &Path) {
+    let model = Model::open(path).unwrap();
+    let (kind, of) = (model.describe().kind, model.as_kind::<A>().expect("the type of the kind"));
+    let again = Container::in_memory(kind, |writer| -> Result<(), WriteError> { of.write(writer) }).unwrap();
+    let folder = Container::open(path, OpenMode::Map).unwrap();
+    let arrays = |of: &Container| -> Vec<(String, String)> {
+        of.arrays().map(|(name, entry)| (name.to_owned(), entry.xxh3.clone())).collect()
+    };
+    assert!(!arrays(&again).is_empty() && arrays(&again) == arrays(&folder), "{kind}");
+    assert_eq!(again.parameter::<usize>("n_labels").unwrap(), model.describe().n_labels);
+}
+
+#[test]
+fn a_standard_kind_writes_the_arrays_of_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    folders::tree(&at("tree"), Front::Plain, 2);
+    written_again::<TreeModel>(&at("tree"));
+    folders::mach(&at("mach"), Front::Plain);
+    written_again::<MachModel>(&at("mach"));
+    folders::uniform(&at("uniform"), InputKind::Sparse, Loss::SquaredHinge);
+    written_again::<Classifier>(&at("uniform"));
 }

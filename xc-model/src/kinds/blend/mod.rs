@@ -7,7 +7,7 @@ pub use members::{MAX_MEMBERS, MembersError};
 pub use write::write_blend;
 
 use crate::blend::{self, DEPTH, FeatureScale, Features, OpenRuleError, Rule, RuleScratch, below, candidates};
-use crate::kind::{Answering, Ask, Cell, Check, InfoTable, Kind, ModelShape, Open, Opened, Told};
+use crate::kind::{Answering, Ask, Cell, Check, InfoTable, Kind, ModelShape, Opened, Told};
 use crate::open::open_inside;
 use crate::query::{Answers, BatchError, Candidates, QueryError, QueryOptions};
 use crate::{Answer, Model, OpenModelError, OpenOptions, OwnedRows, Row, Rows, TrainingRows, TrainingRowsError};
@@ -19,14 +19,7 @@ use xc_buffer::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, rank_order};
 use xc_store::{Container, ContainerWriter, OpenError, OpenMode, WriteError, member_folder};
 
-pub(crate) const BLEND: Kind = Kind {
-    name: blend::KIND,
-    options: &[],
-    answers_in_part: false,
-    has_margins: false,
-    open: Open::Standard(open),
-    tables,
-};
+pub(crate) const BLEND: Kind = Kind::standard(blend::KIND, open, tables);
 
 const MEMBERS: &str = "members";
 const SCALES: &str = "scales";
