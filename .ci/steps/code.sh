@@ -2,7 +2,7 @@
 
 # One build of the tests has all optional parts: kernels, whose tests need a device or `emulated`, and transformers. What is
 # true of builds without them is asked of the program that step `program` builds.
-optional=xc-nn/transformer,xc-model/transformer,xc-train/transformer,xc-cli/transformer,xc-kernels/emulated,xc-tree/emulated,xc-mach/emulated
+optional=xc-nn/transformer,xc-model/transformer,xc-train/transformer,xc-options/transformer,xc-cli/transformer,xc-kernels/emulated,xc-tree/emulated,xc-mach/emulated
 optional+=,xc-ann/emulated,xc-lsh/emulated,xc-nn/emulated,xc-train/emulated,xc-cli/emulated,xc-sparse/serde
 
 # in_memory COMMAND...: tests write thousands of small files and wait for the disk each time: where memory can hold them,

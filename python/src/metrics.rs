@@ -11,9 +11,9 @@ use xc_metrics::{
 };
 use xc_model::calibrate::best_threshold;
 use xc_model::message::chain;
+use xc_options::plot::{Axis, Chart, Picture, Scale, Series};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
-use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Ragged lists as arguments.
 type Lists<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f32>);

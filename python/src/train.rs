@@ -13,11 +13,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use xc_metrics::Metric;
+use xc_options::settings::{Setting, Values};
+use xc_options::training::plan::TrainingPlan;
+use xc_options::tuning::{Found, Tuning, parse_time};
+use xc_options::{KINDS, Training, tables};
 use xc_sparse::LabelRows;
-use xc_train::fit::plan::Plan;
-use xc_train::fit::tune::{Found, Tuning, parse_time};
-use xc_train::fit::{Arrays, Context, KINDS, Place, Report, Training, tables};
-use xc_train::settings::{Setting, Values};
+use xc_train::fit::{Arrays, Context, Place, Report};
 
 /// What a run is given beside its data and settings.
 #[derive(FromPyObject)]
@@ -196,7 +197,7 @@ pub(crate) fn explain<'py>(
     to_python(py, &planned(&plan.map_err(|e| of_fit(py, &e))?, &given))
 }
 
-fn planned(plan: &Plan, given: &[&str]) -> Value {
+fn planned(plan: &TrainingPlan, given: &[&str]) -> Value {
     let rows = tables(plan.kind).into_iter().flat_map(|table| table.rows.iter());
     let options = rows.filter_map(|row| {
         let (value, origin) = plan.resolved.get(row.name)?;
@@ -289,7 +290,7 @@ fn found_of(found: &Found) -> Value {
     let pairs = |options: &[(String, String)]| -> Map<String, Value> {
         options.iter().map(|(name, value)| (name.clone(), json!(value))).collect()
     };
-    let row = |row: &xc_train::fit::tune::TrialRow| {
+    let row = |row: &xc_options::tuning::TrialRow| {
         json!({
             "trial": row.trial, "rung": row.rung, "judged_by": row.name, "options": pairs(&row.options),
             "value": row.value.as_ref().ok(), "failed": row.value.as_ref().err(),

@@ -11,11 +11,11 @@ use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use xc_model::message::chain;
 use xc_model::{OwnedRows, read_pipeline, write_pipeline};
+use xc_options::settings::{Choices, SettingError, text};
 use xc_sparse::rows::Texts;
 use xc_store::{Container, ContainerWriter, OpenMode};
 use xc_train::fit::FitError;
 use xc_train::fit::data::{Dataset, Making, TextSource, read_texts};
-use xc_train::settings::{Choices, SettingError, text};
 use xc_train::xc_hash::text::{Featurizer, Pipeline};
 
 /// Texts that are made into rows between two looks at signals.

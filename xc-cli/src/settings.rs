@@ -5,7 +5,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use serde_json::Value;
 use std::marker::PhantomData;
-use xc_train::settings::{Choices, Setting, SettingError, Table, Values};
+use xc_options::settings::{Choices, Setting, SettingError, Table, Values};
 
 /// A kind of model whose options are the rows of a table.
 pub(crate) trait OfTable {

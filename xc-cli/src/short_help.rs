@@ -26,7 +26,7 @@ const RARE: [&str; 16] = [
 ];
 
 /// Headings whose options are many and belong to one choice.
-const RARE_HEADINGS: [&str; 1] = [xc_train::settings::candidates::TABLES];
+const RARE_HEADINGS: [&str; 1] = [xc_options::settings::candidates::TABLES];
 
 /// The screen of a command that takes options; `path` is how it is called.
 pub(crate) fn screen(command: &Command, path: &str) -> String {

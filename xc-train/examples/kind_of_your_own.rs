@@ -1,12 +1,14 @@
 //! An encoder, a head and a sampler of your own as a custom kind of model: trained, saved, opened beside the standard
 //! kinds, and blended with a tree: `cargo run --release -p xc-train --example kind_of_your_own`.
 use std::error::Error;
+use xc_data::Data;
 use xc_dense::DenseRows;
 use xc_model::{InputKind, Kind, Model, NetworkModel, OpenOptions, Opened, QueryOptions};
 use xc_nn::sampler::{Candidates, FromFn, Queries, Sampler};
 use xc_nn::{loss::Shares, state::State, *};
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_train::fit::{Context, HeldOut, Silent, blend};
+use xc_train::fit::{Context, HeldOut, Place, Silent, blend};
+use xc_train::kinds::{Fit, TreeFit};
 
 const N_FEATURES: usize = 60;
 const N_LABELS: usize = 30;
@@ -157,7 +159,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let at = |name: &str| folder.path().join(name);
     let mine = NetworkModel::new(network, InputKind::Sparse, N_FEATURES);
     Model::of(&MINE, &mine, &Default::default())?.save(at("mine"))?;
-    xc_train::fit("tree", (x, y), &[], at("tree"), &Silent)?;
+    TreeFit::default().fit_into(&Data::new(x, y), None, &Place::new(at("tree")), &Context::new(&Silent))?;
 
     let options = OpenOptions { kinds: &[&MINE], ..OpenOptions::default() };
     let open = |name: &str| Model::open_with(at(name), &options);

@@ -292,6 +292,12 @@ const MANY_TIMES: usize = 1 << 19;
 /// P@1 from 28.9 to 33.8.
 const FOR_EACH_LABEL: usize = 3;
 
+/// Whether so many labels are no more than a list of [`lns`] holds: then all are scored.
+pub(crate) fn lists_all(n_labels: usize) -> bool {
+    let listed = NegativeParams::USUAL_DRAWN + NegativeParams::usual_chosen(Lists::Shared);
+    (1..=listed).contains(&n_labels)
+}
+
 /// [`lns`] with values that suit sets of such a shape: few instances get wide embeddings, a lower
 /// rate and twice the epochs; long ones embeddings that begin with LSA, and the squared hinge; many
 /// labels, or fewer that are all rare, sums of embeddings as they are, without a ReLU and without dropout, the softmax
@@ -300,9 +306,7 @@ const FOR_EACH_LABEL: usize = 3;
 pub fn lns_for(data: DataShape) -> Preset {
     let mut preset = lns();
     let params = &mut preset.params;
-    // Labels that are no more than a list holds are all scored.
-    let listed = NegativeParams::USUAL_DRAWN + NegativeParams::usual_chosen(Lists::Shared);
-    if (1..=listed).contains(&data.n_labels) {
+    if lists_all(data.n_labels) {
         params.learning.negatives = SamplerParams::All.into();
     }
     if data.has_few_instances() {

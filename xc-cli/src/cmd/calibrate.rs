@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xc_metrics::{Average, Decision, Metric, MetricReport};
 use xc_model::calibrate::{Method, Reliability, ThresholdKind};
+use xc_options::plot::{Axis, Chart, Picture, Scale, Series};
 use xc_store::ContainerWriter;
 use xc_store::atomic::parent_of;
 use xc_train::calibrate::{CalibrateParams, FittedCurve};
 use xc_train::fit::{self, FittedTo};
-use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Calibrate a model's scores to probabilities, and find thresholds
 ///

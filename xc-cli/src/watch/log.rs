@@ -12,8 +12,8 @@ use std::time::Instant;
 use xc_buffer::{Cancel, Observer};
 use xc_metrics::Metric;
 use xc_nn::trainer::{Monitor, TrainEvent, Validation};
+use xc_options::plot::{Axis, Chart, Picture, Scale, Series};
 use xc_train::fit::{Costs, FitError};
-use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Writes `log.jsonl` and `curve.svg` in a folder.
 ///

@@ -1,6 +1,6 @@
 //! `--encoder transformer`: networks over tokens of texts.
 
-#[path = "../../../xc-train/tests/tokens/made.rs"]
+#[path = "../../../xc-options/tests/tokens/made.rs"]
 mod made;
 
 use crate::program::{Folder, contents, files, json, run};

@@ -137,6 +137,13 @@ impl LabelRows {
         self.labels.len()
     }
 
+    /// Labels that some row has.
+    pub fn n_used(&self) -> usize {
+        let mut used = vec![false; self.n_labels];
+        self.labels.iter().for_each(|&label| used[label as usize] = true);
+        used.iter().filter(|&&is_used| is_used).count()
+    }
+
     /// Row pointers, from 0.
     pub fn indptr(&self) -> &[usize] {
         &self.indptr

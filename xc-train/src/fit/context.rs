@@ -126,21 +126,41 @@ impl<'a> Context<'a> {
         Self { max_memory: Some(bytes), budget: Budget::new(Some(bytes)), ..self }
     }
 
-    pub(super) fn note(&self, line: impl std::fmt::Display) {
+    /// The same with another observer.
+    #[must_use]
+    pub fn watched_by<'o>(&self, observer: &'o dyn Watch) -> Context<'o> {
+        Context { observer, ..*self }
+    }
+
+    /// For a run that is only planned: what would be done is said, and nothing is refused for memory.
+    #[must_use]
+    pub fn planning(self) -> Self {
+        Self { plans: true, ..self }
+    }
+
+    /// Tells the observer something that a person may want to know.
+    pub fn note(&self, line: impl std::fmt::Display) {
         self.observer.note(&line.to_string());
     }
 
-    pub(super) fn warn(&self, line: impl std::fmt::Display) {
+    /// Tells it something that may surprise.
+    pub fn warn(&self, line: impl std::fmt::Display) {
         self.observer.warn(&line.to_string());
     }
 
     /// A safe point: a run that was cancelled ends here.
-    pub(super) fn check_interrupt(&self) -> Result<(), FitError> {
+    ///
+    /// # Errors
+    /// It was cancelled.
+    pub fn check_interrupt(&self) -> Result<(), FitError> {
         if self.observer.cancelled() { Err(FitError::interrupted()) } else { Ok(()) }
     }
 
     /// Does work in the pool that the caller is in, else in one of its own.
-    pub(super) fn on_threads<T: Send>(&self, work: impl FnOnce() -> Result<T, FitError> + Send) -> Result<T, FitError> {
+    ///
+    /// # Errors
+    /// Threads cannot be started, or what the work says.
+    pub fn on_threads<T: Send>(&self, work: impl FnOnce() -> Result<T, FitError> + Send) -> Result<T, FitError> {
         if in_pool() {
             return work();
         }

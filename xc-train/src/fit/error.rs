@@ -1,6 +1,5 @@
 //! Why training ends without a model.
 
-use crate::settings::SettingError;
 use std::error::Error;
 use std::fmt::{self, Display};
 use std::io;
@@ -65,7 +64,7 @@ impl FitError {
     }
 
     /// What was asked for needs a transformer, and this build has none.
-    pub(super) fn without_transformers(what: impl Display) -> Self {
+    pub fn without_transformers(what: impl Display) -> Self {
         Self::new(
             FitErrorKind::NotBuilt,
             format_args!(
@@ -103,12 +102,6 @@ impl Display for FitError {
 }
 
 impl Error for FitError {}
-
-impl From<SettingError> for FitError {
-    fn from(error: SettingError) -> Self {
-        Self::usage(error)
-    }
-}
 
 /// A model that does not open is what the caller named.
 impl From<OpenModelError> for FitError {

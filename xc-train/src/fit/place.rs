@@ -59,7 +59,10 @@ impl Place {
 
     /// Takes the checkpoint folder for this run alone, before the long work. What another run left
     /// is gone on with, or removed, only when that was asked for.
-    pub(super) fn claim_checkpoint(
+    ///
+    /// # Errors
+    /// It is in use, lies in the model or has what another run left, or cannot be written.
+    pub fn claim_checkpoint(
         &self,
         layout: CheckpointLayout,
         context: &Context<'_>,

@@ -1,176 +1,97 @@
-//! From a source to rows and labels in memory, as settings say.
+//! From a source to rows and labels in memory.
 
 use super::data::{
     Dataset, Datasets, KnownLabels, LabelsFrom, Making, TextSource, VectorSource, add_label_rows, in_order_of_labels,
-    is_vectors, of_features, of_vectors, read_labelled, read_numbers, read_texts, read_training, read_vectors,
-    report_alike, vector_source, with_names,
+    of_features, of_vectors, read_labelled, read_numbers, read_texts, read_training, read_vectors, report_alike,
+    vector_source, with_names,
 };
 use super::data::{no_labels, split};
-use super::plan::{Origin, Resolved};
 use super::source::{Arrays, Files, Given, MEMORY, MEMORY_LABELS, MEMORY_VALIDATION, Source};
 use super::{Context, FitError};
-use crate::network::EncoderName;
-use crate::preset::Preset;
-use crate::settings::input;
-use crate::settings::text::{self, TextSettings};
-use crate::settings::{Choices, Setting, SettingError, data, transformer};
-use serde_json::json;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use xc_buffer::is_control;
 use xc_data::{Data, FileForm, HoldOut, LabelNames, UnknownLabels, Vectors};
-use xc_hash::text::{Featurizer, PipelineParams};
+use xc_hash::text::{Featurizer, Idf, Norm, PipelineParams, TermWeighting, Tf};
 use xc_model::OwnedRows;
-use xc_model::classifier::InputKind;
 use xc_model::message::chain;
 use xc_sparse::rows::{Rows, Texts};
 use xc_sparse::{CsrMatrix, LabelRows};
 
-/// A source with the settings that say how it is read.
-pub(super) struct Reading<'a> {
-    source: &'a Source,
-    /// Training instances that are not copied, in place of those of `source`.
-    given: Option<&'a Given>,
-    choices: &'a Choices,
-    pub(super) input: FileForm,
-    pub(super) text: PipelineParams,
-    /// Whether vectors are taken as rows of features, without those that are 0.
-    vectors_as_rows: bool,
-    /// What makes tokens or vectors of texts, where a transformer reads them.
-    transformer: Option<Featurizer>,
-    /// Whether features of all words stand beside the tokens.
-    words: bool,
-    /// What is to be said of what the folder of the transformer asks for.
-    notes: Vec<String>,
+/// How instances become features.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FeatureParams {
+    /// Of texts.
+    pub text: PipelineParams,
+    /// Of sparse rows: how they are weighted and scaled; `None`: not at all.
+    pub weighting: Option<TermWeighting>,
 }
 
-impl<'a> Reading<'a> {
-    /// # Errors
-    /// Settings that cannot be.
-    pub(super) fn new(source: &'a Source, choices: &'a Choices) -> Result<Self, SettingError> {
-        choices.refuse_conflicts()?;
-        if choices.get("tfidf").is_some() && source.input() == InputKind::Dense {
-            return Err(SettingError::of("tfidf", "vectors are used as they are"));
-        }
-        Ok(Self {
-            source,
-            given: None,
-            choices,
-            input: input::file_form(choices),
-            text: text::params(choices)?,
-            vectors_as_rows: false,
-            transformer: None,
-            words: false,
-            notes: Vec::new(),
-        })
+impl Default for FeatureParams {
+    /// Words of texts by TF-IDF; rows scaled to length 1.
+    fn default() -> Self {
+        let weighting = TermWeighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::L2 };
+        Self { text: PipelineParams::default(), weighting: Some(weighting) }
     }
+}
 
-    /// With training instances that are not copied.
-    pub(super) fn with_given(self, given: Option<&'a Given>) -> Self {
-        Self { given, ..self }
-    }
+/// A transformer that reads texts.
+pub struct TextReader {
+    /// What makes tokens or vectors of them.
+    pub maker: Featurizer,
+    /// Whether features of all words stand beside the tokens.
+    pub words: bool,
+    /// The option that asked for it: `encoder frozen`.
+    pub option: String,
+    /// What is to be said of what its folder asks for.
+    pub notes: Vec<String>,
+}
 
-    /// With vectors as rows of features, without those that are 0.
-    pub(super) fn with_vectors_as_rows(self) -> Self {
-        Self { vectors_as_rows: true, ..self }
-    }
+/// A source, and how it is read.
+pub struct Reading<'a> {
+    /// Where the instances are.
+    pub source: &'a Source,
+    /// Training instances that are not copied, in place of those of `source`.
+    pub given: Option<&'a Given>,
+    /// What files hold.
+    pub form: FileForm,
+    /// How texts and rows become features.
+    pub features: FeatureParams,
+    /// The option that asked for rows to be weighted or scaled, with which networks refuse vectors.
+    pub weighted_by: Option<&'static str>,
+    /// Whether vectors are taken as rows of features, without those that are 0.
+    pub vectors_as_rows: bool,
+    /// What reads texts, where a transformer does.
+    pub transformer: Option<TextReader>,
+}
 
-    /// With the tokens that a transformer reads, or the vectors that it makes, where one was chosen; `preset` is what the
-    /// kind begins with.
-    ///
-    /// # Errors
-    /// What is wrong with its folder, or a setting about features.
-    pub(super) fn with_transformer(self, preset: &Preset) -> Result<Self, FitError> {
-        let Some(settings) = transformer::encoder(&self.choices.of(&transformer::TABLE))? else { return Ok(self) };
-        // A wide term reads features of all words beside the tokens.
-        let words = self.choices.value::<String>("wide").is_some_and(|wide| wide == "on");
-        let words = words && settings.encoder != EncoderName::Frozen;
-        let of_features = |name: &str| name.starts_with("text.") && name != "text-fields" && !words;
-        let is_idle = |name: &str| of_features(name) || ["tfidf", "normalise"].contains(&name);
-        self.choices.refuse_if(is_idle, "a transformer reads tokens of texts, not features")?;
-        let precision = self.choices.value("network.precision").unwrap_or(preset.params.precision);
-        let (made, notes) = super::transformer::featurizer(&settings, "transformer.", precision)?;
-        Ok(Self { transformer: Some(made), words, notes, ..self })
-    }
-
-    /// Refuses settings about forms of files that none of them has.
-    pub(super) fn refuse_idle(&self) -> Result<(), FitError> {
-        let choices = self.choices;
-        match self.source {
-            Source::Files(files) => {
-                let further = files.label_features.as_deref();
-                let labels = [&files.train_labels, &files.validation, &files.validation_labels];
-                let all = std::iter::once(&*files.train);
-                let all = all.chain(labels.into_iter().flatten().map(PathBuf::as_path)).chain(further);
-                super::data::refuse_idle_form(choices, &self.input, all)?;
-                let is_dense = files.features.is_some() || is_vectors(&files.train, self.input.format);
-                super::data::refuse_idle_of_text(&self.input, &files.train, is_dense, further, choices)?;
-                if files.features.is_some() {
-                    choices.refuse_if(|name| name == "normalise", "vectors are used as they are")?;
-                }
-            }
-            Source::Memory(arrays) => {
-                let of_files = choices.of(&input::TABLE).iter().map(|(row, _)| row.name).next();
-                if let Some(name) = of_files {
-                    return Err(SettingError::idle(name, "a file").into());
-                }
-                let has_text = |rows: Rows<'_>| rows.kind() == InputKind::Text;
-                let (of_train, of_labels) = (
-                    has_text(arrays.train.rows()),
-                    arrays.label_features.as_ref().is_some_and(|rows| has_text(rows.view())),
-                );
-                if !of_train && !of_labels {
-                    choices.refuse_if(|name| name.starts_with("text."), "text is expected with it")?;
-                }
-                if arrays.train.rows().kind() != InputKind::Sparse {
-                    let is_weighting = |name: &str| ["tfidf", "normalise"].contains(&name);
-                    choices.refuse_if(is_weighting, "sparse rows are expected with it")?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether rows are scaled to length 1.
-    pub(super) fn normalises(&self) -> bool {
-        data::normalises(self.choices, self.source.is_vectors(&self.input))
-    }
-
-    /// The values of the settings that say this.
-    pub(super) fn resolve(&self, out: &mut Resolved) -> Result<(), SettingError> {
-        let choices = self.choices;
-        let preset = |_: &Setting, _: Option<&str>| choices.value("text.preset").map(Origin::Preset);
-        out.add(&text::TABLE, &TextSettings::new(choices)?, choices, preset);
-        out.add_placed(&text::TOKENS, &self.text, choices, preset);
-        out.add(&data::TABLE, &json!({ "normalise": self.normalises() }), choices, preset);
-        out.add(&input::TABLE, &json!({}), choices, preset);
-        Ok(())
-    }
-
+impl Reading<'_> {
     fn fitting(&self, hold_out: Option<HoldOut>) -> Making<'_> {
+        let text = &self.features.text;
         match &self.transformer {
-            Some(Featurizer::Tokens(tokens)) if self.words => {
-                Making::Fit { text: &self.text, weighting: None, hold_out, tokens: Some(tokens) }
+            Some(TextReader { maker: Featurizer::Tokens(tokens), words: true, .. }) => {
+                Making::Fit { text, weighting: None, hold_out, tokens: Some(tokens) }
             }
-            Some(maker) => Making::Apply { maker: Some(maker), n_features: maker.n_features() },
-            None => {
-                let weighting = data::weighting(self.choices, self.source.is_vectors(&self.input));
-                Making::Fit { text: &self.text, weighting, hold_out, tokens: None }
-            }
+            Some(TextReader { maker, .. }) => Making::Apply { maker: Some(maker), n_features: maker.n_features() },
+            None => Making::Fit { text, weighting: self.features.weighting, hold_out, tokens: None },
         }
     }
 
     /// Reads everything, and says which instances are held out.
-    pub(super) fn read(&self, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Datasets, FitError> {
-        self.notes.iter().for_each(|line| context.note(line));
+    ///
+    /// # Errors
+    /// Files that cannot be read, by their line; instances that nothing can be learned from, or that `hold_out` does not part.
+    pub fn read(&self, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Datasets, FitError> {
+        self.transformer.iter().flat_map(|reader| &reader.notes).for_each(|line| context.note(line));
         let (train, validation) = match self.source {
             Source::Files(files) => self.read_files(files, hold_out, context)?,
             Source::Memory(arrays) => self.take_arrays(arrays, hold_out, context)?,
         };
         let mut sets = std::iter::once(&train).chain(&validation);
-        if self.transformer.is_some() && sets.any(|set| !set.of_texts) {
-            let chosen = self.choices.value::<String>("encoder").unwrap_or_default();
-            return Err(SettingError::of_value("encoder", chosen, "instances are no texts, which are expected").into());
+        if let Some(TextReader { option, .. }) = &self.transformer
+            && sets.any(|set| !set.of_texts)
+        {
+            return Err(FitError::usage(format_args!("--{option}: instances are no texts, which are expected")));
         }
         report_alike(self.source.name(), train.names.as_deref(), context);
         let split = hold_out.map(|hold_out| split(self.source.name(), &train, hold_out)).transpose()?;
@@ -192,7 +113,10 @@ impl<'a> Reading<'a> {
     }
 
     /// Appends texts or features of labels, where there are some, as instances of these labels.
-    pub(super) fn add_label_rows(&self, sets: &mut Datasets, context: &Context<'_>) -> Result<(), FitError> {
+    ///
+    /// # Errors
+    /// They cannot be read, or are not one a label.
+    pub fn add_label_rows(&self, sets: &mut Datasets, context: &Context<'_>) -> Result<(), FitError> {
         if !self.source.has_label_features() {
             return Ok(());
         }
@@ -213,7 +137,7 @@ impl<'a> Reading<'a> {
         if !self.source.has_label_features() {
             return Ok(None);
         }
-        let making = Making::Fit { text: &self.text, weighting: None, hold_out: None, tokens: None };
+        let making = Making::Fit { text: &self.features.text, weighting: None, hold_out: None, tokens: None };
         let (rows, name) = self.label_rows(making, names, n_labels, context)?;
         let rows = rows.into_sparse();
         let got = rows.rows();
@@ -236,7 +160,7 @@ impl<'a> Reading<'a> {
         match self.source {
             Source::Files(files) => {
                 let path = files.label_features.clone().unwrap_or_default();
-                let input = self.input.of_any_format();
+                let input = self.form.of_any_format();
                 let (from, unknown) = (LabelsFrom::Nowhere, UnknownLabels::Drop);
                 let rows = read_labelled(&path, from, None, unknown, &input, making, context)?;
                 let rows = in_order_of_labels(rows, &path, &input, names, n_labels, context)?;
@@ -309,7 +233,7 @@ impl<'a> Reading<'a> {
         hold_out: Option<HoldOut>,
         context: &Context<'_>,
     ) -> Result<(Dataset, Option<Dataset>), FitError> {
-        let format = self.input.format;
+        let format = self.form.format;
         let (labels, features) = (files.train_labels.as_deref(), files.features.as_deref());
         if self.vectors_as_rows {
             self.open_all(files)?;
@@ -351,12 +275,12 @@ impl<'a> Reading<'a> {
         context: &Context<'_>,
     ) -> Result<(Dataset, Option<Dataset>), FitError> {
         let (labels, making) = (files.train_labels.as_deref(), self.fitting(hold_out));
-        let train = read_training(&files.train, labels, &files.names, &self.input, making, context)?;
+        let train = read_training(&files.train, labels, &files.names, &self.form, making, context)?;
         let validation = files.validation.as_ref().map(|path| {
             let (names, labels) = (known_names(&train), files.validation_labels.as_deref());
             let making = Making::Apply { maker: train.maker.as_ref(), n_features: train.width() };
             let unknown = UnknownLabels::Append;
-            let set = read_labelled(path, labels.into(), names.as_ref(), unknown, &self.input, making, context)?;
+            let set = read_labelled(path, labels.into(), names.as_ref(), unknown, &self.form, making, context)?;
             if set.len() == 0 {
                 return Err(FitError::usage(format_args!("{}: no instance; at least one is expected", path.display())));
             }
@@ -373,17 +297,12 @@ impl<'a> Reading<'a> {
         validation: Option<VectorSource<'_>>,
         context: &Context<'_>,
     ) -> Result<(Dataset, Option<Dataset>), FitError> {
-        for (name, is_given) in [
-            ("tfidf", self.choices.get("tfidf").is_some()),
-            ("normalise", self.choices.value("normalise") == Some(true)),
-        ] {
-            if is_given {
-                return Err(SettingError::of(name, "vectors are used as they are").into());
-            }
+        if let Some(option) = self.weighted_by {
+            return Err(FitError::usage(format_args!("--{option}: vectors are used as they are")));
         }
         let names = files.names.read()?;
         let known = KnownLabels { names: names.as_ref(), unknown: UnknownLabels::Refuse };
-        let learned = read_vectors(&train, &known, &self.input, context)?;
+        let learned = read_vectors(&train, &known, &self.form, context)?;
         if learned.labels.nnz() == 0 {
             return Err(FitError::usage(format_args!(
                 "{}: no instance has a label; at least one label is expected",
@@ -394,7 +313,7 @@ impl<'a> Reading<'a> {
             (Some(source), _) => {
                 let names = known_names(&learned);
                 let known = KnownLabels { names: names.as_ref(), unknown: UnknownLabels::Append };
-                let held_out = read_vectors(&source, &known, &self.input, context)?;
+                let held_out = read_vectors(&source, &known, &self.form, context)?;
                 let (got, expected) = (held_out.width(), learned.width());
                 if got != expected {
                     return Err(FitError::usage(format_args!(
@@ -417,7 +336,6 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Refuses rows of labels that are not those of so many instances.
 /// How instances in memory become those that are learned from.
 pub(super) struct Memory<'a> {
     /// Training instances that are not copied, in place of those that are given.
@@ -520,6 +438,7 @@ impl Memory<'_> {
     }
 }
 
+/// Refuses rows of labels that are not those of so many instances.
 fn check_lengths(name: &Path, labels: &LabelRows, expected: usize) -> Result<(), FitError> {
     match labels.len() {
         got if got == expected && got > 0 => Ok(()),

@@ -10,7 +10,7 @@ use xc_tree::TreeModel;
 
 /// Where a finished model goes.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Target<'a> {
+pub enum Target<'a> {
     /// Into a folder.
     Folder(&'a Path),
     /// Nowhere: it stays in memory, and no file is written.
@@ -19,7 +19,7 @@ pub(super) enum Target<'a> {
 
 impl<'a> Target<'a> {
     /// The folder of the model; none where it stays in memory.
-    pub(super) fn folder(self) -> Option<&'a Path> {
+    pub fn folder(self) -> Option<&'a Path> {
         match self {
             Self::Folder(model) => Some(model),
             Self::Memory => None,

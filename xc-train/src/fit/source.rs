@@ -38,7 +38,7 @@ pub struct Files {
 
 impl Files {
     /// All files that are named.
-    pub(super) fn all(&self) -> impl Iterator<Item = &PathBuf> {
+    pub fn all(&self) -> impl Iterator<Item = &PathBuf> {
         let Self { train, names, .. } = self;
         let more = [
             &self.train_labels,
@@ -104,8 +104,8 @@ fn hash_data(data: &Data<'_>, key: &mut CheckpointKey) {
 }
 
 impl Arrays {
-    /// Everything that a training run depends on.
-    pub(super) fn hash(&self, key: &mut CheckpointKey) {
+    /// Puts everything that a training run depends on into a key.
+    pub fn put_into(&self, key: &mut CheckpointKey) {
         hash_data(&self.train, key);
         self.validation.iter().for_each(|set| hash_data(set, key));
         self.label_features.iter().for_each(|rows| hash_rows(rows.view(), key));
@@ -136,7 +136,7 @@ pub trait SharedTexts: Debug + Send + Sync {
 
 /// Training instances in memory that are not copied.
 #[derive(Clone, Debug)]
-pub(super) enum Given {
+pub enum Given {
     /// Rows that are given up as they are read, by one run.
     Once(Arc<Mutex<Option<OwnedRows>>>),
     /// Texts that are read where they lie.
@@ -145,7 +145,7 @@ pub(super) enum Given {
 
 impl Given {
     /// Rows that are given up: the first time.
-    pub(super) fn take(&self) -> Option<OwnedRows> {
+    pub fn take(&self) -> Option<OwnedRows> {
         match self {
             Self::Once(rows) => rows.lock().unwrap_or_else(PoisonError::into_inner).take(),
             Self::Shared(_) => None,
@@ -153,7 +153,7 @@ impl Given {
     }
 
     /// Texts that are read where they lie.
-    pub(super) fn texts(&self) -> Option<Vec<&str>> {
+    pub fn texts(&self) -> Option<Vec<&str>> {
         match self {
             Self::Once(_) => None,
             Self::Shared(texts) => Some(texts.texts()),
@@ -231,7 +231,7 @@ pub(super) const MEMORY_LABELS: &str = "label features";
 impl Source {
     /// Takes the training instances out, and leaves none of the same form; nothing where they are in files, or somebody else
     /// has them too.
-    pub(super) fn take_rows(&mut self) -> Option<Given> {
+    pub fn take_rows(&mut self) -> Option<Given> {
         let Self::Memory(arrays) = self else { return None };
         let DataRows::Owned(rows) = &mut Arc::get_mut(arrays)?.train.rows else { return None };
         let none = match &*rows {
@@ -252,7 +252,7 @@ impl Source {
     }
 
     /// What the instances are, as far as can be said before they are read.
-    pub(super) fn input(&self) -> InputKind {
+    pub fn input(&self) -> InputKind {
         let is_dense = match self {
             Self::Files(files) => files.features.is_some(),
             Self::Memory(arrays) => arrays.train.rows().kind() == InputKind::Dense,
@@ -269,7 +269,7 @@ impl Source {
     }
 
     /// Whether there are instances of their own to judge by.
-    pub(super) fn has_validation(&self) -> bool {
+    pub fn has_validation(&self) -> bool {
         match self {
             Self::Files(files) => files.validation.is_some(),
             Self::Memory(arrays) => arrays.validation.is_some(),
@@ -277,7 +277,7 @@ impl Source {
     }
 
     /// The same without these.
-    pub(super) fn without_validation(&self) -> Self {
+    pub fn without_validation(&self) -> Self {
         match self {
             Self::Files(files) => {
                 let (validation, validation_labels, validation_features) = (None, None, None);
@@ -289,7 +289,7 @@ impl Source {
     }
 
     /// Whether labels have texts or features.
-    pub(super) fn has_label_features(&self) -> bool {
+    pub fn has_label_features(&self) -> bool {
         match self {
             Self::Files(files) => files.label_features.is_some(),
             Self::Memory(arrays) => arrays.label_features.is_some(),

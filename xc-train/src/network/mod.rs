@@ -19,11 +19,13 @@
 
 mod optimizer;
 mod pretrained;
+mod run;
 mod schedule;
 mod uniform;
 
 pub use optimizer::{OptimizerName, OptimizerParams};
 pub use pretrained::{EncoderName, Pretrained, TextEncoder};
+pub use run::RunParams;
 pub use schedule::{RateSchedule, ScheduleName};
 pub use uniform::UniformParams;
 

@@ -1,7 +1,5 @@
-//! Training: settings and their page, networks and their wide term, calibration.
+//! Training: networks, calibration, the examples.
 
 mod calibrate;
-mod idle_settings;
+mod examples;
 mod networks;
-mod options_page;
-mod wide;

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xc_metrics::Metric;
-use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
+use xc_options::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Plot the validation curves of several training runs
 ///

@@ -12,8 +12,8 @@ use std::time::Instant;
 use xc_ann::{Filter, Fitted, Index, QueryError, Scope, SearchParams, SearchScratch};
 use xc_data::Vectors;
 use xc_dense::{DenseMatrix, DenseRows};
+use xc_options::plot::{Axis, Chart, Picture, Scale, Series};
 use xc_sparse::rank::RankedBatch;
-use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Measure an index: recall against the exact answers, and queries per second
 ///

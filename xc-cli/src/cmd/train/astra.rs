@@ -7,9 +7,9 @@ use super::network_args::{EncodedArgs, LOSSES};
 use super::{Kind, joined};
 use crate::settings::{Chosen, names};
 use std::path::PathBuf;
+use xc_options::settings::Choices;
 use xc_train::fit::Files;
 use xc_train::preset;
-use xc_train::settings::Choices;
 
 /// Train a network with hard and uniform negatives (ASTRA)
 ///

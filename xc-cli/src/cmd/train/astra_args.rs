@@ -1,8 +1,8 @@
 //! Options of ASTRA: the rows of its settings.
 
 use crate::settings::OfTable;
+use xc_options::settings::{Setting, Table, astra};
 use xc_train::astra::AstraParams;
-use xc_train::settings::{Setting, Table, astra};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OfAstra;

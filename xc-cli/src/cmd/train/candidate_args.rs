@@ -1,8 +1,8 @@
 //! Options of a head whose steps score some labels, which kinds of networks share: the rows of their settings.
 
 use crate::settings::OfTable;
-use xc_train::settings::candidates;
-use xc_train::settings::{Setting, Table};
+use xc_options::settings::candidates;
+use xc_options::settings::{Setting, Table};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OfCandidates;

@@ -6,9 +6,9 @@ use crate::output::{self, Output};
 use serde_json::json;
 use std::path::Path;
 use xc_metrics::Metric;
+use xc_options::plot::{Axis, Chart, Picture, Scale, Series};
 use xc_store::atomic::WriteFileError;
 use xc_train::fit::Report;
-use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
 
 /// Writes `log.jsonl` and `curve.svg` in a folder, where a run has a curve; says so where that fails.
 pub(super) fn write(report: &Report, folder: &Path, context: &Context) {

@@ -9,18 +9,18 @@ use crate::output;
 use crate::whole_stdin;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use xc_train::fit::plan::{Origin, Plan};
+use xc_options::training::plan::{Origin, TrainingPlan};
 
 /// A training run, as it is shown.
 struct Shown {
-    plan: Plan,
+    plan: TrainingPlan,
 }
 
 /// What an option that has no value shows.
 const NONE: &str = "none";
 
 /// Prints a plan to stdout.
-pub(super) fn print(plan: Plan, context: &Context) -> Result<(), CliError> {
+pub(super) fn print(plan: TrainingPlan, context: &Context) -> Result<(), CliError> {
     let seed = context.seed;
     let mut shown = Shown { plan };
     shown.plan.lines.push(("threads", format!("{}; seed {seed} gives the same model at any number", context.threads)));

@@ -5,9 +5,9 @@ use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{EncodedArgs, show_defaults};
 use super::{Kind, joined};
 use crate::settings::Chosen;
+use xc_options::settings::Choices;
 use xc_train::fit::Files;
 use xc_train::preset::{self, DataShape, Preset};
-use xc_train::settings::Choices;
 
 /// Train a network with negative sampling
 ///

@@ -6,10 +6,10 @@ use super::transformer_args::OfTransformer;
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
 use xc_buffer::Part;
+use xc_options::settings::mach as settings;
+use xc_options::settings::{Choices, Setting, Table};
 use xc_train::fit::Files;
 use xc_train::preset;
-use xc_train::settings::mach as settings;
-use xc_train::settings::{Choices, Setting, Table};
 
 /// Train MACH: networks over hashed labels
 ///

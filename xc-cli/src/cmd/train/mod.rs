@@ -25,8 +25,9 @@ use crate::measure::Meter;
 use crate::stdin;
 use inputs::DataArgs;
 use xc_buffer::Part;
-use xc_train::fit::{Files, Place, Training};
-use xc_train::settings::Choices;
+use xc_options::Training;
+use xc_options::settings::Choices;
+use xc_train::fit::{Files, Place};
 
 /// Train a model
 #[derive(clap::Args, Debug)]

@@ -8,11 +8,10 @@ use super::wide_args::OfWide;
 use crate::settings::{Chosen, OfTable};
 use xc_model::classifier::InputKind;
 use xc_nn::trainer::{EarlyStopping, PatienceFrom};
-use xc_train::fit;
-use xc_train::network::{NetworkParams, OptimizerName};
+use xc_options::settings::network;
+use xc_options::settings::{Choices, Setting, Table};
+use xc_train::network::{NetworkParams, OptimizerName, RunParams};
 use xc_train::preset::{self, Preset};
-use xc_train::settings::network::{self, RunParams};
-use xc_train::settings::{Choices, Setting, Table};
 
 /// Networks of any kind.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +63,7 @@ pub(super) fn show_defaults(usual: &Preset, others: &[(&str, Preset)], arg: clap
         return arg;
     }
     let Some(mut shown) = value_of(option, usual) else { return arg };
-    let trains_one = fit::tables(usual.name).iter().any(|table| table.row("transformer.rate").is_some());
+    let trains_one = xc_options::tables(usual.name).iter().any(|table| table.row("transformer.rate").is_some());
     let above = trains_one.then(|| ("a transformer that is trained", usual.clone().above_tokens()));
     for (whom, preset) in others.iter().chain(&above) {
         let differs = value_of(option, preset).filter(|value| value_of(option, usual).as_ref() != Some(value));

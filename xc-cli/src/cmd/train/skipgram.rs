@@ -10,9 +10,10 @@ use crate::error::CliError;
 use crate::settings::{Chosen, OfTable, names};
 use crate::stdin;
 use std::path::PathBuf;
-use xc_train::fit::{Files, Place, Training};
+use xc_options::Training;
+use xc_options::settings::{Setting, Table, words};
+use xc_train::fit::{Files, Place};
 use xc_train::preset;
-use xc_train::settings::{Setting, Table, words};
 use xc_train::skipgram::WordsParams;
 
 /// Train word vectors on a text

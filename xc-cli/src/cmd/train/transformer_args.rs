@@ -1,8 +1,8 @@
 //! Options of a transformer below a network, or before it: the rows of its settings.
 
 use crate::settings::OfTable;
+use xc_options::settings::{Setting, Table, transformer};
 use xc_train::network::TextEncoder;
-use xc_train::settings::{Setting, Table, transformer};
 
 /// `TRAINS`: whether the kind trains one.
 #[derive(Clone, Copy, Debug)]

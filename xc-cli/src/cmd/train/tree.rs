@@ -5,8 +5,8 @@ use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable};
 use std::path::PathBuf;
 use xc_buffer::Part;
+use xc_options::settings::{Choices, Setting, Table, tree};
 use xc_train::fit::Files;
-use xc_train::settings::{Choices, Setting, Table, tree};
 
 /// Train a label tree
 ///

@@ -5,10 +5,10 @@ use super::network_args::{EncodedArgs, LOSSES, show_defaults, with_default};
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
 use xc_model::classifier::{ConnectionLearning, SparseHeadParams};
+use xc_options::settings::uniform;
+use xc_options::settings::{Choices, Setting, Table};
 use xc_train::fit::Files;
 use xc_train::preset;
-use xc_train::settings::uniform;
-use xc_train::settings::{Choices, Setting, Table};
 
 /// Train a network with a sparse output layer
 ///

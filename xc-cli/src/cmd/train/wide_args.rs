@@ -2,9 +2,9 @@
 
 use crate::settings::OfTable;
 use xc_model::classifier::InputKind;
+use xc_options::settings::{Setting, Table, wide};
 use xc_train::network::NetworkParams;
 use xc_train::preset;
-use xc_train::settings::{Setting, Table, wide};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OfWide;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use typed::Typed;
 use xc_buffer::Part;
 use xc_metrics::Metric;
-use xc_train::fit::tune::{Found, SearchPlan, Tuning, parse_time};
+use xc_options::tuning::{Found, SearchPlan, Tuning, parse_time};
 
 /// Tune the options of a kind of model for a data set
 #[derive(clap::Args, Debug)]

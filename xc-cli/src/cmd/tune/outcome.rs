@@ -5,8 +5,8 @@ use crate::error::CliError;
 use crate::output;
 use serde_json::{Value, json};
 use std::path::Path;
-use xc_train::fit::tune::{BEST, Found, FoundPart, PICTURE, options_line};
-use xc_train::plot::{Axis, Chart, Picture, Scale, Series};
+use xc_options::plot::{Axis, Chart, Picture, Scale, Series};
+use xc_options::tuning::{BEST, Found, FoundPart, PICTURE, options_line};
 
 /// Writes the picture of the trials.
 pub(super) fn draw(found: &Found, folder: &Path) -> Result<(), CliError> {

@@ -30,7 +30,7 @@ impl<A: Tuned> clap::Args for Typed<A> {
         let command = TuneArgs::augment_args(command).next_help_heading(None::<&str>);
         let command = A::augment_args(command).next_help_heading(None::<&str>);
         // Options that a search has no use for are not listed.
-        let rows = xc_train::fit::tables(A::KIND).into_iter().flat_map(|table| table.rows);
+        let rows = xc_options::tables(A::KIND).into_iter().flat_map(|table| table.rows);
         let of_training_alone = rows.filter(|row| !row.in_search).map(|row| row.name);
         let command = of_training_alone.chain(["checkpoint", "refit"]).fold(command, |command, name| {
             let id = command.get_arguments().find(|arg| arg.get_long() == Some(name)).map(|arg| arg.get_id().clone());

@@ -1,7 +1,6 @@
 //! From files or arrays to rows and labels in memory.
 
 mod dataset;
-mod idle;
 mod label_rows;
 mod labels;
 mod making;
@@ -14,13 +13,10 @@ mod text_source;
 mod texts;
 mod vectors;
 
-pub(in crate::fit) use idle::refuse_idle_of_text;
-pub(in crate::fit) use making::count_empty;
 pub(crate) use read::no_labels;
 
 pub(in crate::fit) use dataset::split;
 pub use dataset::{Dataset, Datasets};
-pub use idle::{refuse_idle_form, refuse_idle_of_instances, refuse_idle_of_labels};
 pub use label_rows::{add_label_rows, in_order_of_labels};
 pub use labels::{NamesFile, label_format, label_of, read_label_set, read_numbers, read_rows, strings_for};
 pub use making::Making;

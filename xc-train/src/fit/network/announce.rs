@@ -1,7 +1,7 @@
 //! What is said and refused before a network is trained.
 
-use super::Session;
 use super::memory::{Forecast, sparse_ids};
+use super::session::NetworkSession;
 use crate::fit::Context;
 use crate::fit::FitError;
 use crate::fit::memory::Standing;
@@ -16,10 +16,10 @@ use xc_nn::trainer;
 use xc_nn::{Loss, Rows};
 use xc_sparse::rows::typical_length;
 
-impl Session<'_> {
+impl NetworkSession<'_> {
     /// Refuses what does not fit, and says what is going to happen. Gives the estimate for the
     /// report. `has_intermediate`: whether the last width of the classifier is that of a layer with an option of its own.
-    pub(super) fn announce(&self, has_intermediate: bool) -> Result<Value, FitError> {
+    pub fn announce(&self, has_intermediate: bool) -> Result<Value, FitError> {
         let Self { context, instances, shape, network, .. } = self;
         let (params, training) = (&network.classifier, &network.training);
         let (name, learner) = (self.learner.kind(), self.learner);

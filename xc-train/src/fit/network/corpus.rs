@@ -10,58 +10,63 @@ use xc_model::message::chain;
 use xc_sparse::rows::Rows;
 
 /// A text in memory, and its words.
-pub(in crate::fit) struct WordText {
+pub struct WordText {
     pub(super) words: CorpusWords,
     pub(super) corpus: Corpus,
 }
 
-/// Reads the text. *Cost*: memory for each different word, the longest line, and 5 bytes a word.
-pub(super) fn read_words(
-    params: &WordsParams,
-    tokens: &PipelineParams,
-    source: &Source,
-    context: &Context<'_>,
-) -> Result<WordText, FitError> {
-    let path = source.name();
-    let each_line = |take: &mut dyn FnMut(&str)| match source {
-        Source::Files(files) => each_line(&files.train, context, take),
-        Source::Memory(arrays) => match arrays.train.rows() {
-            Rows::Texts(texts) => {
-                texts.iter().for_each(take);
-                Ok(())
+impl WordText {
+    /// Reads a text. *Cost*: memory for each different word, the longest line, and 5 bytes a word.
+    ///
+    /// # Errors
+    /// It cannot be read twice, or has too few words.
+    pub fn read(
+        params: &WordsParams,
+        tokens: &PipelineParams,
+        source: &Source,
+        context: &Context<'_>,
+    ) -> Result<Self, FitError> {
+        let path = source.name();
+        let each_line = |take: &mut dyn FnMut(&str)| match source {
+            Source::Files(files) => each_line(&files.train, context, take),
+            Source::Memory(arrays) => match arrays.train.rows() {
+                Rows::Texts(texts) => {
+                    texts.iter().for_each(take);
+                    Ok(())
+                }
+                _ => Err(FitError::usage(format_args!("{}: texts are expected", path.display()))),
+            },
+        };
+        if let Source::Files(_) = source {
+            let meta = std::fs::metadata(path).map_err(|e| FitError::input(path, &e))?;
+            if !meta.is_file() {
+                return Err(FitError::usage(format_args!(
+                    "{}: a file of text is expected, which can be read twice",
+                    path.display()
+                )));
             }
-            _ => Err(FitError::usage(format_args!("{}: texts are expected", path.display()))),
-        },
-    };
-    if let Source::Files(_) = source {
-        let meta = std::fs::metadata(path).map_err(|e| FitError::input(path, &e))?;
-        if !meta.is_file() {
+        }
+        let refused = |e: CorpusError| {
+            let option = match e {
+                CorpusError::FewWords { .. } => " (--min-count, --vocabulary)",
+                _ => "",
+            };
+            FitError::usage(format_args!("{}: {}{option}", path.display(), chain(&e)))
+        };
+        let mut counts = WordCounts::new(tokens);
+        each_line(&mut |line| counts.add(line))?;
+        let words = counts.finish(params).map_err(refused)?;
+        if let Some(word) = words.names().iter().find(|word| word.contains(is_control)) {
             return Err(FitError::usage(format_args!(
-                "{}: a file of text is expected, which can be read twice",
+                "{}: the word {word:?} has a control character; printable words are expected",
                 path.display()
             )));
         }
+        let mut builder = CorpusBuilder::new(&words, params.subsample, context.seed);
+        each_line(&mut |line| builder.add_line(line))?;
+        let corpus = builder.finish(params.window).map_err(refused)?;
+        Ok(Self { words, corpus })
     }
-    let refused = |e: CorpusError| {
-        let option = match e {
-            CorpusError::FewWords { .. } => " (--min-count, --vocabulary)",
-            _ => "",
-        };
-        FitError::usage(format_args!("{}: {}{option}", path.display(), chain(&e)))
-    };
-    let mut counts = WordCounts::new(tokens);
-    each_line(&mut |line| counts.add(line))?;
-    let words = counts.finish(params).map_err(refused)?;
-    if let Some(word) = words.names().iter().find(|word| word.contains(is_control)) {
-        return Err(FitError::usage(format_args!(
-            "{}: the word {word:?} has a control character; printable words are expected",
-            path.display()
-        )));
-    }
-    let mut builder = CorpusBuilder::new(&words, params.subsample, context.seed);
-    each_line(&mut |line| builder.add_line(line))?;
-    let corpus = builder.finish(params.window).map_err(refused)?;
-    Ok(WordText { words, corpus })
 }
 
 /// Hands on the lines of a text, or the texts of a JSONL file.

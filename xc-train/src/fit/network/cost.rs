@@ -10,7 +10,7 @@ use xc_nn::trainer::TrainEvent;
 
 /// Adds up what steps cost.
 #[derive(Debug, Default)]
-pub(in crate::fit) struct Counting(Mutex<Costs>);
+pub(super) struct Counting(Mutex<Costs>);
 
 impl Counting {
     /// What the steps of this run took.

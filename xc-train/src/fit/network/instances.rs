@@ -7,7 +7,7 @@ use xc_sparse::LabelRows;
 
 /// Instances in memory.
 #[expect(clippy::large_enum_variant, reason = "a command has one of them")]
-pub(in crate::fit) enum Instances {
+pub enum Instances {
     /// With labels, out of files.
     Files(Datasets),
     /// Words of a text.
@@ -16,7 +16,7 @@ pub(in crate::fit) enum Instances {
 
 impl Instances {
     /// Features of the instances to learn from.
-    pub(super) fn features(&self) -> Rows<'_> {
+    pub fn features(&self) -> Rows<'_> {
         match self {
             Self::Files(sets) => sets.train.features(),
             Self::Words(text) => text.corpus.features(),
@@ -24,7 +24,7 @@ impl Instances {
     }
 
     /// Their labels, where they are those of a file.
-    pub(super) fn labels(&self) -> Option<&LabelRows> {
+    pub fn labels(&self) -> Option<&LabelRows> {
         match self {
             Self::Files(sets) => Some(&sets.train.labels),
             Self::Words(_) => None,
@@ -32,7 +32,7 @@ impl Instances {
     }
 
     /// Their labels.
-    pub(super) fn targets(&self) -> TargetRows<'_> {
+    pub fn targets(&self) -> TargetRows<'_> {
         match self {
             Self::Files(sets) => (&sets.train.labels).into(),
             Self::Words(text) => text.corpus.targets(),
@@ -40,12 +40,12 @@ impl Instances {
     }
 
     /// The instances of the validation file, where there is one.
-    pub(super) fn validation(&self) -> Option<&Dataset> {
+    pub fn validation(&self) -> Option<&Dataset> {
         self.files().and_then(|sets| sets.validation.as_ref())
     }
 
     /// Instances out of files.
-    pub(super) fn files(&self) -> Option<&Datasets> {
+    pub fn files(&self) -> Option<&Datasets> {
         match self {
             Self::Files(sets) => Some(sets),
             Self::Words(_) => None,
@@ -53,7 +53,7 @@ impl Instances {
     }
 
     /// Bytes in memory.
-    pub(super) fn n_bytes(&self) -> u64 {
+    pub fn n_bytes(&self) -> u64 {
         match self {
             Self::Files(sets) => sets.n_bytes(),
             Self::Words(text) => text.corpus.n_bytes(),
@@ -61,7 +61,7 @@ impl Instances {
     }
 
     /// Bytes that stay in files until they are looked at.
-    pub(super) fn mapped_bytes(&self) -> u64 {
+    pub fn mapped_bytes(&self) -> u64 {
         let sets = self.files().into_iter().flat_map(|sets| std::iter::once(&sets.train).chain(&sets.validation));
         sets.map(Dataset::mapped_bytes).sum()
     }

@@ -18,7 +18,7 @@ const LEAST_WIDTH: usize = 16;
 
 /// A training run whose memory is foreseen.
 #[derive(Clone)]
-pub(in crate::fit) struct Forecast {
+pub(super) struct Forecast {
     pub(super) params: ClassifierParams,
     pub(super) work: Workload,
     /// The process once the instances are read.

@@ -1,249 +1,28 @@
-//! The one way from settings to a trained network: read, check, announce, train, save, judge.
+//! The one way from instances and parameters to a trained network: announce, train, save, judge.
 
 mod announce;
-mod astra;
-mod choices;
 mod corpus;
 mod cost;
-mod dense;
-mod explain;
 mod instances;
-mod lns;
 mod mach;
 mod memory;
 mod session;
 mod shape;
 mod skipgram;
-mod uniform;
 mod wide;
 
-use super::context::Context;
-use super::place::Place;
-use super::plan::Plan;
-use super::report::{Judging, Report};
-use super::save::Target;
-use super::{FitError, Outcome, Training};
-use crate::network::NetworkParams;
-use crate::preset::Preset;
-use crate::settings::Choices;
-use crate::settings::network::RunParams;
-use choices::NetworkChoices;
-pub(super) use choices::for_all;
+pub use corpus::WordText;
 pub use cost::Costs;
-pub(in crate::fit) use instances::Instances;
-pub(in crate::fit) use mach::Buckets;
+pub use instances::Instances;
 pub(super) use memory::sparse_ids;
-use session::Session;
-pub(in crate::fit) use session::{Learner, OverLabels};
+pub use session::{NetworkSession, Outputs};
 pub use shape::TrainingShape;
-use std::path::Path;
-use std::time::Instant;
-use xc_data::HoldOut;
-use xc_store::{CheckpointFolder, Container};
 
-/// The system of a kind of network.
-pub(super) fn system(kind: &str, choices: &Choices, place: &Place) -> Option<Box<dyn System>> {
-    Some(match kind {
-        "dense" => Box::new(dense::Dense::new(choices)),
-        "uniform" => Box::new(uniform::Uniform::new(choices)),
-        "lns" => Box::new(lns::Lns::new(choices)),
-        "astra" => Box::new(astra::Astra::new(choices)),
-        "mach" => Box::new(mach::Mach::new(choices, place.part)),
-        "skipgram" => Box::new(skipgram::Skipgram::new(choices, place)),
-        _ => return None,
-    })
-}
+use super::FitError;
+use xc_model::classifier::ClassifierParamsError;
+use xc_model::message::chain;
 
-/// A kind of network: what its options make of its preset, and how it is trained.
-pub(super) trait System {
-    /// What the kind is called and begins with.
-    fn preset(&self) -> Preset;
-
-    /// What was chosen of how its network looks and learns.
-    fn choices(&self) -> &NetworkChoices;
-
-    /// Refuses what is impossible before the long work, beside the network's settings.
-    fn check(&self, training: &Training) -> Result<(), FitError> {
-        let _ = training;
-        Ok(())
-    }
-
-    /// Reads everything that is named, and says which instances are held out.
-    fn read(&self, of: &Training, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Instances, FitError> {
-        let reading = of.reading()?.with_transformer(&self.preset())?;
-        reading.refuse_idle()?;
-        Ok(Instances::Files(reading.read(hold_out, context)?))
-    }
-
-    /// What the kind begins with for instances of a shape, below an intermediate layer.
-    fn preset_for(&self, shape: &TrainingShape) -> Preset {
-        let _ = shape;
-        self.preset()
-    }
-
-    /// The network for instances of a shape. Asked once for the widest vectors before any data
-    /// are read: what depends on no data is refused then. `has_file`: whether there is a validation file.
-    fn params(&self, shape: &TrainingShape, seed: u64, has_file: bool) -> Result<NetworkParams, FitError>;
-
-    /// What becomes of the network over instances of a shape.
-    fn learner(&self, shape: &TrainingShape) -> Result<Box<dyn Learner>, FitError> {
-        let _ = shape;
-        Ok(Box::new(OverLabels(self.preset().name)))
-    }
-
-    /// Whether the last width of the classifier is that of an intermediate layer, which has an option of its own.
-    fn has_intermediate(&self, _: &TrainingShape) -> bool {
-        false
-    }
-
-    /// What is said before the training, beside layers and memory; refuses what does not go with
-    /// the data.
-    fn announce(&self, session: &Session<'_>) -> Result<(), FitError> {
-        let _ = session;
-        Ok(())
-    }
-
-    /// The preset that was chosen by name.
-    fn named_preset(&self) -> Option<String> {
-        None
-    }
-
-    /// Adds the values of its own settings to a plan, and what they mean for the data.
-    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
-        let _ = (session, plan);
-    }
-}
-
-/// Which instances are held out, and what for.
-pub(in crate::fit) struct Judges<'a> {
-    /// Those of the training file.
-    pub(super) hold_out: Option<HoldOut>,
-    /// What is computed of the answers to them, or to those of the validation file.
-    pub(super) judging: &'a Judging,
-    /// Whether they choose the epoch whose parameters are kept, or judge the finished network alone.
-    pub(super) choose_epoch: bool,
-}
-
-/// What is known before any data are read: the widest vectors.
-fn widest(system: &dyn System, of: &Training) -> TrainingShape {
-    let input = system.choices().input(of.source.input());
-    TrainingShape { input, n_features: usize::MAX, n_labels: 0, most_labels: 0, data: None }
-}
-
-/// Refuses settings that are impossible or do not go together, before any data are read.
-pub(super) fn check(system: &dyn System, of: &Training, has_validation: bool, seed: u64) -> Result<(), FitError> {
-    let args = system.choices();
-    args.check_build()?;
-    // Only checked here: the values follow from the instances once these are read.
-    args.shown(&system.preset(), system.preset().params.encoder.input())?;
-    of.choices.hold_out(seed)?;
-    args.run()?;
-    let params = system.params(&widest(system, of), seed, has_validation)?;
-    args.refuse_idle(&system.preset(), &params.classifier)?;
-    of.reading().map(drop)?;
-    system.check(of)
-}
-
-/// Trains and saves a network, and says how good it is; or what would be done.
-pub(super) fn train(
-    system: &dyn System,
-    of: &Training,
-    explain: bool,
-    judges: &Judges<'_>,
-    context: &Context<'_>,
-) -> Result<Outcome, FitError> {
-    let args = system.choices();
-    // What can be refused is refused before the long work: settings first, then the output, then
-    // the inputs.
-    let has_validation = of.source.has_validation() && judges.choose_epoch;
-    check(system, of, has_validation, context.seed)?;
-    let run = args.run()?;
-    let folder = match explain || of.in_memory {
-        true => None,
-        false => {
-            of.place.check_model()?;
-            let layout = system.learner(&widest(system, of))?.checkpoint();
-            Some(of.place.claim_checkpoint(layout, context)?)
-        }
-    };
-
-    let start = Instant::now();
-    let context = &Context { plans: explain, ..*context };
-    let instances = system.read(of, judges.hold_out, context)?;
-    let read_s = start.elapsed().as_secs_f64();
-    let shape = TrainingShape::of(&instances);
-    let mut network = system.params(&shape, context.seed, has_validation)?;
-    args.settle(shape.n_features, &mut network.classifier);
-    args.refuse_idle(&system.preset_for(&shape), &network.classifier)?;
-    let judged = instances.validation().filter(|_| judges.choose_epoch);
-    let judged = judged.map(|set| set.labels.within(shape.n_labels));
-    let learner = system.learner(&shape)?;
-    let mut session = Session {
-        source: of.source.name(),
-        target: of.target(),
-        context,
-        learner: &*learner,
-        instances,
-        shape,
-        network,
-        encoder: args.encoder()?,
-        run,
-        judged,
-        choose_epoch: judges.choose_epoch,
-        checkpoint: None,
-    };
-    if !explain {
-        session.name_weights()?;
-    }
-    let memory = session.announce(system.has_intermediate(&shape))?;
-    system.announce(&session)?;
-    if explain {
-        let plan = session.plan(system, of, memory["total_bytes"].as_u64().unwrap_or(0));
-        return Ok(Outcome::Planned(plan?));
-    }
-    let (report, container) = session.run(folder, read_s, memory, judges.judging)?;
-    Ok(Outcome::Trained(Box::new(report), container))
-}
-
-/// What a kind of network is where nothing is chosen, for instances of a shape.
-pub(super) fn usual(kind: &str, shape: &TrainingShape) -> Result<NetworkParams, FitError> {
-    let system = system(kind, &Choices::default(), &Place::default());
-    let system = system.unwrap_or_else(|| panic!("{kind:?} is no kind of network"));
-    let mut network = system.params(shape, 0, true)?;
-    system.choices().settle(shape.n_features, &mut network.classifier);
-    Ok(network)
-}
-
-/// Trains a network of parameters that are known on instances in memory.
-pub(super) fn fit(
-    learner: &dyn Learner,
-    source: &Path,
-    target: Target<'_>,
-    folder: Option<CheckpointFolder>,
-    (instances, shape, read_s): (Instances, TrainingShape, f64),
-    network: NetworkParams,
-    context: &Context<'_>,
-) -> Result<(Report, Option<Container>), FitError> {
-    let judged = instances.validation().map(|set| set.labels.within(shape.n_labels));
-    let session = Session {
-        source,
-        target,
-        context,
-        learner,
-        instances,
-        shape,
-        network,
-        encoder: None,
-        run: RunParams::default(),
-        judged,
-        choose_epoch: true,
-        checkpoint: None,
-    };
-    let memory = session.announce(false)?;
-    session.run(folder, read_s, memory, &Judging::default())
-}
-
-/// What is impossible about a classifier, by the option that says it.
-pub(super) fn params_error(error: &xc_model::classifier::ClassifierParamsError) -> FitError {
-    crate::settings::network::params_error(error).into()
+/// What is impossible about a classifier.
+pub(super) fn params_error(error: &ClassifierParamsError) -> FitError {
+    FitError::usage(format_args!("classifier: {}", chain(error)))
 }

@@ -2,19 +2,21 @@
 
 use super::cost::Counting;
 use super::instances::Instances;
+use super::mach::Buckets;
 use super::params_error;
 use super::shape::TrainingShape;
+use super::skipgram::Words;
 use super::wide;
 use crate::fit::data::Datasets;
 use crate::fit::place::drop_checkpoint;
-use crate::fit::plan::seen_labels;
 use crate::fit::report::{Judging, Report, score_against};
 use crate::fit::save::Target;
+use crate::fit::source::MEMORY;
 use crate::fit::{Context, FitError, NetworkRun};
 use crate::learn::initialise;
-use crate::network::{NetworkParams, TextEncoder};
+use crate::network::{NetworkParams, RunParams, TextEncoder};
 use crate::preset::ASTRA;
-use crate::settings::network::RunParams;
+use crate::skipgram::WordsParams;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +25,7 @@ use xc_data::Split;
 use xc_metrics::MetricReport;
 use xc_model::Extras;
 use xc_model::classifier::{Classifier, ClassifierParams, Only};
+use xc_model::mach::MachLayout;
 use xc_model::message::{chain, counted};
 use xc_nn::sampler::SampleError;
 use xc_nn::trainer::{CHECKPOINT, CheckpointAt, STATE, Subset, TrainError, TrainObserver};
@@ -35,7 +38,7 @@ use xc_store::{Checkpoint, CheckpointFolder, CheckpointLayout, Container};
 const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
 
 /// What a network of some parameters becomes: a classifier of labels, the repetitions of a MACH model, vectors of words.
-pub(in crate::fit) trait Learner {
+pub(super) trait Learner: Send + Sync {
     /// The kind that the folder of the model states.
     fn kind(&self) -> &'static str;
 
@@ -45,7 +48,7 @@ pub(in crate::fit) trait Learner {
     }
 
     /// Bytes of the outputs that are true of each instance, where they are not its labels.
-    fn targets(&self, session: &Session<'_>) -> u64 {
+    fn targets(&self, session: &NetworkSession<'_>) -> u64 {
         let _ = session;
         0
     }
@@ -62,19 +65,49 @@ pub(in crate::fit) trait Learner {
     }
 
     /// Everything that first values follow from beside the data.
-    fn describe(&self, session: &Session<'_>) -> Value {
+    fn describe(&self, session: &NetworkSession<'_>) -> Value {
         let classifier = &session.network.classifier;
         json!([self.kind(), classifier, classifier.learning])
     }
 
     /// Trains.
-    fn train<'t>(&'t self, session: &'t Session<'t>) -> Result<Trained<'t>, FitError> {
+    fn train<'t>(&'t self, session: &'t NetworkSession<'t>) -> Result<Trained<'t>, FitError> {
         session.train_one(self.kind())
     }
 }
 
+/// What the outputs of a network stand for.
+pub struct Outputs(Box<dyn Learner>);
+
+impl Outputs {
+    /// The labels, of a classifier of a kind.
+    pub fn labels(kind: &'static str) -> Self {
+        Self(Box::new(OverLabels(kind)))
+    }
+
+    /// Buckets of the labels, in the repetitions of a MACH model.
+    pub fn buckets(layout: MachLayout) -> Self {
+        Self(Box::new(Buckets(layout)))
+    }
+
+    /// Words beside a word. `vectors` is the file for the vectors of words as text, of a model in a folder.
+    pub fn words(params: WordsParams, vectors: PathBuf) -> Self {
+        Self(Box::new(Words { params, vectors }))
+    }
+
+    /// What checkpoints of the training look like.
+    pub fn checkpoint(&self) -> CheckpointLayout {
+        self.0.checkpoint()
+    }
+
+    /// How many there are, for instances of a shape.
+    pub fn len(&self, shape: &TrainingShape) -> usize {
+        self.0.n_outputs(shape)
+    }
+}
+
 /// A classifier of a kind over the labels.
-pub(in crate::fit) struct OverLabels(pub(in crate::fit) &'static str);
+struct OverLabels(&'static str);
 
 impl Learner for OverLabels {
     fn kind(&self) -> &'static str {
@@ -88,7 +121,7 @@ type Save<'t> = Box<dyn FnOnce(Extras<'_>) -> Result<Option<Container>, FitError
 type Ask<'t> = Box<dyn FnOnce(Rows<'_>, Option<&Container>) -> Result<RankedBatch, FitError> + 't>;
 
 /// What came out of a training run.
-pub(in crate::fit) struct Trained<'t> {
+pub(super) struct Trained<'t> {
     /// Begins the model folder and adds to it.
     pub(super) save: Save<'t>,
     /// The five best labels of each instance, once the model is saved; nothing where answers are no
@@ -101,7 +134,7 @@ pub(in crate::fit) struct Trained<'t> {
 }
 
 /// A classifier that was trained.
-pub(in crate::fit) struct Learned {
+pub(super) struct Learned {
     pub(super) classifier: Classifier,
     /// What it consists of, for a person.
     pub(super) what: String,
@@ -111,7 +144,7 @@ pub(in crate::fit) struct Learned {
 
 /// What a network is called where its training is followed.
 #[derive(Clone, Copy)]
-pub(in crate::fit) struct Watched<'a> {
+pub(super) struct Watched<'a> {
     /// Nothing, or what lines about it begin with.
     pub(super) what: &'a str,
     /// What its outputs stand for.
@@ -119,7 +152,7 @@ pub(in crate::fit) struct Watched<'a> {
 }
 
 /// What a training run of a network leaves beside the network, and who follows it.
-pub(in crate::fit) struct Followed<'a> {
+pub(super) struct Followed<'a> {
     pub(super) watched: Watched<'a>,
     pub(super) keep: Option<Keep>,
     pub(super) counting: Option<&'a Counting>,
@@ -128,34 +161,105 @@ pub(in crate::fit) struct Followed<'a> {
 }
 
 /// Where a training run leaves its state and its log.
-pub(in crate::fit) struct Keep {
+pub(super) struct Keep {
     /// Part of the checkpoint.
     pub(super) part: String,
     /// Folder of the log, where there is one.
     pub(super) log: Option<PathBuf>,
 }
 
-/// Everything that training the networks of one run needs.
-pub(in crate::fit) struct Session<'a> {
+/// One training run of a network, of parameters that are known.
+///
+/// [`NetworkSession::announce`] refuses what does not fit into memory, [`NetworkSession::run`] trains.
+pub struct NetworkSession<'a> {
     /// What is learned from is called so in messages.
-    pub(super) source: &'a Path,
+    source: &'a Path,
     /// Where the model goes.
     pub(super) target: Target<'a>,
-    pub(super) context: &'a Context<'a>,
+    /// Threads, seed, memory, and who watches.
+    pub context: &'a Context<'a>,
     pub(super) learner: &'a dyn Learner,
-    pub(super) instances: Instances,
-    pub(super) shape: TrainingShape,
-    pub(super) network: NetworkParams,
+    /// What is learned from, and what judges.
+    pub instances: Instances,
+    /// What was known of them when the parameters were made.
+    pub shape: TrainingShape,
+    /// The parameters.
+    pub network: NetworkParams,
     /// The transformer that reads the instances and learns with the network, where there is one.
-    pub(super) encoder: Option<TextEncoder>,
-    pub(super) run: RunParams,
+    encoder: Option<TextEncoder>,
+    /// What the run does beside training.
+    pub run: RunParams,
     /// Labels of the validation instances that the training instances have, if these choose the epoch.
-    pub(super) judged: Option<LabelRows>,
-    pub(super) choose_epoch: bool,
-    pub(super) checkpoint: Option<&'a Checkpoint>,
+    judged: Option<LabelRows>,
+    choose_epoch: bool,
+    checkpoint: Option<&'a Checkpoint>,
 }
 
-impl Session<'_> {
+impl<'a> NetworkSession<'a> {
+    /// A run over instances of a shape, whose model stays in memory. Instances that judge choose the epoch whose parameters
+    /// are kept.
+    pub fn new(
+        outputs: &'a Outputs,
+        (instances, shape): (Instances, TrainingShape),
+        network: NetworkParams,
+        context: &'a Context<'a>,
+    ) -> Self {
+        let judged = instances.validation().map(|set| set.labels.within(shape.n_labels));
+        Self {
+            source: Path::new(MEMORY),
+            target: Target::Memory,
+            context,
+            learner: &*outputs.0,
+            instances,
+            shape,
+            network,
+            encoder: None,
+            run: RunParams::default(),
+            judged,
+            choose_epoch: true,
+            checkpoint: None,
+        }
+    }
+
+    /// What messages call the instances.
+    pub fn source(&self) -> &Path {
+        self.source
+    }
+
+    /// With what messages call the instances, and where the model goes.
+    #[must_use]
+    pub fn between(self, source: &'a Path, target: Target<'a>) -> Self {
+        Self { source, target, ..self }
+    }
+
+    /// With what the run does beside training.
+    #[must_use]
+    pub fn with_run(self, run: RunParams) -> Self {
+        Self { run, ..self }
+    }
+
+    /// With instances that judge the finished network alone.
+    #[must_use]
+    pub fn without_choice(self) -> Self {
+        Self { judged: None, choose_epoch: false, ..self }
+    }
+
+    /// With a transformer that learns with the network. Its weights are called by their hash: other weights are another
+    /// training.
+    ///
+    /// *Cost*: reads them, unless the run is only planned.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn with_encoder(mut self, encoder: TextEncoder) -> Result<Self, FitError> {
+        if !self.context.plans {
+            self.network.classifier.learning.tokens.begins_with = Some(encoder.hash()?);
+        }
+        Ok(Self { encoder: Some(encoder), ..self })
+    }
+}
+
+impl NetworkSession<'_> {
     /// Begins the transformer of a classifier from its folder, where there is one.
     fn begin(&self, classifier: &mut Classifier) -> Result<(), FitError> {
         match &self.encoder {
@@ -181,18 +285,12 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Says by their hash with which weights a transformer begins: other weights are another training.
-    pub(super) fn name_weights(&mut self) -> Result<(), FitError> {
-        if let Some(encoder) = &self.encoder {
-            let name = crate::fit::transformer::hash(&encoder.pretrained)?;
-            self.network.classifier.learning.tokens.begins_with = Some(name);
-        }
-        Ok(())
-    }
-
     /// Trains and saves the model, and says how good it is. `folder` is that of the checkpoint; a model that stays in memory
     /// has none, and is given.
-    pub(super) fn run(
+    ///
+    /// # Errors
+    /// Instances that nothing can be learned from, a checkpoint or a model that cannot be written, an observer that cancels.
+    pub fn run(
         self,
         folder: Option<CheckpointFolder>,
         read_s: f64,
@@ -206,7 +304,7 @@ impl Session<'_> {
             None => None,
         };
         let report = {
-            let session = Session { checkpoint: checkpoint.as_ref(), ..self };
+            let session = NetworkSession { checkpoint: checkpoint.as_ref(), ..self };
             session.finished(start, read_s, memory, judging)?
         };
         if let Some(checkpoint) = checkpoint {
@@ -266,12 +364,12 @@ impl Session<'_> {
     }
 
     /// Share of the training instances that is held out.
-    pub(super) fn held_out(&self) -> Option<f64> {
+    pub fn held_out(&self) -> Option<f64> {
         self.run.validation_fraction.filter(|&share| share > 0.0)
     }
 }
 
-impl Session<'_> {
+impl NetworkSession<'_> {
     /// Trains one classifier over the labels, and saves and asks it.
     pub(super) fn train_one<'t>(&'t self, kind: &str) -> Result<Trained<'t>, FitError> {
         let Learned { classifier, what, figures } = self.learn(kind)?;
@@ -329,7 +427,7 @@ impl Session<'_> {
     }
 
     /// Whether instances that the network does not learn from choose the epoch.
-    pub(super) fn has_judges(&self) -> bool {
+    pub fn has_judges(&self) -> bool {
         self.held_out().is_some() || self.judged.is_some()
     }
 
@@ -464,12 +562,12 @@ impl Session<'_> {
     }
 
     /// Labels without a training instance.
-    pub(super) fn n_unseen(&self) -> usize {
-        self.shape.n_labels - seen_labels(self.labels())
+    pub fn n_unseen(&self) -> usize {
+        self.shape.n_labels - self.labels().n_used()
     }
 
     /// What `config.json` keeps of how the network learned.
-    pub(super) fn kept(&self) -> Value {
+    pub fn kept(&self) -> Value {
         self.network.record(self.held_out())
     }
 

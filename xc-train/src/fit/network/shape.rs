@@ -23,7 +23,7 @@ pub struct TrainingShape {
 
 impl TrainingShape {
     /// That of instances that were read.
-    pub(in crate::fit) fn of(instances: &Instances) -> Self {
+    pub fn of(instances: &Instances) -> Self {
         let (features, targets) = (instances.features(), instances.targets());
         let input = features.kind();
         let (n_instances, n_labels) = (targets.len(), targets.n_labels());
@@ -38,7 +38,7 @@ impl TrainingShape {
     }
 
     /// What an instance has some of.
-    pub(super) fn unit(&self) -> &'static str {
+    pub fn unit(&self) -> &'static str {
         match self.input {
             InputKind::Sparse | InputKind::Text => "feature",
             InputKind::Dense => "value",
@@ -47,12 +47,12 @@ impl TrainingShape {
     }
 
     /// A preset as it is above what instances are: tokens have a transformer.
-    pub(super) fn above_input(&self, preset: Preset) -> Preset {
+    pub fn above_input(&self, preset: Preset) -> Preset {
         if self.input == InputKind::Tokens { preset.above_tokens() } else { preset }
     }
 
     /// What values follow from that suit sparse features alone.
-    pub(super) fn sparse_data(&self) -> Option<DataShape> {
+    pub fn sparse_data(&self) -> Option<DataShape> {
         self.data.filter(|_| self.input == InputKind::Sparse)
     }
 }

@@ -1,6 +1,6 @@
 //! The wide term of a network: collected while it trains, solved after its last epoch.
 
-use super::Session;
+use super::session::NetworkSession;
 use crate::fit::FitError;
 use crate::learn::{HARD_IN_MEMORY, WideFit, end_training, fit_wide};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ impl LearnedFrom {
     }
 }
 
-impl Session<'_> {
+impl NetworkSession<'_> {
     /// A place for the false labels that steps score highest, where a wide term is to be learned.
     pub(super) fn hard_labels(&self) -> Result<Option<HardLabels>, FitError> {
         let Some(WideLearning { negatives, .. }) = self.network.classifier.learning.wide else { return Ok(None) };
@@ -121,7 +121,7 @@ impl Session<'_> {
             solve(features, &RankerRows::new(&positives, &negatives), &params, self.network.training.seed, &*watch);
         rankers.map(|rankers| (n_pairs, rankers)).map_err(|e| match e {
             TrainError::Cancelled => FitError::interrupted(),
-            e => FitError::usage(format_args!("{}: wide term: {}", self.source.display(), chain(&e))),
+            e => FitError::usage(format_args!("{}: wide term: {}", self.source().display(), chain(&e))),
         })
     }
 }

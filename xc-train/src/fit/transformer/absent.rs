@@ -13,15 +13,11 @@ fn absent<T>() -> Result<T, FitError> {
     Err(FitError::without_transformers("--encoder"))
 }
 
-pub(in crate::fit) fn featurizer(
-    _: &TextEncoder,
-    _: &str,
-    _: MatmulPrecision,
-) -> Result<(Featurizer, Vec<String>), FitError> {
+pub(super) fn featurizer(_: &TextEncoder, _: &str, _: MatmulPrecision) -> Result<(Featurizer, Vec<String>), FitError> {
     absent()
 }
 
-pub(in crate::fit) fn put(_: &TextEncoder, _: &mut ClassifierParams) -> Result<(), FitError> {
+pub(super) fn put(_: &TextEncoder, _: &mut ClassifierParams) -> Result<(), FitError> {
     absent()
 }
 
@@ -29,7 +25,7 @@ pub(in crate::fit) fn begin(_: &Pretrained, _: &mut Classifier) -> Result<(), Fi
     absent()
 }
 
-pub(in crate::fit) fn hash(_: &Pretrained) -> Result<String, FitError> {
+pub(super) fn hash(_: &Pretrained) -> Result<String, FitError> {
     absent()
 }
 

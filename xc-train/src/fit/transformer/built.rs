@@ -81,11 +81,8 @@ fn tokenizer_of(folder: &Folder, settings: &Pretrained, of: &str) -> Result<(Tok
     Ok((made, notes))
 }
 
-/// Puts the transformer of the folder below the layers of a network.
-///
-/// # Errors
-/// What is wrong with the folder.
-pub(in crate::fit) fn put(encoder: &TextEncoder, params: &mut ClassifierParams) -> Result<(), FitError> {
+/// [`TextEncoder::put_below`].
+pub(super) fn put(encoder: &TextEncoder, params: &mut ClassifierParams) -> Result<(), FitError> {
     let folder = folder(&encoder.pretrained)?;
     let widths = params.encoder.widths().to_vec();
     params.encoder = EncoderParams::Tokens(TokensParams { transformer: folder.params().clone(), widths });
@@ -133,9 +130,8 @@ pub(in crate::fit) fn begin(settings: &Pretrained, classifier: &mut Classifier) 
     }
 }
 
-/// Hash of the weights in the folder and its modules, and of what says how they are used: what is learned follows from them. *Cost*: reads
-/// them.
-pub(in crate::fit) fn hash(settings: &Pretrained) -> Result<String, FitError> {
+/// [`TextEncoder::hash`].
+pub(super) fn hash(settings: &Pretrained) -> Result<String, FitError> {
     let folder = &*place(settings)?;
     let wrong = |path: &Path, error: &std::io::Error| FitError::input(path, error);
     let of_folder = |folder: &Path| -> Result<Vec<PathBuf>, FitError> {
@@ -163,12 +159,8 @@ pub(in crate::fit) fn hash(settings: &Pretrained) -> Result<String, FitError> {
     Ok(format!("{:016x}", hash.digest()))
 }
 
-/// What makes of texts what a network reads: tokens, or vectors by the transformer as it comes; and what is to be said of it.
-/// `of` stands before the names of options in messages.
-///
-/// # Errors
-/// What is wrong with the folder, or does not belong together.
-pub(in crate::fit) fn featurizer(
+/// [`TextEncoder::featurizer`].
+pub(super) fn featurizer(
     encoder: &TextEncoder,
     of: &str,
     precision: MatmulPrecision,

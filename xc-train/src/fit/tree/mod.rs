@@ -1,19 +1,19 @@
-//! Label trees: read, train, save, judge.
+//! Label trees: train, save, judge.
 
-mod explain;
 mod judge;
 mod memory;
 mod part;
 
-use super::data::Datasets;
+pub use part::check_part;
+
+use super::data::{Dataset, Datasets};
 use super::memory::Standing;
 use super::place::drop_checkpoint;
 use super::reading::Reading;
 use super::report::{Judging, Report};
 use super::save::{Target, save_created};
 use super::source::MEMORY;
-use super::{Context, FitError, Outcome, Training};
-use crate::settings::{refuse_idle, tree};
+use super::{Context, FitError};
 use judge::judge;
 use memory::Forecast;
 use serde_json::{Map, Value, json};
@@ -23,16 +23,16 @@ use xc_data::HoldOut;
 use xc_hash::text::Featurizer;
 use xc_model::Extras;
 use xc_model::TrainingRows;
-use xc_model::message::{chain, counted};
+use xc_model::message::{chain, counted, format_bytes};
 use xc_sparse::CsrMatrix;
 use xc_store::{CheckpointFolder, Container, ContainerWriter, WriteError, to_parameter};
 use xc_tree::{
-    BuildError, CHECKPOINT, KeptError, Preset, StoredTrees, TrainError, TrainInput, TreeModel, TreeParams,
-    WeightCounts, checkpoint_key, train_out_of_core,
+    BuildError, KeptError, StoredTrees, TrainError, TrainInput, TreeModel, TreeParams, WeightCounts, checkpoint_key,
+    train_out_of_core,
 };
 
-/// Everything that was named, opened and checked.
-struct Inputs {
+/// What trees are learned from.
+pub struct TreeInputs {
     instances: Datasets,
     rows: TrainingRows,
     label_features: Option<CsrMatrix>,
@@ -40,7 +40,37 @@ struct Inputs {
     label_costs: Option<Vec<f32>>,
 }
 
-impl Inputs {
+impl TreeInputs {
+    /// Reads everything that is named.
+    ///
+    /// # Errors
+    /// As [`Reading::read`]; numbers that are not one an instance or a label.
+    pub fn read(reading: &Reading<'_>, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Self, FitError> {
+        let instances = reading.read(hold_out, context)?;
+        let rows = instances.training_rows();
+        let (n_read, kept) = (instances.train.len(), instances.split.as_ref().map(|split| split.kept.clone()));
+        let instances = instances.parted();
+        let n_labels = instances.train.labels.n_labels();
+        let names = instances.train.names.as_deref();
+        let label_features = reading.label_features(names, n_labels, context)?;
+        let [mut instance_weights, label_costs] = reading.numbers(n_read, n_labels)?;
+        if let (Some(weights), Some(kept)) = (&mut instance_weights, &kept) {
+            *weights = kept.iter().map(|&row| weights[row as usize]).collect();
+        }
+        Ok(Self { instances, rows, label_features, instance_weights, label_costs })
+    }
+
+    /// Instances without anything else.
+    pub fn new(instances: Datasets) -> Self {
+        let rows = instances.training_rows();
+        Self { instances, rows, label_features: None, instance_weights: None, label_costs: None }
+    }
+
+    /// The instances that are learned from.
+    pub fn train(&self) -> &Dataset {
+        &self.instances.train
+    }
+
     fn train_input(&self) -> TrainInput<'_> {
         let data = &self.instances.train;
         TrainInput {
@@ -58,112 +88,36 @@ impl Inputs {
     }
 }
 
-/// A training run of trees.
-struct Tree<'a> {
-    of: &'a Training,
-    preset: Preset,
-}
-
-impl Tree<'_> {
-    /// The preset with the changes that were asked for.
-    ///
-    /// # Errors
-    /// A value out of range, or one that changes nothing.
-    fn params(&self, seed: u64) -> Result<TreeParams, FitError> {
-        let choices = &self.of.choices;
-        let mut params = tree::params(self.preset, choices)?;
-        params.seed = seed;
-        // Rows come scaled: what makes the features, kept in the model, does that (--normalise).
-        params.normalise_rows = false;
-        let (needs, has) = (params.representation.needs_label_features(), self.of.source.has_label_features());
-        if needs && !has {
-            return Err(FitError::usage("--cluster.representation asks for label features; expected --label-features"));
-        }
-        let which = "--cluster.representation label-features or pifa-and-label-features";
-        let splits = choices.validation_fraction().is_some() || choices.split_seed().is_none();
-        refuse_idle(&[("label-features", has && !needs, which), ("split-seed", !splits, "--validation-fraction")])?;
-        Ok(params)
-    }
-}
-
-/// Refuses settings that cannot be, before any data are read.
-pub(super) fn check(of: &Training, seed: u64) -> Result<(), FitError> {
-    of.reading().map(drop)?;
-    params(of, seed).map(drop)
-}
-
-/// The parameters of a run.
-pub(super) fn params(of: &Training, seed: u64) -> Result<TreeParams, FitError> {
-    Tree::new(of).params(seed)
-}
-
-impl<'a> Tree<'a> {
-    fn new(of: &'a Training) -> Self {
-        Self { of, preset: of.choices.value("preset").unwrap_or(Preset::Default) }
-    }
-}
-
 /// What `config.json` keeps of the settings: nothing that depends on the machine or the run.
 fn kept_parameters(params: &TreeParams) -> Value {
     to_parameter(&TreeParams { max_memory_bytes: None, ..params.clone() })
 }
 
-/// Trains and saves a model, and says how good it is; or what would be done.
-pub(super) fn train(
-    of: &Training,
-    explain: bool,
-    hold_out: Option<HoldOut>,
-    judging: &Judging,
-    context: &Context<'_>,
-) -> Result<Outcome, FitError> {
-    // What can be refused is refused before the long work: settings first, then the output, then the
-    // inputs.
-    let (args, place) = (Tree::new(of), &of.place);
-    let params = args.params(context.seed)?;
-    if let Some(part) = place.part {
-        part::check(part, &params, of.source.has_validation() || hold_out.is_some())?;
-    }
-    let reading = of.reading()?.with_vectors_as_rows();
-    let folder = match explain || of.in_memory {
-        true => None,
-        false => {
-            place.check_model()?;
-            Some(place.claim_checkpoint(CHECKPOINT, context)?)
-        }
-    };
-    reading.refuse_idle()?;
-    let start = Instant::now();
-    let inputs = read_inputs(&reading, hold_out, context)?;
-    let data = &inputs.instances.train;
-    let read_s = start.elapsed().as_secs_f64();
-
-    let run = Run { source: of.source.name(), target: of.target(), params: &params, inputs: &inputs, context };
-    if explain {
-        return Ok(Outcome::Planned(explain::plan(&args, &params, data, run.forecast().needed())?));
-    }
-    if let Some(part) = place.part
-        && let Some(folder) = folder
-    {
-        let needed = run.begin()?;
-        return part::train(&args, part, &inputs, &params, folder, (read_s, needed), context);
-    }
-    let (mut report, container) = run.train(folder, read_s, judging)?;
-    let preset = Map::from_iter([("preset".to_owned(), json!(args.preset))]);
-    report.logged = preset.into_iter().chain(report.logged).collect();
-    Ok(Outcome::Trained(Box::new(report), container))
-}
-
 /// One training run of trees, of parameters that are known.
-struct Run<'a> {
+pub struct TreeSession<'a> {
     /// What is learned from is called so in messages.
     source: &'a Path,
     target: Target<'a>,
     params: &'a TreeParams,
-    inputs: &'a Inputs,
+    inputs: &'a TreeInputs,
     context: &'a Context<'a>,
 }
 
-impl Run<'_> {
+impl<'a> TreeSession<'a> {
+    /// A run whose model stays in memory. Rows come scaled by what makes the features, so that
+    /// [`TreeParams::normalise_rows`] is to be false.
+    pub fn new(inputs: &'a TreeInputs, params: &'a TreeParams, context: &'a Context<'a>) -> Self {
+        Self { source: Path::new(MEMORY), target: Target::Memory, params, inputs, context }
+    }
+
+    /// With what messages call the instances, and where the model goes.
+    #[must_use]
+    pub fn between(self, source: &'a Path, target: Target<'a>) -> Self {
+        Self { source, target, ..self }
+    }
+}
+
+impl TreeSession<'_> {
     fn forecast(&self) -> Forecast<'_> {
         let Self { params, inputs, context, .. } = self;
         context.observer.released();
@@ -177,18 +131,31 @@ impl Run<'_> {
         }
     }
 
+    /// What `config.json` keeps of the parameters.
+    pub fn kept(&self) -> Value {
+        kept_parameters(self.params)
+    }
+
+    /// Bytes that will be resident at most, the data included.
+    pub fn needed(&self) -> u64 {
+        self.forecast().needed()
+    }
+
     /// Refuses what does not fit, and says what is going to happen. Gives the bytes that are needed.
     fn begin(&self) -> Result<u64, FitError> {
         let forecast = self.forecast();
         forecast.check(self.context)?;
         let needed = forecast.needed();
-        self.context.note(explain::summary(self.params, &self.inputs.instances.train, needed));
+        self.context.note(summary(self.params, self.inputs.train(), needed));
         Ok(needed)
     }
 
     /// Trains and saves the model, and says how good it is. `folder` is that of the checkpoint; a model that stays in memory
     /// has none, and is given.
-    fn train(
+    ///
+    /// # Errors
+    /// Too little memory, a checkpoint or a model that cannot be written, an observer that cancels.
+    pub fn run(
         &self,
         folder: Option<CheckpointFolder>,
         read_s: f64,
@@ -250,19 +217,17 @@ impl Run<'_> {
     }
 }
 
-/// Trains trees of parameters on instances in memory.
-pub(super) fn fit(
-    instances: Datasets,
-    params: &TreeParams,
-    target: Target<'_>,
-    folder: Option<CheckpointFolder>,
-    read_s: f64,
-    context: &Context<'_>,
-) -> Result<(Report, Option<Container>), FitError> {
-    let rows = instances.training_rows();
-    let inputs = Inputs { instances, rows, label_features: None, instance_weights: None, label_costs: None };
-    let run = Run { source: Path::new(MEMORY), target, params, inputs: &inputs, context };
-    run.train(folder, read_s, &Judging::default())
+/// One line before the work begins.
+fn summary(params: &TreeParams, data: &Dataset, needed: u64) -> String {
+    format!(
+        "train tree: {}, {}, {}; {} of branching {}; about {} of memory",
+        counted(data.len(), "instance"),
+        counted(data.width(), "feature"),
+        counted(data.labels.n_labels(), "label"),
+        if params.n_trees == 1 { "one tree".to_owned() } else { counted(params.n_trees, "tree") },
+        params.cluster.branching,
+        format_bytes(needed)
+    )
 }
 
 /// Trees that were trained.
@@ -310,21 +275,6 @@ fn pruned_away(counts: &WeightCounts, params: &TreeParams) -> String {
     format!(
         "{bare} of {nodes} clusters and labels kept no weight: their scores are the same for every instance; {cause}"
     )
-}
-
-fn read_inputs(reading: &Reading<'_>, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Inputs, FitError> {
-    let instances = reading.read(hold_out, context)?;
-    let rows = instances.training_rows();
-    let (n_read, kept) = (instances.train.len(), instances.split.as_ref().map(|split| split.kept.clone()));
-    let instances = instances.parted();
-    let n_labels = instances.train.labels.n_labels();
-    let names = instances.train.names.as_deref();
-    let label_features = reading.label_features(names, n_labels, context)?;
-    let [mut instance_weights, label_costs] = reading.numbers(n_read, n_labels)?;
-    if let (Some(weights), Some(kept)) = (&mut instance_weights, &kept) {
-        *weights = kept.iter().map(|&row| weights[row as usize]).collect();
-    }
-    Ok(Inputs { instances, rows, label_features, instance_weights, label_costs })
 }
 
 fn training_error(train: &Path, error: &TrainError) -> FitError {

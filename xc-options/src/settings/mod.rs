@@ -1,0 +1,623 @@
+//! The settings of training, each a row of a table.
+//!
+//! ```text
+//!   name             field                values                 shown           belongs to
+//!   tree.branching   cluster.branching    Size                   Tree options
+//!   cluster.slack    cluster.slack        F32                    Tree options    cluster.method = balanced
+//! ```
+//!
+//! A row says all there is to know of a setting: how options and files call it, where it stands among the parameters
+//! ([`SettingPlace`]), which values it takes, what it means, which other setting gives it a
+//! meaning, and which values a search tries. What is typed, explained, refused, searched and documented follows from
+//! the rows ([`Table`]); so a new setting is a field, its use, and a row.
+//!
+//! ```
+//! use xc_options::settings::{Choices, Table, tree};
+//!
+//! let mut choices = Choices::default();
+//! choices.set(tree::TABLE.row("tree.branching").unwrap(), "8")?;
+//! assert_eq!(tree::params(xc_tree::Preset::Default, &choices)?.cluster.branching, 8);
+//! choices.set(tree::TABLE.row("cluster.max-depth").unwrap(), "4")?;
+//! let refused = tree::params(xc_tree::Preset::Default, &choices).unwrap_err();
+//! assert_eq!(refused.to_string(), "--cluster.max-depth: changes nothing here; --cluster.method unbalanced is expected with it");
+//! # Ok::<(), xc_options::settings::SettingError>(())
+//! ```
+
+pub mod astra;
+pub mod candidates;
+pub mod data;
+pub mod input;
+pub mod mach;
+pub mod network;
+mod place;
+pub mod text;
+pub mod transformer;
+pub mod tree;
+pub mod uniform;
+pub mod wide;
+pub mod words;
+
+use place::field;
+pub use place::{At, Placed, SettingPlace, Slot};
+
+use crate::tune::Scale;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+/// Everything about one setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// As options call it, without the dashes: `tree.branching`.
+    pub name: &'static str,
+    /// What its place among the parameters is called: a dotted path.
+    pub field: &'static str,
+    /// The place.
+    pub place: SettingPlace,
+    /// What it may be.
+    pub values: Values,
+    /// What a value is called in help: `N`.
+    pub unit: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    /// Another name that options take.
+    pub alias: Option<&'static str>,
+    /// The settings that it is shown with.
+    pub heading: Option<&'static str>,
+    /// Another setting that gives it a meaning, and its values that do; none: any.
+    pub belongs_to: Option<(&'static str, &'static [&'static str])>,
+    /// Settings that it cannot be given with.
+    pub excludes: &'static [&'static str],
+    /// The setting that its usual value follows from.
+    pub follows: Option<&'static str>,
+    /// Whether a preset of the kind says its usual value.
+    pub of_preset: bool,
+    /// Whether its usual value follows from the training instances, whatever the kind of model is.
+    pub of_data: bool,
+    /// What is said where it has no value.
+    pub none: &'static str,
+    /// What a search tries.
+    pub searched: Option<Searched>,
+    /// Whether a search has a use for it: trials are trained as the final model is, without instances that choose an
+    /// epoch.
+    pub in_search: bool,
+    /// Whether few need it: short help leaves it out.
+    pub is_rare: bool,
+}
+
+/// What a setting may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Values {
+    /// A number from 0 on, without a fraction.
+    Size,
+    /// Some of them, separated by commas.
+    Sizes,
+    /// A number in single precision.
+    F32,
+    /// A number in double precision.
+    F64,
+    /// True or false.
+    Bool,
+    /// True where it is named.
+    Switch,
+    /// One of some names.
+    Names(&'static [&'static str]),
+    /// One of some names, each with its serialised form.
+    Forms(&'static [(&'static str, &'static str)]),
+    /// Text that is checked.
+    Text(fn(&str) -> Result<(), String>),
+}
+
+/// What a search tries of a setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Searched {
+    /// Values; that of the default is only a name.
+    pub values: &'static [&'static str],
+    /// Position of the default, which is not given to the training.
+    pub default: usize,
+    /// Whether neighbours are alike.
+    pub scale: Scale,
+    /// Why it is worth a trial.
+    pub why: &'static str,
+}
+
+/// What a number of things is.
+const WHOLE: &str = "expected a number from 0 on, without a fraction";
+
+/// How the default of a setting is called in a search if its value depends on others.
+pub const USUAL: &str = "usual";
+
+/// A setting that cannot be.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("--{setting}{what}")]
+pub struct SettingError {
+    /// The setting, as options call it.
+    pub setting: String,
+    /// What is wrong, from the separator on: `: ...`, or ` 0: ...`.
+    what: String,
+}
+
+impl SettingError {
+    /// A setting that changes nothing, since it goes with something that is not there.
+    pub fn idle(setting: &str, needs: impl std::fmt::Display) -> Self {
+        Self::of(setting, format_args!("changes nothing here; {needs} is expected with it"))
+    }
+
+    /// What is wrong with a setting, whatever its value is.
+    pub fn of(setting: &str, what: impl std::fmt::Display) -> Self {
+        Self { setting: setting.to_owned(), what: format!(": {what}") }
+    }
+
+    /// What is wrong, as the end of a sentence that begins with the setting.
+    pub fn plain(setting: &str, what: impl std::fmt::Display) -> Self {
+        Self { setting: setting.to_owned(), what: format!(" {what}") }
+    }
+
+    /// What is wrong with a value of it.
+    pub fn of_value(setting: &str, got: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
+        Self { setting: setting.to_owned(), what: format!(" {got}: {what}") }
+    }
+}
+
+impl Setting {
+    /// A row without further properties.
+    pub const fn new(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Self {
+        let none = if matches!(values, Values::Switch) { "false" } else { "none" };
+        Self {
+            name,
+            field,
+            place: SettingPlace::Path,
+            values,
+            unit,
+            help: "",
+            alias: None,
+            heading: None,
+            belongs_to: None,
+            excludes: &[],
+            follows: None,
+            of_preset: false,
+            of_data: false,
+            none,
+            searched: None,
+            in_search: true,
+            is_rare: false,
+        }
+    }
+
+    /// At a place of its own among parameters.
+    pub const fn at(mut self, place: SettingPlace) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// With what it means.
+    pub const fn help(mut self, help: &'static str) -> Self {
+        self.help = help;
+        self
+    }
+
+    /// Also taken by another name.
+    pub const fn alias(mut self, alias: &'static str) -> Self {
+        self.alias = Some(alias);
+        self
+    }
+
+    /// Shown with others.
+    pub const fn heading(mut self, heading: &'static str) -> Self {
+        self.heading = Some(heading);
+        self
+    }
+
+    /// Of no effect unless `other` has one of some values.
+    pub const fn belongs_to(mut self, other: &'static str, values: &'static [&'static str]) -> Self {
+        self.belongs_to = Some((other, values));
+        self
+    }
+
+    /// Not to be given with others.
+    pub const fn excludes(mut self, others: &'static [&'static str]) -> Self {
+        self.excludes = others;
+        self
+    }
+
+    /// With a usual value that follows from another setting.
+    pub const fn follows(mut self, other: &'static str) -> Self {
+        self.follows = Some(other);
+        self
+    }
+
+    /// With a usual value that is said by a preset.
+    pub const fn of_preset(mut self) -> Self {
+        self.of_preset = true;
+        self
+    }
+
+    /// With a usual value that follows from the training instances.
+    pub const fn of_data(mut self) -> Self {
+        self.of_data = true;
+        self
+    }
+
+    /// With what is said where it has no value.
+    pub const fn none(mut self, said: &'static str) -> Self {
+        self.none = said;
+        self
+    }
+
+    /// With values that a search tries; `default` is the position of the usual one.
+    pub const fn searched(
+        mut self,
+        values: &'static [&'static str],
+        default: usize,
+        scale: Scale,
+        why: &'static str,
+    ) -> Self {
+        self.searched = Some(Searched { values, default, scale, why });
+        self
+    }
+
+    /// Of no use in a search.
+    pub const fn of_training_alone(mut self) -> Self {
+        self.in_search = false;
+        self
+    }
+
+    /// Left out of short help.
+    pub const fn rare(mut self) -> Self {
+        self.is_rare = true;
+        self
+    }
+
+    /// A value from its text, in serialised form.
+    ///
+    /// # Errors
+    /// What was expected in its place.
+    pub fn parse(&self, text: &str) -> Result<Value, String> {
+        match self.values {
+            Values::Size => text.parse::<u64>().map(Value::from).map_err(|_| WHOLE.to_owned()),
+            Values::Sizes => {
+                let sizes: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse::<u64>()).collect();
+                sizes.map(Value::from).map_err(|_| format!("{WHOLE}, or several with commas between them"))
+            }
+            Values::F64 => text.parse().ok().and_then(number).ok_or_else(|| "expected a finite number".to_owned()),
+            // Two numbers that are one in single precision are one value.
+            Values::F32 => {
+                let value = text.parse::<f32>().ok().map(f64::from);
+                value.and_then(number).ok_or_else(|| "expected a finite number".to_owned())
+            }
+            Values::Bool | Values::Switch => {
+                text.parse::<bool>().map(Value::from).map_err(|_| "expected true or false".to_owned())
+            }
+            Values::Names(names) if names.contains(&text) => Ok(Value::from(text)),
+            Values::Names(names) => Err(format!("expected {}", names.join(", "))),
+            Values::Forms(forms) => match forms.iter().find(|(name, _)| *name == text) {
+                Some((_, form)) => Ok(serde_json::from_str(form).unwrap_or_default()),
+                None => Err(format!("expected {}", forms.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "))),
+            },
+            Values::Text(check) => check(text).map(|()| Value::from(text)),
+        }
+    }
+
+    /// A value of it in serialised form, as it is typed.
+    pub fn text(&self, value: &Value) -> String {
+        self.typed(value).unwrap_or_default()
+    }
+
+    fn found<'a>(&self, params: &'a Value) -> Option<&'a Value> {
+        self.field.split('.').try_fold(params, |at, name| at.get(name))
+    }
+
+    /// Names of the values, where these are few.
+    pub fn names(&self) -> Option<Vec<&'static str>> {
+        match self.values {
+            Values::Names(names) => Some(names.to_vec()),
+            Values::Forms(forms) => Some(forms.iter().map(|(name, _)| *name).collect()),
+            _ => None,
+        }
+    }
+
+    /// Its value among parameters in serialised form, as it is typed; nothing where there is none.
+    pub fn shown(&self, params: &Value) -> Option<String> {
+        self.typed(self.found(params)?)
+    }
+
+    /// Its value among parameters, as it is typed; nothing where there is none.
+    pub fn shown_in<P: Placed>(&self, params: &P) -> Option<String> {
+        self.typed(&P::at(self.place)?.get(params)?)
+    }
+
+    fn typed(&self, value: &Value) -> Option<String> {
+        Some(match value {
+            Value::Null => return None,
+            Value::String(text) if text.is_empty() => return None,
+            // A choice that has numbers of its own is an object with its name.
+            Value::Object(fields) => fields.keys().next()?.clone(),
+            Value::String(form) => match self.values {
+                Values::Forms(forms) => {
+                    let is_it =
+                        |(_, of): &&(&str, &str)| serde_json::from_str::<Value>(of).ok().as_ref() == Some(value);
+                    forms.iter().find(is_it).map_or_else(|| form.clone(), |(name, _)| (*name).to_owned())
+                }
+                _ => form.clone(),
+            },
+            Value::Number(number) => match self.values {
+                // The shortest digits of the single precision.
+                Values::F32 => number.as_f64().map_or_else(String::new, |v| (v as f32).to_string()),
+                Values::F64 => number.as_f64().map_or_else(String::new, |v| v.to_string()),
+                _ => number.to_string(),
+            },
+            Value::Array(items) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(","),
+            Value::Bool(value) => value.to_string(),
+        })
+    }
+}
+
+fn number(value: f64) -> Option<Value> {
+    serde_json::Number::from_f64(value).map(Value::Number)
+}
+
+/// What was chosen, setting by setting.
+#[derive(Clone, Debug, Default)]
+pub struct Choices(Vec<(&'static Setting, Value)>);
+
+impl Choices {
+    /// Chooses a value by its text.
+    ///
+    /// # Errors
+    /// It is none of the setting.
+    pub fn set(&mut self, row: &'static Setting, text: &str) -> Result<(), SettingError> {
+        let value = row.parse(text).map_err(|e| SettingError::of_value(row.name, text, e))?;
+        self.push(row, value);
+        Ok(())
+    }
+
+    /// Chooses a value in serialised form; the last one counts.
+    pub fn push(&mut self, row: &'static Setting, value: Value) {
+        self.0.retain(|(other, _)| other.name != row.name);
+        self.0.push((row, value));
+    }
+
+    /// Adds the choices of others.
+    pub fn extend(&mut self, others: &Self) {
+        others.iter().for_each(|(row, value)| self.push(row, value.clone()));
+    }
+
+    /// Takes a choice back.
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|(row, _)| row.name != name);
+    }
+
+    /// What was chosen for a setting, as a value of a type.
+    pub fn value<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        self.get(name).and_then(|value| serde_json::from_value(value.clone()).ok())
+    }
+
+    /// The same in serialised form.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(row, _)| row.name == name).map(|(_, value)| value)
+    }
+
+    /// Those of a table.
+    pub fn of(&self, table: &Table) -> Self {
+        Self(self.0.iter().filter(|(row, _)| table.row(row.name).is_some()).cloned().collect())
+    }
+
+    /// A choice as it is typed: `--trees 3`.
+    fn typed(&self, name: &str) -> Option<String> {
+        let (row, value) = self.0.iter().find(|(row, _)| row.name == name)?;
+        let typed = match value {
+            Value::Bool(true) if matches!(row.values, Values::Switch) => String::new(),
+            Value::String(text) => format!(" {text}"),
+            value => format!(" {value}"),
+        };
+        Some(format!("{name}{typed}"))
+    }
+
+    /// Refuses the first choice that fits: nothing would read it, and `why` says what it needs.
+    ///
+    /// # Errors
+    /// That choice.
+    pub fn refuse_if(&self, fits: impl Fn(&str) -> bool, why: impl std::fmt::Display) -> Result<(), SettingError> {
+        let found = self.0.iter().map(|(row, _)| row.name).find(|name| fits(name));
+        match found.and_then(|name| self.typed(name)) {
+            Some(typed) => Err(SettingError::of(&typed, why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses two choices that cannot be made together.
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn refuse_conflicts(&self) -> Result<(), SettingError> {
+        for (row, _) in &self.0 {
+            if let Some(other) = row.excludes.iter().find(|other| self.get(other).is_some()) {
+                return Err(SettingError::of(row.name, format_args!("cannot be used with --{other}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// All of it.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Setting, &Value)> {
+        self.0.iter().map(|(row, value)| (*row, value))
+    }
+}
+
+/// The rows of a kind of model.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// In the order of the help.
+    pub rows: &'static [Setting],
+    /// Settings that often help, each a trial of its own in a search before others are drawn.
+    pub starts: &'static [&'static [(&'static str, &'static str)]],
+}
+
+impl Table {
+    /// The row of a setting.
+    pub fn row(&self, name: &str) -> Option<&'static Setting> {
+        self.rows.iter().find(|row| row.name == name)
+    }
+
+    /// The setting whose place is called so.
+    pub fn at(&self, field: &str) -> Option<&'static Setting> {
+        self.rows.iter().find(|row| row.field == field)
+    }
+
+    /// Parameters with what was chosen in their places.
+    ///
+    /// # Errors
+    /// A choice that changes nothing, since it belongs to another one that was not made; a value that the field cannot
+    /// hold.
+    pub fn apply<P: Serialize + DeserializeOwned>(&self, params: &P, choices: &Choices) -> Result<P, SettingError> {
+        self.placed(params, choices, |row, all| self.check_idle(row, |other| other.shown(all)))
+    }
+
+    fn placed<P: Serialize + DeserializeOwned>(
+        &self,
+        params: &P,
+        choices: &Choices,
+        check: impl Fn(&Setting, &Value) -> Result<(), SettingError>,
+    ) -> Result<P, SettingError> {
+        let mut all = serialised(params);
+        // Choices before the numbers that belong to them.
+        let mut chosen: Vec<_> = choices.iter().filter(|(row, _)| self.row(row.name).is_some()).collect();
+        chosen.sort_by_key(|(row, _)| row.belongs_to.is_some());
+        let mut made = None;
+        for (row, value) in chosen {
+            check(row, &all)?;
+            put(&mut all, row.field, value.clone());
+            let shown = || row.shown(&all).unwrap_or_default();
+            let so_far = serde_json::from_value(all.clone());
+            made = Some(so_far.map_err(|e| SettingError::of_value(row.name, shown(), e))?);
+        }
+        made.map_or_else(
+            || Ok(serde_json::from_value(all).unwrap_or_else(|e| panic!("parameters as they were: {e}"))),
+            Ok,
+        )
+    }
+
+    /// Parameters with what was chosen of them in its places.
+    ///
+    /// # Errors
+    /// A choice that changes nothing, since it belongs to another one that was not made; a value that its place cannot hold.
+    pub fn place<P: Placed>(&self, params: P, choices: &Choices) -> Result<P, SettingError> {
+        let made = self.fill(params, choices)?;
+        let placed = choices.iter().map(|(row, _)| row);
+        let mut placed = placed.filter(|row| self.row(row.name).is_some() && P::at(row.place).is_some());
+        placed.try_for_each(|row| self.check_idle(row, |other| other.shown_in(&made)))?;
+        Ok(made)
+    }
+
+    /// The same, whether it has an effect or not: [`Self::refuse_idle`] says.
+    ///
+    /// # Errors
+    /// A value that its place cannot hold.
+    pub fn fill<P: Placed>(&self, mut params: P, choices: &Choices) -> Result<P, SettingError> {
+        let placed = choices.iter().filter(|(row, _)| self.row(row.name).is_some());
+        let mut placed: Vec<_> = placed.filter_map(|(row, value)| Some((row, value, P::at(row.place)?))).collect();
+        // Choices before the numbers that belong to them.
+        placed.sort_by_key(|(row, ..)| self.depth(row));
+        for (row, value, at) in placed {
+            at.put(&mut params, value).map_err(|e| SettingError::of_value(row.name, row.text(value), e))?;
+        }
+        Ok(params)
+    }
+
+    /// Settings that must be known before `row` has a meaning.
+    fn depth(&self, row: &Setting) -> usize {
+        row.belongs_to.and_then(|(other, _)| self.row(other)).map_or(0, |other| 1 + self.depth(other))
+    }
+
+    /// What a setting belongs to, as it is typed: `--sampler frequency`, `--sampler other than all`, `--patience`.
+    pub fn needs(&self, row: &Setting) -> Option<String> {
+        let (other, values) = row.belongs_to?;
+        let names = self.row(other).and_then(Setting::names).unwrap_or_default();
+        let without: Vec<_> = names.into_iter().filter(|name| !values.contains(name)).collect();
+        Some(match values {
+            [] => format!("--{other}"),
+            _ if without.len() < values.len() && !without.is_empty() && values.len() > 2 => {
+                format!("--{other} other than {}", without.join(" or "))
+            }
+            _ => format!("--{other} {}", values.join(" or ")),
+        })
+    }
+
+    /// The setting that makes `row` change nothing, if one does: what it belongs to is `shown` with another value, or it was
+    /// chosen in its place.
+    pub fn idle_by(
+        &self,
+        row: &Setting,
+        shown: &impl Fn(&Setting) -> Option<String>,
+        choices: &Choices,
+    ) -> Option<&'static str> {
+        let in_place = row.excludes.iter().copied().find(|other| choices.get(other).is_some());
+        let (name, values) = match (in_place, row.belongs_to) {
+            (None, Some(needs)) => needs,
+            _ => return in_place,
+        };
+        let other = self.row(name)?;
+        let made = shown(other).filter(|_| self.idle_by(other, shown, choices).is_none());
+        made.is_none_or(|made| !values.is_empty() && !values.contains(&&*made)).then_some(name)
+    }
+
+    /// Refuses the first setting that was chosen and changes nothing, since it belongs to a choice that was not made: `made`
+    /// says what then holds of a setting.
+    ///
+    /// # Errors
+    /// The setting, and what it belongs to.
+    pub fn refuse_idle(
+        &self,
+        choices: &Choices,
+        made: impl Fn(&Setting) -> Option<String>,
+    ) -> Result<(), SettingError> {
+        let mut chosen = self.rows.iter().filter(|row| choices.get(row.name).is_some());
+        chosen.try_for_each(|row| self.check_idle(row, &made))
+    }
+
+    /// Refuses a setting that belongs to a choice that is not made.
+    fn check_idle(&self, row: &Setting, made: impl Fn(&Setting) -> Option<String>) -> Result<(), SettingError> {
+        let (Some((other, values)), Some(needs)) = (row.belongs_to, self.needs(row)) else { return Ok(()) };
+        let made = self.row(other).and_then(made);
+        // Without values: any.
+        if made.is_some_and(|made| values.is_empty() || values.contains(&&*made)) {
+            return Ok(());
+        }
+        Err(SettingError::idle(row.name, needs))
+    }
+
+    /// Parameters with what was chosen in their places, whether it has an effect or not: [`Self::refuse_idle`] says.
+    pub fn put<P: Serialize + DeserializeOwned>(&self, params: &P, choices: &Choices) -> Result<P, SettingError> {
+        self.placed(params, choices, |_, _| Ok(()))
+    }
+}
+
+/// Refuses the first setting that was chosen and changes nothing: each with whether it is such a one, and what it goes
+/// with.
+///
+/// # Errors
+/// That setting.
+pub fn refuse_idle(settings: &[(&str, bool, &str)]) -> Result<(), SettingError> {
+    match settings.iter().find(|(_, is_idle, _)| *is_idle) {
+        Some((setting, _, needs)) => Err(SettingError::idle(setting, needs)),
+        None => Ok(()),
+    }
+}
+
+/// Parameters in the form that rows lead into.
+pub fn serialised(params: &impl Serialize) -> Value {
+    serde_json::to_value(params).unwrap_or_default()
+}
+
+/// Puts a value at a dotted path; objects on the way are made.
+fn put(all: &mut Value, field: &str, value: Value) {
+    let mut at = all;
+    for name in field.split('.') {
+        if !at.is_object() {
+            *at = Value::Object(Map::new());
+        }
+        at = &mut at[name];
+    }
+    *at = value;
+}
