@@ -16,13 +16,16 @@ fuzz_target!(|input: (u8, &[u8])| {
         Ok(opened) => opened,
         Err(error) => return check_message(&path, &error.to_string()),
     };
-    let width = index.graph().width();
+    let width = index.graph().dim();
     let query: Vec<f32> = (0..width).map(|at| at as f32 - 1.5).collect();
     let answers = |index: &Index| {
         let queries = DenseRows::new(&query, width);
         let cells = index.graph().n_cells().min(3);
         [(0.0, 0), (0.3, 0), (f32::INFINITY, 0), (16.0, cells)].map(|(width, cells)| {
-            let params = SearchParams::top(5).with_scope(Scope { width, cells, answers: 0 });
+            let params = SearchParams::top(5).with_scope(match cells {
+                0 => Scope::width(width),
+                cells => Scope::Cells { cells, slack: width, for_k: 0 },
+            });
             let found = index.search_batch(queries, params, None).expect("a query of finite values");
             found.0.row(0).iter().map(|s| (s.label, s.score.to_bits())).collect::<Vec<_>>()
         })

@@ -14,7 +14,7 @@ use xc_model::Extras;
 use xc_model::message::chain;
 use xc_model::{Changes, ImportOptions, import, inspected, open_container, tables};
 use xc_store::{ContainerWriter, OpenMode};
-use xc_train::fit::{self, save_with};
+use xc_train::fit::save_with;
 use xc_train::xc_tree;
 
 /// What is changed, as arguments.
@@ -90,7 +90,7 @@ pub(crate) fn merge<'py>(
     let names = names.map_err(|e| error::data(py, &format!("label_names: {e}"), None, None))?;
     let watch = Watch::default();
     let context = with.context(py, &watch)?;
-    let work = || fit::merge(&parts, &output, n_labels, names, &context);
+    let work = || xc_options::data::merge(&parts, &output, n_labels, names, &context);
     let done = run(py, &watch, with.callback(py).as_ref(), work)?.map_err(|e| of_fit(py, &e))?;
     let mut report = serde_json::json!({ "labels": done.n_labels, "model_bytes": done.n_bytes });
     match done.trees {

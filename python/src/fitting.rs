@@ -14,10 +14,11 @@ use xc_metrics::{Metric, MetricReport};
 use xc_model::blend::RuleKind;
 use xc_model::calibrate::Reliability;
 use xc_model::{OpenOptions, UseIndex};
+use xc_options::data::HeldOut;
 use xc_store::OpenMode;
 use xc_train::blend::FitParams;
 use xc_train::calibrate::CalibrateParams;
-use xc_train::fit::{self, Arrays, HeldOut};
+use xc_train::fit::Arrays;
 
 /// Rows that models are fitted to, as arguments.
 #[derive(FromPyObject)]
@@ -80,7 +81,7 @@ pub(crate) fn blend<'py>(
     let refits = refits.map(|refits| opened(py, &refits)).transpose()?;
     let watch = Watch::default();
     let context = with.context(py, &watch)?;
-    let work = || fit::blend(&members, refits.as_deref(), &rows, &params, &output, &context);
+    let work = || xc_options::data::blend(&members, refits.as_deref(), &rows, &params, &output, &context);
     let done = run(py, &watch, with.callback(py).as_ref(), work)?.map_err(|e| of_fit(py, &e))?;
     let fitted = &done.fitted;
     let with_metrics = |name: String, metrics: &MetricReport| {
@@ -125,7 +126,7 @@ pub(crate) fn calibrate<'py>(
     let watch = Watch::default();
     let context = with.context(py, &watch)?;
     let asked = model.get();
-    let work = || fit::calibrate(&asked.inner, &rows, &params, &output, &context);
+    let work = || xc_options::data::calibrate(&asked.inner, &rows, &params, &output, &context);
     let done = run(py, &watch, with.callback(py).as_ref(), work)?.map_err(|e| of_fit(py, &e))?;
     let fitted = &done.fitted;
     let decisions = fitted.decisions.iter().map(|(kind, report)| {

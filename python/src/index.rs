@@ -164,7 +164,7 @@ impl Index {
     /// Number of vectors, those that were deleted included, and values of each.
     #[getter]
     fn shape(&self) -> (usize, usize) {
-        self.read(|index| (index.rows().len(), index.graph().width()))
+        self.read(|index| (index.rows().len(), index.graph().dim()))
     }
 
     /// Name of its metric.

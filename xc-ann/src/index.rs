@@ -68,7 +68,7 @@ impl Index {
     /// If rows of the graph are missing.
     pub fn of(graph: Graph, rows: impl Into<Buffer<f32>>) -> Self {
         let rows = rows.into();
-        let n = rows.len() / graph.width().max(1);
+        let n = rows.len() / graph.dim().max(1);
         assert!(graph.n_rows_needed() <= n, "{n} rows, the graph has {}", graph.n_rows_needed());
         Self { graph, rows }
     }
@@ -80,7 +80,7 @@ impl Index {
 
     /// All rows, deleted ones included.
     pub fn rows(&self) -> DenseRows<'_> {
-        DenseRows::new(&self.rows, self.graph.width())
+        DenseRows::new(&self.rows, self.graph.dim())
     }
 
     /// The default scope of a search. See [`Graph::default_scope`].
@@ -167,7 +167,7 @@ impl Index {
     /// # Errors
     /// See [`QueryError`].
     pub fn fit(&mut self, queries: DenseRows<'_>, k: usize, target: f64) -> Result<Fitted, QueryError> {
-        self.graph.fit(DenseRows::new(&self.rows, self.graph.width()), queries, k, target)
+        self.graph.fit(DenseRows::new(&self.rows, self.graph.dim()), queries, k, target)
     }
 
     /// See [`Graph::fit_to`].
@@ -184,7 +184,7 @@ impl Index {
         k: usize,
         target: f64,
     ) -> Result<Fitted, QueryError> {
-        self.graph.fit_to(DenseRows::new(&self.rows, self.graph.width()), queries, truth, k, target)
+        self.graph.fit_to(DenseRows::new(&self.rows, self.graph.dim()), queries, truth, k, target)
     }
 
     /// Adds rows, which get the next numbers. See [`Graph::insert`].
@@ -220,9 +220,9 @@ impl Index {
         let rows = rows.into();
         let (n, expected) = (rows.len(), self.rows.len());
         if n != expected {
-            return Err(BuildError::Values { n, expected, width: self.graph.width() });
+            return Err(BuildError::Values { n, expected, width: self.graph.dim() });
         }
-        let done = self.graph.refresh(DenseRows::new(&rows, self.graph.width()), queries, policy, observer)?;
+        let done = self.graph.refresh(DenseRows::new(&rows, self.graph.dim()), queries, policy, observer)?;
         self.rows = rows;
         Ok(done)
     }
@@ -257,7 +257,7 @@ mod file {
             let folder = folder.as_ref();
             let mut writer = ContainerWriter::create(folder, KIND)?;
             self.graph.write(&mut writer)?;
-            let (n, width) = (self.rows().len(), self.graph.width());
+            let (n, width) = (self.rows().len(), self.graph.dim());
             writer.set_parameter("n_rows", n);
             writer.add("rows", ArrayRef::new(&self.rows[..], &[n, width]))?;
             writer.finish()
@@ -283,7 +283,7 @@ mod file {
         pub fn read(container: &Container) -> Result<Self, OpenGraphError> {
             let graph = Graph::read(container)?;
             let n: usize = container.parameter("n_rows")?;
-            let rows: Buffer<f32> = container.array_shaped("rows", &[n, graph.width()])?;
+            let rows: Buffer<f32> = container.array_shaped("rows", &[n, graph.dim()])?;
             let bad = |what| OpenGraphError::Graph { path: container.folder().to_owned(), what };
             if graph.n_rows_needed() > n {
                 return Err(bad("a row of the graph that is not there"));

@@ -27,9 +27,9 @@
 //! and not through distances. Codes have a scale for each row, so that long rows are not clipped.
 //!
 //! # Search width
-//! [`Scope::width`] is the share by which a vertex may be further off than the last answer and still be
+//! The slack of a [`Scope::Beam`] is the share by which a vertex may be further off than the last answer and still be
 //! visited. In addition to the graph there may be cells ([`BuildParams::cells`]) of rows near each
-//! other; a search may compare [`Scope::cells`] of them instead. [`Graph::fit`] finds the smallest width
+//! other; a search may compare some of them instead ([`Scope::Cells`]). [`Graph::fit`] finds the smallest width
 //! and number of cells that reach a recall, and which of the two compares less; a build does so with
 //! vectors between rows (under inner products with rows), for a recall of 0.95 among ten answers or fewer. Fitting with real queries is more accurate, and under
 //! inner products [`Graph::build_for`] also makes edges for them, since queries may be distributed

@@ -90,34 +90,85 @@ pub(crate) const SCANS_FROM: f32 = 16.0;
 /// So few vertices are scanned where a fit is to hold for other queries, and are in no cells.
 pub(crate) const SCANNED: usize = 2000;
 
-/// How much a search visits.
+/// Where a search looks, and how far. `for_k`: a search for fewer answers than this looks as far as one for so many does, since
+/// what finds a share of ten answers finds less where one is sought, as the search then ends at the first. 0: a search looks
+/// for as many as are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Scope {
-    /// Search width: a vertex is expanded if it is further off than the last answer by at most this share
-    /// of the answer's distance (of its score, for inner products). Above -1: -0.2 is fast and coarse, 0.1
-    /// finds nearly all, 16 compares all codes, and infinity all rows exactly. A search that has compared
-    /// an eighth of all codes continues by comparing all.
-    /// [`Graph::fit`](crate::Graph::fit) finds the least width that reaches a recall.
-    #[serde(deserialize_with = "null_is_infinite")]
-    pub width: f32,
-    /// If not 0, all rows of this many cells, the nearest ones, are compared instead of following edges.
-    /// Ignored with a filter, and in searches for all rows above a score.
-    pub cells: usize,
-    /// A search for fewer answers than this looks as far as one for so many does: a width that finds the share it was
-    /// fitted for among ten answers finds less where one is sought, as the search then ends at the first. 0: a search
-    /// looks for as many as are wanted.
-    pub answers: usize,
+pub enum Scope {
+    /// Along the graph: a vertex is expanded if it is further off than the last answer by at most the share `slack` of the
+    /// answer's distance (of its score, for inner products). Above -1: -0.2 is fast and coarse, 0.1 finds nearly all. A search
+    /// that has compared an eighth of all codes continues by comparing all.
+    /// [`Graph::fit`](crate::Graph::fit) finds the least slack that reaches a recall.
+    Beam {
+        /// Share of the distance.
+        slack: f32,
+        /// Answers to look for, at least.
+        for_k: usize,
+    },
+    /// All rows of the nearest cells; with a filter, and in searches for all rows above a score, along the graph, or where
+    /// `slack` is 16 or more over all codes.
+    Cells {
+        /// How many, 1 or more.
+        cells: usize,
+        /// Where cells are not looked at, that of [`Scope::Beam`].
+        slack: f32,
+        /// Answers to look for, at least.
+        for_k: usize,
+    },
+    /// All codes, one after the other.
+    AllCodes {
+        /// Answers to look for, at least.
+        for_k: usize,
+    },
+    /// All rows.
+    Exact,
 }
 
 impl Scope {
-    /// Along the graph.
+    /// Along the graph with a slack; from 16 on all codes, where it is infinite all rows.
     pub const fn width(width: f32) -> Self {
-        Self { width, cells: 0, answers: 0 }
+        Self::wide(width, 0)
+    }
+
+    const fn wide(slack: f32, for_k: usize) -> Self {
+        match () {
+            () if slack == f32::INFINITY => Self::Exact,
+            () if slack >= SCANS_FROM => Self::AllCodes { for_k },
+            () => Self::Beam { slack, for_k },
+        }
     }
 
     /// In cells; with a filter all codes.
     pub const fn cells(cells: usize) -> Self {
-        Self { width: SCANS_FROM, cells, answers: 0 }
+        match cells {
+            0 => Self::AllCodes { for_k: 0 },
+            _ => Self::Cells { cells, slack: SCANS_FROM, for_k: 0 },
+        }
+    }
+
+    /// The slack along the graph: 16 for all codes, infinite for all rows.
+    pub const fn slack(&self) -> f32 {
+        match *self {
+            Self::Beam { slack, .. } | Self::Cells { slack, .. } => slack,
+            Self::AllCodes { .. } => SCANS_FROM,
+            Self::Exact => f32::INFINITY,
+        }
+    }
+
+    /// Cells to look at; 0 where it is no search of cells.
+    pub const fn n_cells(&self) -> usize {
+        match *self {
+            Self::Cells { cells, .. } => cells,
+            Self::Beam { .. } | Self::AllCodes { .. } | Self::Exact => 0,
+        }
+    }
+
+    /// Answers to look for, at least.
+    pub const fn for_k(&self) -> usize {
+        match *self {
+            Self::Beam { for_k, .. } | Self::Cells { for_k, .. } | Self::AllCodes { for_k } => for_k,
+            Self::Exact => 0,
+        }
     }
 }
 
@@ -179,7 +230,10 @@ fn null_is_infinite<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error>
 impl Fitted {
     /// The scope of a search that reaches the recall, whether `k` answers are sought or fewer.
     pub fn scope(&self) -> Scope {
-        Scope { width: self.width, cells: self.cells, answers: self.k }
+        match self.cells {
+            0 => Scope::wide(self.width, self.k),
+            cells => Scope::Cells { cells, slack: self.width, for_k: self.k },
+        }
     }
 
     /// Whether it is what a fit may have found; a search of another one may find nothing, or be refused.

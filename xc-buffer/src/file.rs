@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "files mapped into memory")]
 
 use crate::dtype::Element;
-use crate::{Buffer, Pages};
+use crate::{Buffer, HugePageVec};
 use memmap2::{Mmap, MmapOptions};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -24,7 +24,7 @@ pub struct FileBytes(Bytes);
 enum Bytes {
     Mapped(Mmap),
     // Memory of no file, at the start of a page.
-    Read(Pages<u8>),
+    Read(HugePageVec<u8>),
 }
 
 /// How bytes will be used, for [`FileBytes::advise`].
@@ -69,7 +69,7 @@ impl FileBytes {
     /// # Errors
     /// The file cannot be read, or is shorter, or there is no memory for it.
     pub fn read(file: &mut File, length: usize) -> io::Result<Self> {
-        let mut memory = Pages::default();
+        let mut memory = HugePageVec::default();
         memory.try_resize(length)?;
         file.read_exact(&mut memory)?;
         Ok(Self(Bytes::Read(memory)))
@@ -133,8 +133,8 @@ impl FileBytes {
 }
 
 /// Of no file.
-impl From<Pages<u8>> for FileBytes {
-    fn from(memory: Pages<u8>) -> Self {
+impl From<HugePageVec<u8>> for FileBytes {
+    fn from(memory: HugePageVec<u8>) -> Self {
         Self(Bytes::Read(memory))
     }
 }

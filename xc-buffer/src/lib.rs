@@ -2,7 +2,7 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | [`Buffer`], [`FloatBuffer`], [`Pages`] | arrays in memory, in large pages, or in the memory of somebody else; of one number type or of several |
+//! | [`Buffer`], [`FloatBuffer`], [`HugePageVec`] | arrays in memory, in large pages, or in the memory of somebody else; of one number type or of several |
 //! | [`FileBytes`], [`map_elements`] | files as arrays, mapped or read |
 //! | [`dtype`] | one enum of stored number types, and floats of 8, 16 and 32 bits |
 //! | [`simd`] | which instruction set runs, loops compiled for each, prefetching |
@@ -24,7 +24,7 @@ mod part;
 pub mod simd;
 pub mod sums;
 
-pub use buffer::{Buffer, BufferError, FloatBuffer, FloatSlice, FloatSliceMut, Pages};
+pub use buffer::{Buffer, BufferError, FloatBuffer, FloatSlice, FloatSliceMut, HugePageVec};
 pub use cancel::Cancel;
 pub use dtype::DType;
 pub use file::{Advice, FileBytes, map_elements};

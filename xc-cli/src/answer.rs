@@ -326,7 +326,7 @@ impl Only {
 /// What is wrong with a query; `first` is the number of the first one of the batch, `input` where
 /// they come from.
 pub(crate) fn query_error(error: &BatchError, first: usize, input: &str) -> CliError {
-    xc_train::fit::query_error(error, first, input).into()
+    xc_options::data::query_error(error, first, input).into()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use xc_buffer::dtype::DType;
 use xc_data::{IndexBase, SvmlightBases, write_npz, write_svmlight, write_xc, write_xc_features};
 use xc_dense::{MatMut, MatRef, MatmulPrecision, MatmulScratch, Start, product};
 use xc_sparse::uniform::{
-    ByteLines, Connections, ConnectionsError, FanIn, Indices, Lines, UniformConvertError, UniformKernels,
+    ByteLines, Connections, ConnectionsError, FanIn, InputIds, Lines, UniformConvertError, UniformKernels,
 };
 use xc_sparse::{CscMatrix, CsrMatrix, LabelRows, SparseRow, SparseRowError};
 
@@ -139,7 +139,7 @@ proptest! {
         let bad = n_inputs.saturating_add(beyond);
         let got = Connections::uniform(6, n_inputs, 1, DType::F32, |label, row| row.push(if label == wrong { bad } else { 0 }));
         prop_assert_eq!(got.unwrap_err(), ConnectionsError::OutOfRange { label: wrong, input: bad, n_inputs });
-        prop_assert!(catch_unwind(|| Indices::new(n_inputs, [0, bad].into_iter()).len()).is_err());
+        prop_assert!(catch_unwind(|| InputIds::new(n_inputs, [0, bad].into_iter()).len()).is_err());
         let last = Connections::uniform(6, n_inputs, 1, DType::F32, |_, row| row.push(n_inputs - 1)).unwrap();
         prop_assert!((0..6).all(|at| last.indices().get(at) == n_inputs - 1));
     }

@@ -23,7 +23,7 @@
 //! | [`Keys`] | keys of many rows |
 //! | [`Probes`] | the keys that a row nearly had |
 //! | [`Tables`] | items by key: queries, updates |
-//! | [`NormBands`](norm_bands::NormBands) | largest inner products instead of cosines |
+//! | [`NormRanges`](norm_bands::NormRanges) | largest inner products instead of cosines |
 //! | [`Upkeep`] | which items are rehashed, and when |
 //! | [`TableSizing`] | how many codes, and how much memory |
 //! | [`theory`] | probabilities of keys and tables |

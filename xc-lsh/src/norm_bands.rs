@@ -13,14 +13,14 @@
 //! norms are smaller.
 //!
 //! ```
-//! use xc_lsh::norm_bands::NormBands;
+//! use xc_lsh::norm_bands::NormRanges;
 //! use xc_lsh::tables::{By, QueryLimits, Query, QueryScratch};
 //! use xc_lsh::{FamilyParams, FamilyKind, Projection, KeyScratch};
 //! use xc_dense::DenseRows;
 //!
 //! // Two rows of one direction, one of them long, and others.
 //! let rows = DenseRows::new(&[3.0, 4.0, 0.3, 0.4, -3.0, 1.0, 2.0, -5.0], 2);
-//! let bands = NormBands::of_rows(rows, 2);
+//! let bands = NormRanges::of_rows(rows, 2);
 //! let kind = FamilyKind::SimHash { projection: Projection::Gaussian };
 //! let params = FamilyParams { kind, width: 2 + 1, n_codes: 6, n_tables: 20, key_bits: 32, seed: 1 };
 //! let (family, mut scratch) = (params.build()?, KeyScratch::default());
@@ -47,12 +47,12 @@ const ROWS_AT_A_TIME: usize = 1 << 14;
 
 /// The largest norm of each band.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NormBands {
+pub struct NormRanges {
     /// Ascending.
     largest: Vec<f32>,
 }
 
-impl NormBands {
+impl NormRanges {
     /// Bands with about equal numbers of these rows; fewer than asked for where norms are equal.
     /// Norms that are no number count as 0.
     ///
@@ -136,13 +136,13 @@ impl NormBands {
         Ok(Keys::from_rows(n_tables, keys))
     }
 
-    /// Tables of items under [`NormBands::item_keys`].
+    /// Tables of items under [`NormRanges::item_keys`].
     ///
     /// # Errors
     /// A value that is not finite.
     ///
     /// # Panics
-    /// As [`NormBands::item_keys`] and [`Tables::of_keys`].
+    /// As [`NormRanges::item_keys`] and [`Tables::of_keys`].
     pub fn tables(
         &self,
         family: &dyn Family,
@@ -164,7 +164,7 @@ impl NormBands {
     /// A value that is not finite.
     ///
     /// # Panics
-    /// As [`NormBands::item_keys`]; if `least` is out of its range.
+    /// As [`NormRanges::item_keys`]; if `least` is out of its range.
     pub fn keys(
         &self,
         family: &dyn Family,

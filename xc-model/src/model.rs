@@ -437,7 +437,7 @@ impl Model {
             return Err(QueryError::Beam);
         }
         if let Some(width) =
-            options.search.scope.map(|scope| scope.width).filter(|width| width.is_nan() || *width <= -1.0)
+            options.search.scope.map(|scope| scope.slack()).filter(|width| width.is_nan() || *width <= -1.0)
         {
             return Err(QueryError::SearchWidth { width });
         }

@@ -203,8 +203,8 @@ impl SearchOptions {
             ("decoder", self.decoder.is_some()),
             ("max-labels", self.max_labels.is_some()),
             ("iterator", self.matching.is_some()),
-            (WIDTH, self.scope.is_some_and(|scope| scope.cells == 0)),
-            (CELLS, self.scope.is_some_and(|scope| scope.cells > 0)),
+            (WIDTH, self.scope.is_some_and(|scope| scope.n_cells() == 0)),
+            (CELLS, self.scope.is_some_and(|scope| scope.n_cells() > 0)),
             ("exact", self.exact),
         ];
         names.into_iter().filter_map(|(name, given)| given.then_some(name))

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use xc_sparse::LabelRows;
 use xc_sparse::rows::sort_unique;
-use xc_store::Spill;
+use xc_store::MmapVec;
 
 /// Instances whose labels are sorted at a time.
 const BLOCK: usize = 1 << 14;
@@ -30,7 +30,7 @@ pub struct HardLabels {
     n_epochs: u32,
     n: usize,
     /// The complement of each label, so that no label is 0: what was never written.
-    stored: Spill<u32>,
+    stored: MmapVec<u32>,
 }
 
 impl HardLabels {
@@ -43,7 +43,7 @@ impl HardLabels {
     /// The folder cannot hold a file of this size.
     pub fn new(n_instances: usize, n_epochs: u32, n: usize, folder: Option<&Path>) -> io::Result<Self> {
         let len = (n_epochs as usize).checked_mul(n).and_then(|each| each.checked_mul(n_instances));
-        let stored = Spill::zeros(len.ok_or(io::ErrorKind::FileTooLarge)?, folder)?;
+        let stored = MmapVec::zeros(len.ok_or(io::ErrorKind::FileTooLarge)?, folder)?;
         Ok(Self { n_instances, n_epochs, n, stored })
     }
 

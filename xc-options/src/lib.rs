@@ -3,6 +3,7 @@
 //! | module | |
 //! |---|---|
 //! | [`fit()`], [`training`] | training by the name of a kind and of its settings |
+//! | [`data`] | files and arrays that are named: read, blended over, calibrated to, embedded |
 //! | [`settings`] | every setting of training: a row of a table |
 //! | [`training::plan`] | what a run would do: the value of every setting, and where it comes from |
 //! | [`tuning`], [`tune`] | the search for good settings, by training runs or of anything that has scores |
@@ -10,6 +11,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod data;
 #[cfg(feature = "plot")]
 pub mod plot;
 pub mod settings;

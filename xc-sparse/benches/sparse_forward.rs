@@ -42,7 +42,7 @@ fn main() {
         pool.install(|| connections.backward(&lines, &gradient, &mut of_weights, &mut of_inputs));
         println!("backward: {:.1} G connections a second and core", rate(began));
     }
-    let Indices::U16(indices) = connections.indices() else { panic!("at most 65,536 inputs") };
+    let InputIds::U16(indices) = connections.indices() else { panic!("at most 65,536 inputs") };
     let FloatBuffer::F32(weights) = connections.weights() else { panic!("weights are f32") };
     // The same in bytes, 64 instances a line and two lines at a time; nothing is above the bar.
     let (mut bytes, mut rows) = (ByteLines::default(), ScreenRows::default());

@@ -25,7 +25,7 @@ pub use config::{ArrayEntry, FORMAT_VERSION, to_parameter};
 pub use container::{Container, OpenMode};
 pub use error::{OpenError, WriteError};
 pub use replace::{PART_FOLDER, member_folder};
-pub use spill::Spill;
+pub use spill::MmapVec;
 pub use stream::ArrayStream;
 pub use tensors::{NamedFloats, TensorFile, write_tensors};
 pub use verify::{Damage, Mismatch};

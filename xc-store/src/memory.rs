@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use xc_buffer::{FileBytes, Pages};
+use xc_buffer::{FileBytes, HugePageVec};
 
 /// Files that are written, by their names.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ pub(super) struct MemoryFile {
 /// Bytes, and room for more.
 #[derive(Default)]
 struct Content {
-    room: Pages<u8>,
+    room: HugePageVec<u8>,
     len: usize,
 }
 
@@ -63,7 +63,7 @@ impl Content {
     /// The bytes from `at` to `end`, which are zeros where none were.
     fn range(&mut self, at: usize, end: usize) -> io::Result<&mut [u8]> {
         if end > self.room.len() {
-            let mut room = Pages::default();
+            let mut room = HugePageVec::default();
             let wanted = end.max(self.room.len().saturating_mul(2));
             room.try_resize(wanted).or_else(|_| room.try_resize(end))?;
             room[..self.len].copy_from_slice(&self.room[..self.len]);
@@ -73,7 +73,7 @@ impl Content {
         Ok(&mut self.room[at..end])
     }
 
-    fn into_pages(mut self) -> Pages<u8> {
+    fn into_pages(mut self) -> HugePageVec<u8> {
         // Never more than there is.
         self.room.resize(self.len);
         self.room

@@ -14,15 +14,15 @@ use xc_buffer::{Buffer, FileBytes};
 /// full disk, and mapped for reading.
 ///
 /// ```
-/// use xc_store::Spill;
+/// use xc_store::MmapVec;
 ///
-/// let mut table = Spill::<u32>::zeros(1000, Some(&std::env::temp_dir()))?;
+/// let mut table = MmapVec::<u32>::zeros(1000, Some(&std::env::temp_dir()))?;
 /// table.write(7, &[1, 2])?;
 /// assert_eq!(table.finish()?[6..10], [0, 1, 2, 0]);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Spill<T> {
+pub struct MmapVec<T> {
     place: Place<T>,
 }
 
@@ -32,7 +32,7 @@ enum Place<T> {
     File { file: File, len: usize },
 }
 
-impl<T: Element> Spill<T> {
+impl<T: Element> MmapVec<T> {
     /// `len` zeros; in a file in `folder`, if it is given.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl<T: Element> Spill<T> {
     /// The given values; in a file in `folder`, if it is given.
     ///
     /// # Errors
-    /// As [`Spill::zeros`] and [`Spill::write`].
+    /// As [`MmapVec::zeros`] and [`MmapVec::write`].
     pub fn of(values: Vec<T>, folder: Option<&Path>) -> io::Result<Self> {
         if folder.is_none() {
             return Ok(Self { place: Place::Memory(values) });
@@ -150,7 +150,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for len in [0, 1, 5000] {
             let places = [None, Some(folder.path())];
-            let mut tables = places.map(|place| Spill::<f32>::zeros(len, place).unwrap());
+            let mut tables = places.map(|place| MmapVec::<f32>::zeros(len, place).unwrap());
             for table in &mut tables {
                 assert_eq!((table.len(), table.is_empty()), (len, len == 0));
                 table.write(0, &[]).unwrap();
@@ -160,7 +160,7 @@ mod tests {
                 }
             }
             let [memory, file] = tables;
-            let copy = Spill::of(memory.read(<[f32]>::to_vec).unwrap(), Some(folder.path())).unwrap();
+            let copy = MmapVec::of(memory.read(<[f32]>::to_vec).unwrap(), Some(folder.path())).unwrap();
             assert_eq!(copy.finish().unwrap(), file.read(|all| all.to_vec().into()).unwrap());
             let wanted = memory.read(<[f32]>::to_vec).unwrap();
             assert_eq!(file.read(<[f32]>::to_vec).unwrap(), wanted);
@@ -168,12 +168,12 @@ mod tests {
             assert_eq!(wanted.iter().sum::<f32>(), if len > 1 { 2.5 } else { 0.0 });
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        assert!(Spill::<u32>::zeros(1, Some(&folder.path().join("none"))).is_err());
+        assert!(MmapVec::<u32>::zeros(1, Some(&folder.path().join("none"))).is_err());
     }
 
     #[test]
     #[should_panic(expected = "values 3 to 5 of 4")]
     fn values_behind_the_end_are_refused() {
-        let _ = Spill::<u32>::zeros(4, None).unwrap().write(3, &[1, 2]);
+        let _ = MmapVec::<u32>::zeros(4, None).unwrap().write(3, &[1, 2]);
     }
 }

@@ -23,7 +23,7 @@ use crate::metric::Metric;
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_buffer::simd::{Isa, Loop, prefetch, vectorised_loop};
-use xc_buffer::{Buffer, Pages};
+use xc_buffer::{Buffer, HugePageVec};
 use xc_dense::DenseRows;
 use xc_dense::dot;
 use xc_sparse::rows::unit_scale;
@@ -96,7 +96,7 @@ impl Codes {
     /// If another item is no row.
     pub(crate) fn encode(&mut self, rows: DenseRows<'_>, items: &[u32]) {
         let stride = self.stride();
-        let (mut bytes, mut sides) = (Pages::zeros(items.len() * stride), vec![[0.0; 2]; items.len()]);
+        let (mut bytes, mut sides) = (HugePageVec::zeros(items.len() * stride), vec![[0.0; 2]; items.len()]);
         (bytes.par_chunks_mut(TOGETHER * stride), sides.par_chunks_mut(TOGETHER), items.par_chunks(TOGETHER))
             .into_par_iter()
             .enumerate()
@@ -266,7 +266,7 @@ impl Codes {
     /// Copies rows into blocks, of which there are as many as `rows` fill; nothing is where [`LAST`] stands.
     pub(crate) fn blocks(&self, rows: &[u32]) -> Blocks {
         let (stride, n) = (block_stride(self.width), rows.len() / BLOCK);
-        let (mut bytes, mut sides) = (Pages::zeros(n * BLOCK * stride), vec![0.0f32; n * BLOCK_SIDES]);
+        let (mut bytes, mut sides) = (HugePageVec::zeros(n * BLOCK * stride), vec![0.0f32; n * BLOCK_SIDES]);
         (bytes.par_chunks_mut(BLOCK * stride), sides.par_chunks_mut(BLOCK_SIDES), rows.par_chunks(BLOCK))
             .into_par_iter()
             .for_each(|(bytes, sides, rows)| {

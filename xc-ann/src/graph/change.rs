@@ -48,7 +48,7 @@ impl Graph {
 
     /// Refuses rows of another width.
     pub(crate) fn check_width(&self, rows: DenseRows<'_>) -> Result<(), BuildError> {
-        let (found, expected) = (rows.width(), self.width());
+        let (found, expected) = (rows.width(), self.dim());
         if found == expected { Ok(()) } else { Err(BuildError::Coordinates { found, expected }) }
     }
 
@@ -189,7 +189,7 @@ impl Graph {
         observer: &dyn Observer<BuildEvent>,
     ) -> Result<Refreshed, BuildError> {
         self.check_width(rows)?;
-        check_queries(queries, self.width())?;
+        check_queries(queries, self.dim())?;
         let mut changed = self.clone();
         let cells = changed.cells.take();
         let moved = changed.encode_again(rows, observer)? || changed.is_behind;

@@ -43,7 +43,7 @@ pub(crate) struct EdgeRows {
 impl EdgeRows {
     /// Rows without edges.
     pub(crate) fn new(n: usize, degree: usize) -> Self {
-        let mut rows = xc_buffer::Pages::zeros(n * degree);
+        let mut rows = xc_buffer::HugePageVec::zeros(n * degree);
         rows.fill(NONE);
         Self { rows: rows.into(), degree }
     }

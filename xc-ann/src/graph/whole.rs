@@ -111,7 +111,7 @@ impl Graph {
     }
 
     /// Number of coordinates of a row.
-    pub fn width(&self) -> usize {
+    pub fn dim(&self) -> usize {
         self.codes.width
     }
 

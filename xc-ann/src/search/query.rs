@@ -77,7 +77,7 @@ impl How<'_> {
     /// How many answers are looked for, where that is in cells.
     fn cells(&self, allowed: &Allowed<'_>) -> Option<usize> {
         match self.wanted {
-            Wanted::Nearest { sought, .. } if self.scope.cells > 0 && !allowed.is_filtered() => Some(sought),
+            Wanted::Nearest { sought, .. } if self.scope.n_cells() > 0 && !allowed.is_filtered() => Some(sought),
             _ => None,
         }
     }
@@ -85,7 +85,7 @@ impl How<'_> {
     /// Vertices to keep for `sought` answers: some more where their rows are looked at, and never fewer than the width
     /// was fitted with. The widest search keeps all.
     fn keep(&self, sought: usize, rows: Option<DenseRows<'_>>, width: f32, allowed: &Allowed<'_>) -> usize {
-        let fitted = if self.scope.answers > 0 { rerank_candidates(self.scope.answers) } else { 0 };
+        let fitted = if self.scope.for_k() > 0 { rerank_candidates(self.scope.for_k()) } else { 0 };
         let candidates = if rows.is_some() { rerank_candidates(sought) } else { sought };
         keep(candidates.max(fitted), width, allowed)
     }
@@ -94,7 +94,7 @@ impl How<'_> {
 impl Graph {
     fn how(&self, SearchParams { top_k: k, scope }: SearchParams) -> How<'static> {
         let scope = scope.unwrap_or_else(|| self.default_scope());
-        How { wanted: Wanted::Nearest { k, sought: k.max(scope.answers) }, scope, hidden: None }
+        How { wanted: Wanted::Nearest { k, sought: k.max(scope.for_k()) }, scope, hidden: None }
     }
 
     /// The `k` best rows of a query, best first; fewer if there are fewer.
@@ -251,7 +251,7 @@ impl Graph {
         let Some(k) = how.cells(allowed) else { return QUERIES_PER_TASK };
         // The more there are, the less often codes come from memory; but each thread has its share.
         let share = n.div_ceil(rayon::current_num_threads());
-        let kept = 2 * size_of::<Scored>() * how.keep(k, rows, how.scope.width.min(SCANS_FROM), allowed);
+        let kept = 2 * size_of::<Scored>() * how.keep(k, rows, how.scope.slack().min(SCANS_FROM), allowed);
         share.min(KEPT_BYTES / kept).clamp(QUERIES_PER_TASK, IN_CELLS)
     }
 
@@ -259,18 +259,18 @@ impl Graph {
     #[cfg(feature = "cuda")]
     pub(crate) fn kept_of_cells(&self, rows: DenseRows<'_>, params: SearchParams) -> Option<(usize, usize, usize)> {
         let (how, allowed) = (self.how(params), self.allowed(None));
-        let (sought, width) = (how.cells(&allowed)?, how.scope.width);
+        let (sought, width) = (how.cells(&allowed)?, how.scope.slack());
         let keep = how.keep(sought, Some(rows), width.min(SCANS_FROM), &allowed);
         let is_usual = width > -1.0 && params.top_k > 0 && allowed.n_vertices > 0;
-        is_usual.then_some((params.top_k, how.scope.cells, keep))
+        is_usual.then_some((params.top_k, how.scope.n_cells(), keep))
     }
 
     pub(crate) fn check(&self, rows: Option<DenseRows<'_>>, width: usize) -> Result<(), QueryError> {
         if let Some(rows) = rows {
-            assert_eq!(rows.width(), self.width(), "coordinates of the rows, and of the graph");
+            assert_eq!(rows.width(), self.dim(), "coordinates of the rows, and of the graph");
         }
-        if width != self.width() {
-            return Err(QueryError::Width { found: width, expected: self.width() });
+        if width != self.dim() {
+            return Err(QueryError::Width { found: width, expected: self.dim() });
         }
         Ok(())
     }
@@ -297,7 +297,7 @@ impl Graph {
         if self.params.metric.is_angular() && n_zeros > 0 {
             return self.answer_others(rows, queries, first, how, allowed, scratch, each);
         }
-        let How { wanted, scope: Scope { width, .. }, .. } = how;
+        let (wanted, width) = (how.wanted, how.scope.slack());
         if width.is_nan() || width <= -1.0 {
             return Err(QueryError::SearchWidth { width });
         }
@@ -310,7 +310,7 @@ impl Graph {
             return Ok(SearchStats::default());
         }
         if how.cells(allowed).is_some() {
-            let Some(cells) = &self.cells else { return Err(QueryError::NoCells { asked: how.scope.cells }) };
+            let Some(cells) = &self.cells else { return Err(QueryError::NoCells { asked: how.scope.n_cells() }) };
             return Ok(self.scan_cells(cells, rows, (queries, first), sought, how, allowed, scratch, each));
         }
         match (&allowed.bits, width >= SCANS_FROM || allowed.scans(sought)) {
@@ -357,7 +357,7 @@ impl Graph {
         scratch: &mut SearchScratch,
         mut each: impl FnMut(usize, &[Scored]),
     ) -> Result<SearchStats, QueryError> {
-        let How { wanted, scope: Scope { width, .. }, .. } = how;
+        let (wanted, width) = (how.wanted, how.scope.slack());
         let (keep, within) = match wanted {
             Wanted::Nearest { sought, .. } => (how.keep(sought, rows, width, allowed), f32::NEG_INFINITY),
             Wanted::Above(score, _) => (how.keep(1, rows, width, allowed), self.key_of(score, width)),
@@ -425,13 +425,13 @@ impl Graph {
         let scope = how.scope;
         let SearchScratch { slots, centred, ranking, cells: of_cells, visits, .. } = scratch;
         slots.resize_with(slots.len().max(queries.len()), Slot::default);
-        let keep = how.keep(sought, rows, scope.width.min(SCANS_FROM), allowed);
+        let keep = how.keep(sought, rows, scope.slack().min(SCANS_FROM), allowed);
         let (isa, mut effort, first) = (Isa::current(), SearchStats::default(), self.items.first());
         visits.clear();
         for (query, slot) in slots[..queries.len()].iter_mut().enumerate() {
             self.codes.query_of_blocks(queries.row(query), centred, &mut slot.query);
             slot.best.reset_to_collect(keep);
-            let nearest = cells.nearest(isa, &slot.query, scope.cells, of_cells);
+            let nearest = cells.nearest(isa, &slot.query, scope.n_cells(), of_cells);
             effort.distances += cells.len() as u64;
             effort.hops += nearest.len() as u64;
             // A query alone waits for nobody.
@@ -542,7 +542,7 @@ impl Graph {
         scanned: &mut Vec<TopK>,
     ) -> SearchStats {
         let keep = match how.wanted {
-            Wanted::Nearest { sought, .. } => how.keep(sought, rows, how.scope.width, allowed),
+            Wanted::Nearest { sought, .. } => how.keep(sought, rows, how.scope.slack(), allowed),
             Wanted::Above(..) => allowed.n_vertices,
         };
         scanned.resize_with(slots.len().max(scanned.len()), TopK::default);

@@ -1,6 +1,6 @@
 //! Arrays of floats in one of the stored types, chosen at run time.
 
-use super::{Buffer, Pages};
+use super::{Buffer, HugePageVec};
 use crate::dtype::{DType, E4m3, E5m2, Float};
 use crate::simd::prefetch_start;
 use half::{bf16, f16};
@@ -39,7 +39,7 @@ macro_rules! floats {
                 }
             }
 
-            /// `len` zeros in large pages ([`Pages`]): for numbers that are read and changed here and
+            /// `len` zeros in large pages ([`HugePageVec`]): for numbers that are read and changed here and
             /// there. A page that is first read and then written costs two faults, a small page that
             /// is shared by two threads an interrupt of the other as well.
             ///
@@ -47,7 +47,7 @@ macro_rules! floats {
             /// If the type is not one of those of [`FloatBuffer`].
             pub fn pages(of: DType, len: usize) -> Self {
                 match of {
-                    $(DType::$variant => Self::$variant(Pages::<$rust>::zeros(len).into()),)*
+                    $(DType::$variant => Self::$variant(HugePageVec::<$rust>::zeros(len).into()),)*
                     _ => not_a_float(of),
                 }
             }

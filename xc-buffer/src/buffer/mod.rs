@@ -3,7 +3,7 @@
 //! [`Buffer`] is a list of values that are owned by a `Vec`, large pages, or a file behind an `Arc`. Cloning
 //! copies a pointer; writing copies the values first if they are in a file or shared.
 //! [`FloatBuffer`] is a buffer of one of the float types, chosen at run time: match on it once per
-//! operation, not once per value. [`Pages`] is memory in large pages.
+//! operation, not once per value. [`HugePageVec`] is memory in large pages.
 //!
 //! ```
 //! use xc_buffer::Buffer;
@@ -26,7 +26,7 @@ mod floats;
 mod pages;
 
 pub use floats::{FloatBuffer, FloatSlice, FloatSliceMut};
-pub use pages::Pages;
+pub use pages::HugePageVec;
 
 use std::any::Any;
 use std::ops::Deref;
@@ -40,7 +40,7 @@ pub struct Buffer<T> {
 
 enum Place<T> {
     Memory(Arc<Vec<T>>),
-    Pages(Arc<Pages<T>>),
+    HugePageVec(Arc<HugePageVec<T>>),
     /// A slice of memory that `_owner` keeps alive and never changes.
     Shared {
         start: *const T,
@@ -68,7 +68,7 @@ pub enum BufferError {
     },
 }
 
-// SAFETY: `Memory` is an `Arc<Vec<T>>`, `Pages` one of a mapping that it owns. `Shared` is a shared view of immutable memory that the
+// SAFETY: `Memory` is an `Arc<Vec<T>>`, `HugePageVec` one of a mapping that it owns. `Shared` is a shared view of immutable memory that the
 // owner (itself `Send + Sync`) keeps alive; `T: Sync` makes sharing its elements between threads
 // sound, and no method gives them away by value.
 unsafe impl<T: Send + Sync> Send for Buffer<T> {}
@@ -127,7 +127,7 @@ impl<T: Clone> Buffer<T> {
         }
         match &mut self.place {
             Place::Memory(values) => Arc::<Vec<T>>::make_mut(values),
-            Place::Pages(values) => Arc::<Pages<T>>::make_mut(values),
+            Place::HugePageVec(values) => Arc::<HugePageVec<T>>::make_mut(values),
             Place::Shared { .. } => unreachable!("was copied"),
         }
     }
@@ -152,9 +152,9 @@ impl<T> From<Vec<T>> for Buffer<T> {
     }
 }
 
-impl<T: bytemuck::Pod> From<Pages<T>> for Buffer<T> {
-    fn from(values: Pages<T>) -> Self {
-        Self { place: Place::Pages(Arc::new(values)) }
+impl<T: bytemuck::Pod> From<HugePageVec<T>> for Buffer<T> {
+    fn from(values: HugePageVec<T>) -> Self {
+        Self { place: Place::HugePageVec(Arc::new(values)) }
     }
 }
 
@@ -171,7 +171,7 @@ impl<T> Deref for Buffer<T> {
     fn deref(&self) -> &[T] {
         match &self.place {
             Place::Memory(values) => values,
-            Place::Pages(values) => values,
+            Place::HugePageVec(values) => values,
             // SAFETY: `from_owner` took pointer and length from a valid slice of the owner's memory,
             // which does not move or change while the owner lives, and it lives as long as `self`.
             Place::Shared { start, len, .. } => unsafe { std::slice::from_raw_parts(*start, *len) },
@@ -189,7 +189,7 @@ impl<T> Clone for Buffer<T> {
     fn clone(&self) -> Self {
         let place = match &self.place {
             Place::Memory(values) => Place::Memory(Arc::clone(values)),
-            Place::Pages(values) => Place::Pages(Arc::clone(values)),
+            Place::HugePageVec(values) => Place::HugePageVec(Arc::clone(values)),
             Place::Shared { start, len, _owner } => {
                 Place::Shared { start: *start, len: *len, _owner: Arc::clone(_owner) }
             }
@@ -239,7 +239,7 @@ mod tests {
         let other = owned.clone();
         owned.to_mut()[0] = 7;
         assert_eq!((&*owned, &*other), (&[7, 2, 5][..], &[1, 2, 5][..]));
-        let mut large = Buffer::from(Pages::<u16>::zeros(3));
+        let mut large = Buffer::from(HugePageVec::<u16>::zeros(3));
         let other = large.clone();
         large.to_mut()[1] = 4;
         assert_eq!((&*large, &*other), (&[0, 4, 0][..], &[0; 3][..]));

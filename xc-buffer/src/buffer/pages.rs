@@ -10,19 +10,19 @@ use std::ops::{Deref, DerefMut};
 /// for an address to be translated (two threads over 32,768 inputs: 14 -> 19 G multiplications a
 /// second and core). Begins with zeros.
 #[derive(Debug)]
-pub struct Pages<T> {
+pub struct HugePageVec<T> {
     memory: Option<MmapMut>,
     len: usize,
     of: PhantomData<T>,
 }
 
-impl<T> Default for Pages<T> {
+impl<T> Default for HugePageVec<T> {
     fn default() -> Self {
         Self { memory: None, len: 0, of: PhantomData }
     }
 }
 
-impl<T: Pod> Pages<T> {
+impl<T: Pod> HugePageVec<T> {
     /// Zeros.
     ///
     /// # Panics
@@ -43,7 +43,7 @@ impl<T: Pod> Pages<T> {
         }
     }
 
-    /// [`Pages::resize`] that says when there is not so much memory.
+    /// [`HugePageVec::resize`] that says when there is not so much memory.
     ///
     /// # Errors
     /// The system refuses, or no memory has so many bytes; there is no value then.
@@ -68,7 +68,7 @@ impl<T: Pod> Pages<T> {
     }
 }
 
-impl<T> Deref for Pages<T> {
+impl<T> Deref for HugePageVec<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -82,7 +82,7 @@ impl<T> Deref for Pages<T> {
     }
 }
 
-impl<T> DerefMut for Pages<T> {
+impl<T> DerefMut for HugePageVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.memory {
             // SAFETY: as above; `self` is borrowed mutably.
@@ -92,7 +92,7 @@ impl<T> DerefMut for Pages<T> {
     }
 }
 
-impl<T> Clone for Pages<T> {
+impl<T> Clone for HugePageVec<T> {
     fn clone(&self) -> Self {
         let Some(from) = &self.memory else { return Self::default() };
         let n_bytes = self.len * size_of::<T>();
@@ -131,10 +131,10 @@ mod tests {
                 (usize::MAX / each).saturating_add(2),
                 isize::MAX as usize + 1,
             ] {
-                let mut pages = Pages::<T>::zeros(3);
+                let mut pages = HugePageVec::<T>::zeros(3);
                 assert!(pages.try_resize(len).is_err(), "{len} of {each} bytes");
                 assert!(pages.is_empty() && pages.clone().is_empty());
-                assert!(std::panic::catch_unwind(|| Pages::<T>::zeros(len).len()).is_err());
+                assert!(std::panic::catch_unwind(|| HugePageVec::<T>::zeros(len).len()).is_err());
                 pages.resize(2);
                 assert_eq!(pages.len(), 2);
             }
@@ -144,12 +144,15 @@ mod tests {
         refuses::<u32>();
         refuses::<u64>();
         refuses::<[u32; 4]>();
-        assert_eq!(Pages::<u64>::default().try_resize((1 << 61) + 1).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+        assert_eq!(
+            HugePageVec::<u64>::default().try_resize((1 << 61) + 1).unwrap_err().kind(),
+            io::ErrorKind::OutOfMemory
+        );
     }
 
     #[test]
     fn a_buffer_grows_and_shrinks() {
-        let mut pages = Pages::<u32>::default();
+        let mut pages = HugePageVec::<u32>::default();
         assert!(pages.is_empty());
         pages.resize(0);
         assert!(pages.is_empty());

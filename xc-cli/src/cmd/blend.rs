@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use xc_metrics::{Metric, MetricReport};
 use xc_model::Model;
 use xc_model::blend::RuleKind;
+use xc_options::data::FittedTo;
 use xc_store::ContainerWriter;
 use xc_train::blend::{FitParams, FittedRule};
-use xc_train::fit::{self, FittedTo};
 
 /// Blend several models into one
 ///
@@ -101,7 +101,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let refits = args.refit_members.as_deref().map(open).transpose()?;
     let rows = args.rows.rows(members[0].input())?;
     let fit = context.fit();
-    let done = context.on_threads(|| fit::blend(&members, refits.as_deref(), &rows, &params, &args.output, &fit))?;
+    let done = context
+        .on_threads(|| xc_options::data::blend(&members, refits.as_deref(), &rows, &params, &args.output, &fit))?;
     report(args, &done, &meter, context)
 }
 

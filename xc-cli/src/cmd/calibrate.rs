@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xc_metrics::{Average, Decision, Metric, MetricReport};
 use xc_model::calibrate::{Method, Reliability, ThresholdKind};
+use xc_options::data::FittedTo;
 use xc_options::plot::{Axis, Chart, Picture, Scale, Series};
 use xc_store::ContainerWriter;
 use xc_store::atomic::parent_of;
 use xc_train::calibrate::{CalibrateParams, FittedCurve};
-use xc_train::fit::{self, FittedTo};
 
 /// Calibrate a model's scores to probabilities, and find thresholds
 ///
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     context.options.refuse(&["id-field"], "ids of instances are not read")?;
     let rows = args.rows.rows(model.input())?;
     let fit = context.fit();
-    let done = context.on_threads(|| fit::calibrate(&model, &rows, &params, destination, &fit))?;
+    let done = context.on_threads(|| xc_options::data::calibrate(&model, &rows, &params, destination, &fit))?;
     draw(&done.fitted, destination, &picture)?;
     let report = Report { args, destination, done: &done, fitted: &done.fitted, picture: &picture };
     report.print(&meter, context)

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         precision: args.precision,
         normalise: args.normalise,
     };
-    let done = embed.write(&args.input, &input, &args.output, &context.fit())?;
+    let done = xc_options::data::embed(&embed, &args.input, &input, &args.output, &context.fit())?;
     if context.json {
         let (rows, width, tokens) = (done.rows, done.width, done.tokens);
         let usage = meter.usage();

@@ -6,7 +6,7 @@ use crate::data::NamesArgs;
 use crate::error::CliError;
 use serde_json::json;
 use std::path::PathBuf;
-use xc_train::fit::{self, Merged};
+use xc_options::data::{Merged, merge};
 
 /// Merge parts of a model that were trained separately into one model
 ///
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if let Some(n_labels) = args.labels {
         args.names.check(names.as_ref(), n_labels)?;
     }
-    let done = fit::merge(&args.parts, &args.output, args.labels, names, &context.fit())?;
+    let done = merge(&args.parts, &args.output, args.labels, names, &context.fit())?;
     let Merged { repetitions, trees, n_labels, n_bytes } = done;
     let mut report = json!({ "labels": n_labels, "model_bytes": n_bytes });
     let what = if trees > 0 {

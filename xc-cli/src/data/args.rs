@@ -6,11 +6,11 @@ use clap::Arg;
 use std::path::{Path, PathBuf};
 use xc_data::{FileForm, LabelNames, ReadOptions};
 use xc_hash::text::PipelineParams;
+use xc_options::data::NamesFile;
 use xc_options::settings::input;
 use xc_options::settings::text::{self, TextSettings};
 use xc_options::settings::{Setting, Table, data, serialised};
 use xc_options::training::{refuse_idle_form, refuse_idle_of_instances, refuse_idle_of_labels};
-use xc_train::fit::data::NamesFile;
 
 /// Options about the form of input files.
 #[derive(Clone, Copy, Debug)]

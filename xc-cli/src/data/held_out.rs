@@ -4,7 +4,7 @@ use super::InputArgs;
 use crate::error::CliError;
 use std::path::{Path, PathBuf};
 use xc_data::FileForm;
-use xc_train::fit::{Files, HeldOut};
+use xc_options::data::{Files, HeldOut};
 
 /// Rows that models are fitted to once they are trained.
 #[derive(clap::Args, Debug)]

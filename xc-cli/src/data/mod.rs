@@ -5,7 +5,8 @@ mod held_out;
 
 pub(crate) use args::{InputArgs, NamesArgs, OfData, OfTokens, RowArgs, TextArgs};
 pub(crate) use held_out::HeldOutArgs;
-pub(crate) use xc_train::fit::data::{
-    Dataset, Making, Queries, label_format, label_of, read_label_set, read_labelled, read_rows, read_side_file,
-    report_graded, report_joined, report_unseen, require_labels, strings_for, without_mark,
+pub(crate) use xc_options::data::{
+    Queries, label_format, label_of, read_label_set, read_labelled, read_rows, read_side_file, report_graded,
+    report_joined, report_unseen, require_labels, strings_for, without_mark,
 };
+pub(crate) use xc_train::fit::data::{Dataset, Making};

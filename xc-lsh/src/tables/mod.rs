@@ -52,7 +52,7 @@ use overflow::{Change, Overflow};
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_buffer::Buffer;
-use xc_buffer::Pages;
+use xc_buffer::HugePageVec;
 use xc_buffer::parallel::in_pool;
 use xc_dense::DenseRows;
 use xc_sparse::CsrView;
@@ -134,8 +134,8 @@ impl Tables {
             n_items,
             n_tables,
             key_bits,
-            starts: Pages::zeros(n_tables * ((1 << key_bits) + 1)).into(),
-            ids: Pages::zeros(n_tables * n_items).into(),
+            starts: HugePageVec::zeros(n_tables * ((1 << key_bits) + 1)).into(),
+            ids: HugePageVec::zeros(n_tables * n_items).into(),
             keys: keys.into(),
             overflow: vec![Overflow::default(); n_tables],
             n_zero,

@@ -4,7 +4,7 @@ use crate::draws::{self, normals, params};
 use proptest::prelude::*;
 use xc_dense::DenseRows;
 use xc_hash::stream::Stream;
-use xc_lsh::norm_bands::NormBands;
+use xc_lsh::norm_bands::NormRanges;
 use xc_lsh::tables::{By, Query, QueryLimits, QueryScratch, Tables};
 use xc_lsh::{FamilyKind, HashError, KeyScratch, Projection};
 
@@ -18,7 +18,7 @@ proptest! {
         let mut stream = Stream::new(seed);
         let rows: Vec<f32> = normals(&mut stream, n * 5).chunks(5).enumerate().flat_map(|(i, row)| row.iter().map(move |v| v * (i + 1) as f32).collect::<Vec<_>>()).collect();
         let rows = DenseRows::new(&rows, 5);
-        let bands = NormBands::of_rows(rows, n_bands);
+        let bands = NormRanges::of_rows(rows, n_bands);
         prop_assert!(bands.len() <= n_bands && 1 << bands.bits() >= bands.len());
         let query = normals(&mut stream, 5);
         let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
@@ -44,7 +44,7 @@ fn recall(rows: &[f32], queries: &[f32], width: usize, n_bands: Option<usize>) -
     let of_rows = DenseRows::new(rows, width);
     let family = params(SIM_HASH, width + usize::from(n_bands.is_some()), 6, 200, 5).build().unwrap();
     let mut scratch = KeyScratch::default();
-    let bands = n_bands.map(|n| NormBands::of_rows(of_rows, n));
+    let bands = n_bands.map(|n| NormRanges::of_rows(of_rows, n));
     let tables = match &bands {
         Some(bands) => bands.tables(&*family, of_rows, &mut scratch).unwrap(),
         None => Tables::of_dense(&*family, of_rows, &mut scratch).unwrap(),
@@ -91,7 +91,7 @@ fn bands_find_more_of_the_largest_inner_products_than_one_scale_and_that_more_th
 
 #[test]
 fn rows_without_norms_and_values_that_are_no_numbers() {
-    let bands = NormBands::of_rows(DenseRows::new(&[0.0; 6], 2), 4);
+    let bands = NormRanges::of_rows(DenseRows::new(&[0.0; 6], 2), 4);
     assert_eq!((bands.len(), bands.bits(), bands.band(0.0), bands.band(f32::MAX)), (1, 0, 0, 0));
     let family = params(SIM_HASH, 3, 4, 5, 1).build().unwrap();
     let bad = bands.tables(&*family, DenseRows::new(&[1.0, 2.0, f32::NAN, 1.0], 2), &mut KeyScratch::default());
@@ -99,9 +99,9 @@ fn rows_without_norms_and_values_that_are_no_numbers() {
     let zero = bands.tables(&*family, DenseRows::new(&[0.0; 4], 2), &mut KeyScratch::default()).unwrap();
     assert_eq!(zero.n_items(), 2);
     // A row that has grown keeps its direction.
-    let bands = NormBands::of_rows(DenseRows::new(&[1.0, 0.0, 0.0, 2.0], 2), 2);
+    let bands = NormRanges::of_rows(DenseRows::new(&[1.0, 0.0, 0.0, 2.0], 2), 2);
     let mut item = Vec::new();
     assert_eq!((bands.item(&[0.0, 8.0], &mut item), item), (1, vec![0.0, 1.0, 0.0]));
     // Rows of one norm are one band.
-    assert_eq!(NormBands::of_rows(DenseRows::new(&[1.0, 0.0, 0.0, -1.0], 2), 8).len(), 1);
+    assert_eq!(NormRanges::of_rows(DenseRows::new(&[1.0, 0.0, 0.0, -1.0], 2), 8).len(), 1);
 }

@@ -365,7 +365,7 @@ impl LabelIndex {
             Searched::Near { graph, .. } => {
                 classifier.label_weights()?;
                 let labels = graph.n_rows_needed();
-                (labels, graph.width(), graph.len() == labels && graph.params().metric == Metric::InnerProduct)
+                (labels, graph.dim(), graph.len() == labels && graph.params().metric == Metric::InnerProduct)
             }
             Searched::Lists(lists) => {
                 let is_whole = is_sparse && lists.index.metric() == Metric::InnerProduct;

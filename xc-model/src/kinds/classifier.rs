@@ -66,13 +66,13 @@ pub(crate) fn failed(error: PredictError) -> BatchError {
 
 /// The labels that are scored: by default those that the index finds, where there is one.
 pub(crate) fn only<'a>(classifier: &Classifier, ask: &Ask<'a>) -> Result<Only<'a>, QueryError> {
-    let name = |scope: Scope| if scope.cells > 0 { CELLS } else { WIDTH };
+    let name = |scope: Scope| if scope.n_cells() > 0 { CELLS } else { WIDTH };
     Ok(match (ask.candidates, ask.search.scope, classifier.index()) {
         (Candidates::Labels(labels), ..) => Only::Labels(labels),
         (Candidates::ByQuery { rows, first }, ..) => Only::Rows { rows, first },
         (Candidates::All, Some(scope), Some(index)) => match index.graph() {
             None => return Err(QueryError::NoWidth { option: name(scope) }),
-            Some(graph) if scope.cells > 0 && graph.n_cells() == 0 => return Err(QueryError::NoCells),
+            Some(graph) if scope.n_cells() > 0 && graph.n_cells() == 0 => return Err(QueryError::NoCells),
             Some(_) => Only::Near(scope),
         },
         (Candidates::All, Some(scope), None) => return Err(QueryError::NoIndex { option: name(scope) }),

@@ -10,7 +10,7 @@ use xc_kernels::best::{Keeping, Kept};
 use xc_kernels::cudarc::driver::CudaSlice;
 use xc_kernels::{Error, Plan, Shape, address};
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK, from_rank_key};
-use xc_sparse::uniform::{FanIn, Indices, LANES};
+use xc_sparse::uniform::{FanIn, InputIds, LANES};
 
 /// An output layer that a device can run.
 pub trait HeadOnDevice {
@@ -108,7 +108,7 @@ impl HeadOnDevice for Sparse {
             bias: address(&on_bias),
             fan_in,
             n_inputs: connections.n_inputs() as u32,
-            is_wide: u32::from(matches!(connections.indices(), Indices::U32(_))),
+            is_wide: u32::from(matches!(connections.indices(), InputIds::U32(_))),
             r#type: of_type,
         };
         let connections =

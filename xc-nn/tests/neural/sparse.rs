@@ -22,7 +22,7 @@ use xc_nn::{
     Step, StepParams, TrainParams, Trainer, Update, UpdateRule,
 };
 use xc_sparse::LabelRows;
-use xc_sparse::uniform::{FanIn, Indices, LANES};
+use xc_sparse::uniform::{FanIn, InputIds, LANES};
 use xc_store::CheckpointFolder;
 
 const LOSSES: [Loss; 3] = [Loss::Softmax, Loss::Bce, Loss::SquaredHinge];
@@ -496,7 +496,7 @@ fn bad_shapes_and_states_are_said() {
     let met = met.unwrap();
     assert!(!met.is_finite());
     assert_eq!(state(&changed), state(&first));
-    assert!(matches!(first.connections().indices(), Indices::U16(_)));
+    assert!(matches!(first.connections().indices(), InputIds::U16(_)));
 }
 
 proptest! {

@@ -33,6 +33,7 @@ mod tree;
 pub use idle::{refuse_idle_form, refuse_idle_of_instances, refuse_idle_of_labels};
 pub use refit::Refit;
 
+use crate::data::Source;
 use crate::settings::{self, Choices, SettingError, Table};
 use network::{Judges, System};
 use plan::{Origin, Resolved, TrainingPlan};
@@ -43,7 +44,8 @@ use xc_data::HoldOut;
 use xc_model::skipgram::SkipgramModel;
 use xc_nn::encoder::transformer::IS_BUILT;
 use xc_store::Container;
-use xc_train::fit::{Context, FitError, Fitted, Given, Judging, Place, Report, SharedTexts, Source, Target, Watch};
+
+use xc_train::fit::{Context, FitError, Fitted, Given, Judging, Place, Report, SharedTexts, Target, Watch};
 
 /// Kinds of models that can be trained.
 pub const KINDS: [&str; 7] = ["tree", "mach", "dense", "uniform", "lns", "astra", "skipgram"];

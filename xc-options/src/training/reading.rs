@@ -2,14 +2,15 @@
 
 use super::idle;
 use super::plan::{Origin, Resolved};
+use crate::data::is_vectors;
+use crate::data::{Reading, Source, TextReader};
 use crate::settings::text::{self, TextSettings};
 use crate::settings::{Choices, Setting, SettingError, data, input, transformer};
 use serde_json::json;
 use std::path::PathBuf;
 use xc_model::classifier::InputKind;
 use xc_sparse::rows::Rows;
-use xc_train::fit::data::is_vectors;
-use xc_train::fit::{FeatureParams, FitError, Given, Reading, Source, TextReader};
+use xc_train::fit::{FeatureParams, FitError, Given};
 use xc_train::network::EncoderName;
 use xc_train::preset::Preset;
 

@@ -33,7 +33,7 @@ pub(super) fn free(training: &Training, is_text: bool, seed: u64) -> (Space, Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xc_train::fit::Files;
+    use crate::data::Files;
 
     fn names(kind: &str, is_text: bool, settings: &[(&str, &str)], files: Files) -> Vec<String> {
         let mut training = Training::new(kind, files, "m").unwrap();

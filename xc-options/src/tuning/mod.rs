@@ -14,6 +14,7 @@ pub use found::{BEST, Found, FoundPart, PICTURE, TrialRow, options_line};
 pub use rungs::Rung;
 
 use crate::Training;
+use crate::data::Source;
 use crate::settings::{SettingError, input};
 use crate::tune::{HalvingParams, Job, Search, Space};
 use clock::Clock;
@@ -28,7 +29,7 @@ use xc_data::{Format, ReadOptions, holds_text};
 use xc_metrics::{KeepRows, Metric};
 use xc_model::message::{chain, seconds};
 use xc_store::{Checkpoint, CheckpointFolder};
-use xc_train::fit::{Context, FitError, FitErrorKind, Judging, Place, Source, Watch, check_in_folder, make_folder};
+use xc_train::fit::{Context, FitError, FitErrorKind, Judging, Place, Watch, check_in_folder, make_folder};
 
 /// Time where neither it nor a number of trials is given.
 const BUDGET: Duration = Duration::from_secs(20 * 60);

@@ -1,6 +1,7 @@
 //! Runs that are finished, in OUTPUT/trials, so that none is done twice.
 
 use crate::Training;
+use crate::data::Source;
 use crate::settings::transformer;
 use crate::tune::{Settings, Space};
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use xc_model::message::chain;
 use xc_store::{
     CHECKPOINT_KIND, Checkpoint, CheckpointKey, CheckpointLayout, Container, ContainerWriter, OpenError, WriteError,
 };
-use xc_train::fit::{FitError, Source, open_container};
+use xc_train::fit::{FitError, open_container};
 
 /// What the folder of a search's runs holds.
 pub(super) const LAYOUT: CheckpointLayout = CheckpointLayout { system: "tune", parts: &["run-#"] };

@@ -10,17 +10,16 @@ use xc_dense::DenseMatrix;
 use xc_metrics::Metric;
 use xc_model::Model;
 use xc_model::blend::RuleKind;
+use xc_options::data::NamesFile;
+use xc_options::data::{Files, HeldOut, Source};
 use xc_options::settings::Setting;
 use xc_options::{Training, tuning::Tuning};
 use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::blend::FitParams;
 use xc_train::calibrate::CalibrateParams;
-use xc_train::fit;
-use xc_train::fit::data::NamesFile;
-use xc_train::fit::{
-    Arrays, Context, Files, FitErrorKind, HeldOut, OwnedRows, Place, Report, SharedTexts, Silent, Source, Watch,
-};
+use xc_train::fit::{Arrays, Context, FitErrorKind, OwnedRows, Place, Report, SharedTexts, Silent, Watch};
 
+mod examples;
 mod kinds;
 
 /// Text in which the words of an instance name its labels.
@@ -207,10 +206,10 @@ fn what_follows_is_the_same(folder: &Path, file: &Path) {
         let held_out = HeldOut { leave_out_seen: true, ..HeldOut::new(source.clone()) };
         let blend = folder.join("blend");
         let params = FitParams { rule: Some(RuleKind::Logistic), ..FitParams::default() };
-        let blended = fit::blend(&models, None, &held_out, &params, &blend, &context).unwrap();
+        let blended = xc_options::data::blend(&models, None, &held_out, &params, &blend, &context).unwrap();
         let calibrated = folder.join("calibrated");
         let params = CalibrateParams::default();
-        let curve = fit::calibrate(&models[0], &held_out, &params, &calibrated, &context).unwrap();
+        let curve = xc_options::data::calibrate(&models[0], &held_out, &params, &calibrated, &context).unwrap();
         assert!(blended.left_out > 100 && blended.instances == curve.instances);
         let search = folder.join("search");
         let _ = std::fs::remove_dir_all(&search);
@@ -466,7 +465,7 @@ fn rows_that_a_tree_learned_from_as_vectors_are_known_again() {
             let output = folder.path().join(format!("calibrated-{number}-{asked}"));
             let calibrate = |leave_out_seen| {
                 let held_out = HeldOut { leave_out_seen, ..HeldOut::new(rows.clone()) };
-                fit::calibrate(&model, &held_out, &CalibrateParams::default(), &output, &context)
+                xc_options::data::calibrate(&model, &held_out, &CalibrateParams::default(), &output, &context)
             };
             let error = calibrate(false).unwrap_err();
             let said = format!("{seen} of 40 instances are training instances of");

@@ -1,6 +1,6 @@
 //! Conversion to and from sparse columns.
 
-use super::matrix::{Connections, ConnectionsError, FanIn, Indices};
+use super::matrix::{Connections, ConnectionsError, FanIn, InputIds};
 use crate::{CscMatrix, CscView, CsrMatrix};
 use thiserror::Error;
 use xc_buffer::FloatBuffer;
@@ -52,7 +52,7 @@ impl Connections {
             let label = indptr.partition_point(|&start| start - first <= at) - 1;
             return Err(ConnectionsError::OutOfRange { label, input, n_inputs }.into());
         }
-        let indices = Indices::new(n_inputs, inputs);
+        let indices = InputIds::new(n_inputs, inputs);
         let weights = FloatBuffer::nearest(of, weights.iter().copied());
         Ok(Self::from_parts(n_labels, n_inputs, fan_in, indices, weights)?)
     }

@@ -1,6 +1,6 @@
 //! Connections in a model folder.
 
-use super::matrix::{Connections, ConnectionsError, FanIn, Indices};
+use super::matrix::{Connections, ConnectionsError, FanIn, InputIds};
 use std::path::PathBuf;
 use thiserror::Error;
 use xc_buffer::dtype::DType;
@@ -44,8 +44,8 @@ impl Connections {
             }
         };
         match self.indices() {
-            Indices::U16(values) => writer.add(&format!("{prefix}indices"), ArrayRef::new(&values[..], shape))?,
-            Indices::U32(values) => writer.add(&format!("{prefix}indices"), ArrayRef::new(&values[..], shape))?,
+            InputIds::U16(values) => writer.add(&format!("{prefix}indices"), ArrayRef::new(&values[..], shape))?,
+            InputIds::U32(values) => writer.add(&format!("{prefix}indices"), ArrayRef::new(&values[..], shape))?,
         }
         let dtype = self.weights().dtype();
         writer.add(&format!("{prefix}weights"), ArrayRef { dtype, shape, bytes: self.weights().bytes() })
@@ -77,10 +77,10 @@ impl Connections {
                 (vec![starts.last().copied().unwrap_or(0) as usize], FanIn::Varying(starts))
             }
         };
-        let indices = if n_inputs <= Indices::MOST_U16 {
-            Indices::U16(container.array_shaped(&name("indices"), &shape)?)
+        let indices = if n_inputs <= InputIds::MOST_U16 {
+            InputIds::U16(container.array_shaped(&name("indices"), &shape)?)
         } else {
-            Indices::U32(container.array_shaped(&name("indices"), &shape)?)
+            InputIds::U32(container.array_shaped(&name("indices"), &shape)?)
         };
         let weights = container.floats(&name("weights"), of, &shape)?;
         let content = |source| OpenConnectionsError::Content {

@@ -1,6 +1,6 @@
 //! A batch of dense inputs with the instances innermost.
 
-use xc_buffer::Pages;
+use xc_buffer::HugePageVec;
 use xc_buffer::dtype::nearest_bf16;
 use xc_buffer::parallel::for_each_part;
 
@@ -35,7 +35,7 @@ impl UniformLine {
 /// [`UniformLine`] per input. The lanes beyond the last instance are zeros.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    lines: Pages<UniformLine>,
+    lines: HugePageVec<UniformLine>,
     n_inputs: usize,
     len: usize,
 }

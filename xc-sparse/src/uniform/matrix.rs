@@ -101,7 +101,7 @@ impl IndexWidth for u32 {
 
 /// The inputs of the connections, label by label.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Indices {
+pub enum InputIds {
     /// At most 65,536 inputs.
     U16(Buffer<u16>),
     /// More than 65,536 inputs.
@@ -114,13 +114,13 @@ pub enum Indices {
 macro_rules! with_indices {
     ($indices:expr, $name:ident => $body:expr) => {
         match $indices {
-            $crate::uniform::Indices::U16($name) => $body,
-            $crate::uniform::Indices::U32($name) => $body,
+            $crate::uniform::InputIds::U16($name) => $body,
+            $crate::uniform::InputIds::U32($name) => $body,
         }
     };
 }
 
-impl Indices {
+impl InputIds {
     /// Largest number of inputs that two bytes can distinguish.
     pub const MOST_U16: usize = 1 << 16;
 
@@ -253,7 +253,7 @@ pub struct Connections {
     n_inputs: usize,
     n_labels: usize,
     fan_in: FanIn,
-    indices: Indices,
+    indices: InputIds,
     weights: FloatBuffer,
 }
 
@@ -283,7 +283,7 @@ impl Connections {
             refused = wrong.map(|input| ConnectionsError::OutOfRange { label, input, n_inputs });
             refused.is_none().then_some(row)
         });
-        let indices = Indices::new(n_inputs, inputs.flatten());
+        let indices = InputIds::new(n_inputs, inputs.flatten());
         if let Some(error) = refused {
             return Err(error);
         }
@@ -299,7 +299,7 @@ impl Connections {
         n_labels: usize,
         n_inputs: usize,
         fan_in: FanIn,
-        indices: Indices,
+        indices: InputIds,
         weights: FloatBuffer,
     ) -> Result<Self, ConnectionsError> {
         let out = Self { n_inputs, n_labels, fan_in, indices, weights };
@@ -314,7 +314,7 @@ impl Connections {
         n_labels: usize,
         n_inputs: usize,
         fan_in: FanIn,
-        indices: Indices,
+        indices: InputIds,
         weights: FloatBuffer,
         check: bool,
     ) -> Result<Self, ConnectionsError> {
@@ -428,12 +428,12 @@ impl Connections {
     }
 
     /// Inputs of the connections.
-    pub fn indices(&self) -> &Indices {
+    pub fn indices(&self) -> &InputIds {
         &self.indices
     }
 
     /// Inputs of the connections, mutable; [`Connections::check`] tells whether they are still valid.
-    pub fn indices_mut(&mut self) -> &mut Indices {
+    pub fn indices_mut(&mut self) -> &mut InputIds {
         &mut self.indices
     }
 
@@ -448,16 +448,16 @@ impl Connections {
     }
 
     /// The fan-in, and both arrays, mutable.
-    pub fn parts_mut(&mut self) -> (&FanIn, &mut Indices, &mut FloatBuffer) {
+    pub fn parts_mut(&mut self) -> (&FanIn, &mut InputIds, &mut FloatBuffer) {
         (&self.fan_in, &mut self.indices, &mut self.weights)
     }
 
     /// All arrays, mutable; [`Connections::check`] tells whether they are still valid.
-    pub fn all_mut(&mut self) -> (&mut FanIn, &mut Indices, &mut FloatBuffer) {
+    pub fn all_mut(&mut self) -> (&mut FanIn, &mut InputIds, &mut FloatBuffer) {
         (&mut self.fan_in, &mut self.indices, &mut self.weights)
     }
 
-    pub(super) fn replace(&mut self, fan_in: FanIn, indices: Indices, weights: FloatBuffer) {
+    pub(super) fn replace(&mut self, fan_in: FanIn, indices: InputIds, weights: FloatBuffer) {
         (self.fan_in, self.indices, self.weights) = (fan_in, indices, weights);
     }
 

@@ -60,7 +60,7 @@ pub use convert::UniformConvertError;
 #[cfg(feature = "store")]
 pub use file::OpenConnectionsError;
 pub use lines::{LANES, Lines, UniformLine};
-pub use matrix::{Connections, ConnectionsError, FanIn, IndexWidth, Indices, check_shape};
+pub use matrix::{Connections, ConnectionsError, FanIn, IndexWidth, InputIds, check_shape};
 pub use product::{Sums, UniformKernels, weight_gradients};
 pub use rewire::{Rewired, distinct};
 pub use screen::{BYTE_LANES, ByteBlock, ByteLine, ByteLines, DEVIATIONS, LaneBounds, RowBound, ScreenRow, ScreenRows};

@@ -4,7 +4,7 @@
 //! In the uniform form a label's connections are replaced within the label, whose fan-in stays the same;
 //! in the unstructured form the new ones may go to any label.
 
-use super::matrix::{Connections, FanIn, IndexWidth, Indices};
+use super::matrix::{Connections, FanIn, IndexWidth, InputIds};
 use crate::with_indices;
 use rayon::prelude::*;
 use xc_buffer::FloatBuffer;
@@ -182,7 +182,7 @@ impl Connections {
         let old = self.weights();
         let weights = source.iter().map(|&at| if at == u32::MAX { 0.0 } else { old.get(at as usize) });
         let weights = FloatBuffer::nearest(of, weights);
-        let indices = Indices::new(n_inputs, inputs.into_iter());
+        let indices = InputIds::new(n_inputs, inputs.into_iter());
         self.replace(FanIn::Varying(starts.into()), indices, weights);
         source
     }

@@ -345,7 +345,7 @@ fn planted_wrong_kernels_are_found() {
 #[test]
 fn what_is_no_layer_is_said() {
     let zeros = |n| FloatBuffer::zeros(DType::F32, n);
-    let indices = |values: &[u16]| Indices::U16(values.to_vec().into());
+    let indices = |values: &[u16]| InputIds::U16(values.to_vec().into());
     let parts = |n_inputs, per_label, values: &[u16], weights| {
         Connections::from_parts(2, n_inputs, FanIn::Uniform(per_label), indices(values), weights)
             .unwrap_err()

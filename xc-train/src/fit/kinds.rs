@@ -21,7 +21,7 @@
 
 use super::data::{Datasets, Making};
 use super::network::{Instances, NetworkSession, Outputs};
-use super::reading::Memory;
+use super::reading::ArrayReader;
 use super::save::Target;
 use super::source::MEMORY;
 use super::tree::{TreeInputs, TreeSession};
@@ -112,7 +112,8 @@ impl FeatureParams {
         let are_vectors = matches!(data.rows(), Rows::Dense(_));
         let weighting = self.weighting.filter(|_| !are_vectors);
         let making = Making::Fit { text: &self.text, weighting, hold_out: None, tokens: None };
-        let (train, validation) = Memory { given: None, vectors_as_rows, context }.datasets(data, judge, making)?;
+        let (train, validation) =
+            ArrayReader { given: None, vectors_as_rows, context }.datasets(data, judge, making)?;
         Ok(Datasets { train, validation, split: None, label_texts: None })
     }
 }
@@ -376,7 +377,7 @@ impl Fit for TreeFit {
             let sets = self.features.datasets(data, judge, true, context)?;
             let read_s = start.elapsed().as_secs_f64();
             let params = TreeParams { seed: context.seed, normalise_rows: false, ..self.params.clone() };
-            let inputs = TreeInputs::new(sets);
+            let inputs = TreeInputs::new(sets, None, None, None);
             let session = TreeSession::new(&inputs, &params, context).between(Path::new(MEMORY), target);
             session.run(folder, read_s, &Judging::default())
         })

@@ -1,21 +1,18 @@
-//! Training of every kind of model, from files or from memory, to a model folder or a model in memory.
+//! Training of every kind of model, from rows in memory to a model folder or a model in memory.
 //!
 //! [`kinds`] trains what is in memory, with parameters that are known. What is here are its parts, for whoever
-//! decides parameters by what was read: a [`Source`] says where instances are, a [`Reading`] how they become rows, a
-//! [`NetworkSession`] or [`TreeSession`] is one run over them, and a [`Place`] where the model goes. Work that does not fit into
+//! decides parameters by what was read: an [`ArrayReader`] makes instances of rows in memory, a [`NetworkSession`] or
+//! [`TreeSession`] is one run over them, and a [`Place`] says where the model goes. Work that does not fit into
 //! memory is refused before it begins, and a run that was interrupted goes on from its checkpoint. A [`Watch`] is told what
 //! happens, and cancels.
 //!
 //! Work is done in the rayon pool that the caller is in, else in one that the call makes. Nothing is printed.
 
-mod combine;
 mod context;
 pub mod data;
 mod error;
-mod held_out;
 pub mod kinds;
 pub mod memory;
-mod merge;
 mod network;
 mod place;
 mod reading;
@@ -25,20 +22,17 @@ mod source;
 mod transformer;
 mod tree;
 
-pub use combine::{FittedTo, blend, calibrate};
 pub use context::{Context, NetworkRun, Watch};
 pub use error::{FitError, FitErrorKind};
-pub use held_out::{HeldOut, query_error};
 pub use memory::Budget;
-pub use merge::{Merged, merge};
 pub use network::{Costs, Instances, NetworkSession, Outputs, TrainingShape, WordText};
 pub use place::{Place, check_file, check_in_folder, make_folder};
-pub use reading::{FeatureParams, Reading, TextReader};
+pub use reading::{ArrayReader, FeatureParams};
 pub use report::{Judging, Report};
 pub use save::{Target, beside, open_container, save_created, save_with};
-pub use source::{Arrays, Files, Given, SharedTexts, Source};
+pub use source::{Arrays, Given, MEMORY, SharedTexts};
 pub use transformer::{Embed, Embedded};
-pub use tree::{TreeInputs, TreeSession, check_part};
+pub use tree::{TreeInputs, TreeSession, check_part, save_trees};
 /// Watches nothing.
 pub use xc_buffer::Silent;
 pub use xc_sparse::rows::OwnedRows;

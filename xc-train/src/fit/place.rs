@@ -24,7 +24,7 @@ pub struct Place {
     pub resume: bool,
     /// Discard an unfinished checkpoint, if there is one, and start over.
     pub restart: bool,
-    /// Which part of the model goes there, where several processes train one each (`tree`, `mach`); [`merge`](super::merge)
+    /// Which part of the model goes there, where several processes train one each (`tree`, `mach`); [`merge`](crate::merge)
     /// makes the model of all.
     pub part: Option<Part>,
 }

@@ -10,7 +10,7 @@ use xc_nn::HardLabels;
 use xc_nn::encoder::lsa;
 use xc_nn::head::{Sampled, Sparse};
 use xc_nn::sampler::{Lists, NegativeParams, SamplerParams};
-use xc_sparse::uniform::Indices;
+use xc_sparse::uniform::InputIds;
 
 /// Bytes of a training run, by part. The program itself (threads, files, log) takes some 10 MB more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -214,7 +214,7 @@ fn rewire_bytes(
         // New arrays beside the old ones.
         Wiring::Unstructured => {
             let moved = if n_moments > 0 { 4 + learning.moments.n_bytes() } else { 0 };
-            connections.saturating_mul((4 + Indices::bytes_each(width) + head.weights.n_bytes() + moved) as u64)
+            connections.saturating_mul((4 + InputIds::bytes_each(width) + head.weights.n_bytes() + moved) as u64)
         }
     }
 }

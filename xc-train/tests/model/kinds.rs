@@ -1,9 +1,4 @@
-//! Custom kinds of models: their answers are checked, their names are not those of others, and the example blends one
-//! with a tree.
-
-#[expect(unreachable_pub, reason = "it is a program of its own")]
-#[path = "../../examples/kind_of_your_own.rs"]
-mod kind_of_your_own;
+//! Custom kinds of models: their answers are checked, and their names are not those of others.
 
 use crate::folders::{self, Front};
 use std::error::Error;
@@ -166,11 +161,6 @@ fn a_custom_kind_reads_texts_itself_and_is_explained_without_effects() {
     assert_eq!(model.features(texts).unwrap().len(), 2);
     let explained = |label| model.explain(&Row::Text("abc"), label, &ExplainOptions::default()).unwrap();
     assert_eq!((explained(3).score, explained(3).effects.len(), explained(1).score), (1.0, 0, 0.0));
-}
-
-#[test]
-fn an_encoder_a_head_and_a_sampler_of_ones_own_are_blended_with_a_tree() {
-    kind_of_your_own::main().unwrap();
 }
 
 /// The arrays of a model that was opened, as its kind writes them: those of its folder, byte for byte.

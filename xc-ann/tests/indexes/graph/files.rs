@@ -71,7 +71,10 @@ fn damaged_arrays_are_refused() {
                 let cells = graph.n_cells().min(3);
                 for params in [
                     SearchParams::top(3).with_width(0.2),
-                    SearchParams::top(3).with_scope(Scope { width: 0.2, cells, answers: 0 }),
+                    SearchParams::top(3).with_scope(match cells {
+                        0 => Scope::width(0.2),
+                        cells => Scope::Cells { cells, slack: 0.2, for_k: 0 },
+                    }),
                 ] {
                     graph.search_batch(rows.view(), rows.view(), params, None).unwrap();
                 }

@@ -15,7 +15,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use xc_ann::{BuildError, BuildParams, Fitted, Graph, GraphStats, Index, Metric};
-use xc_buffer::Pages;
+use xc_buffer::HugePageVec;
 use xc_model::classifier::LostPrecision;
 use xc_model::message::counted;
 use xc_model::{IndexFit, OwnedRows, label_index_params};
@@ -256,7 +256,7 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
     save()?;
     Ok(Some(Built {
         n: graph.len(),
-        width: graph.width(),
+        width: graph.dim(),
         what: "labels",
         stats: graph.stats(),
         n_cells: graph.n_cells(),
@@ -281,7 +281,7 @@ fn of_vectors(
     let (n, width) = (given.rows(), given.columns());
     let needed = Graph::bytes(n, width, params) + 4 * given.values().len();
     context.foresee_memory("the index", needed as u64 + needed as u64 / 10)?;
-    let mut values = Pages::zeros(given.values().len());
+    let mut values = HugePageVec::zeros(given.values().len());
     values.copy_from_slice(given.values());
     let sample = args.instances.fit_queries.as_deref().map(|path| vectors_of_width(path, width)).transpose()?;
     if let (Some(sample), Some(path)) = (&sample, &args.instances.fit_queries)

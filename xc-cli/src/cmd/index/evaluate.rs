@@ -96,7 +96,7 @@ impl<'a> Queries<'a> {
         let path = &*args.asked.queries;
         check(index, path, rows(asked))?;
         if let Some(path) = &args.fit_queries {
-            let fit = vectors_of_width(path, index.graph().width())?;
+            let fit = vectors_of_width(path, index.graph().dim())?;
             check(index, path, rows(&fit))?;
             return Ok(Self::Fit(path, fit));
         }
@@ -196,7 +196,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         let all = WIDTHS.into_iter().map(Scope::width);
         tried.extend(all.chain(in_cells.map(Scope::cells)).map(|scope| Tried { scope, fitted: None }));
         tried.sort_by(|Tried { scope: a, .. }, Tried { scope: b, .. }| {
-            a.cells.cmp(&b.cells).then(a.width.total_cmp(&b.width))
+            a.n_cells().cmp(&b.n_cells()).then(a.slack().total_cmp(&b.slack()))
         });
         // What was wanted comes before the same of the list.
         tried.dedup_by(|after, before| after.scope == before.scope && after.fitted.is_none());
@@ -214,7 +214,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if context.json {
         // Of several that are wanted none is the one.
         let wanted = <[Tried; 1]>::try_from(wanted.clone()).ok().map(|[wanted]| wanted.scope);
-        let at = all.iter().find(|m| wanted.is_some_and(|p| (m.search_width, m.cells) == (p.width, p.cells)));
+        let at = all.iter().find(|m| wanted.is_some_and(|p| (m.search_width, m.cells) == (p.slack(), p.n_cells())));
         let mut report = json!({
             "queries": measured.len(), "k": k, "threads": context.threads, "exact_qps": exact_qps, "build_s": build_s,
             "bytes_per_vector": bytes_per_vector, "measured": all,
@@ -226,8 +226,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         }
         return output::print(&report.to_string());
     }
-    let reach = |scope: Scope| match scope.cells {
-        0 => format!("{:.4}", scope.width),
+    let reach = |width: f32, cells: usize| match cells {
+        0 => format!("{width:.4}"),
         cells => format!("{cells} cells"),
     };
     let mut text = format!(
@@ -236,11 +236,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     );
     // The others are for the plot.
     let is_shown = |m: &&Measured| {
-        let is_it = |wanted: &Tried| (wanted.scope.width, wanted.scope.cells) == (m.search_width, m.cells);
+        let is_it = |wanted: &Tried| (wanted.scope.slack(), wanted.scope.n_cells()) == (m.search_width, m.cells);
         wanted.is_empty() || wanted.iter().any(is_it)
     };
     for m in all.iter().filter(is_shown) {
-        let name = reach(Scope { width: m.search_width, cells: m.cells, answers: 0 });
+        let name = reach(m.search_width, m.cells);
         text += &format!(
             "{name:>12} {:>8.4} {:>12.0} {:>8.1} {:>8.1} {:>10.0} {:>8.1}\n",
             m.recall, m.qps, m.p50_us, m.p99_us, m.distances, m.hops
@@ -264,7 +264,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         let Fitted { target, recall, n_queries, .. } = fitted;
         text += &format!(
             "\n{} fitted to {n_queries} other queries for {target}: {recall:.4} of theirs",
-            reach(fitted.scope())
+            reach(fitted.width, fitted.cells)
         );
     }
     output::print(&text)
@@ -296,7 +296,7 @@ fn measure(
     let per_query = |count: u64| count as f64 / n;
     let (distances, hops) = (per_query(effort.distances), per_query(effort.hops));
     let [p50_us, p99_us] = alone(index, asked, filter, params).map_err(|e| CliError::input(&args.asked.queries, &e))?;
-    let Scope { width: search_width, cells, .. } = scope;
+    let (search_width, cells) = (scope.slack(), scope.n_cells());
     Ok(Measured { search_width, cells, recall, qps: n / best, p50_us, p99_us, distances, hops, fitted })
 }
 

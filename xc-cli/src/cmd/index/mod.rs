@@ -131,7 +131,7 @@ impl Asked {
         container.expect_kind(KIND).map_err(|e| open_error(&e.into()))?;
         context.options.refuse(&RowArgs::NAMES, "an index of sparse rows is expected with it; this one has vectors")?;
         let index = Index::read(&container).map_err(|e| open_error(&e))?;
-        let queries = vectors_of_width(&self.queries, index.graph().width())?;
+        let queries = vectors_of_width(&self.queries, index.graph().dim())?;
         if queries.rows() == 0 {
             return Err(CliError::usage(format_args!("{}: no queries", self.queries.display())));
         }

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use xc_ann::{BuildParams, Metric, Refresh, Refreshed};
-use xc_buffer::Pages;
+use xc_buffer::HugePageVec;
 use xc_model::classifier::LostPrecision;
 use xc_model::{IndexFit, OwnedRows};
 use xc_store::atomic::parent_of;
@@ -149,7 +149,7 @@ fn of_vectors(
     // The folder may be replaced: nothing of it stays mapped.
     let mut index = open(folder, true)?;
     let given = vectors(path)?;
-    let (found, expected) = ((given.rows(), given.columns()), (index.rows().len(), index.graph().width()));
+    let (found, expected) = ((given.rows(), given.columns()), (index.rows().len(), index.graph().dim()));
     if found != expected {
         let path = path.display();
         return Err(CliError::usage(format_args!(
@@ -160,10 +160,10 @@ fn of_vectors(
     // The old and the new graph, and the rows once more.
     let needed = 2 * index.graph().n_bytes() + 4 * given.values().len();
     context.foresee_memory("the new index", needed as u64)?;
-    let mut values = Pages::zeros(given.values().len());
+    let mut values = HugePageVec::zeros(given.values().len());
     values.copy_from_slice(given.values());
     let asked = args.instances.fit_queries.as_deref();
-    let asked = asked.map(|path| vectors_of_width(path, index.graph().width())).transpose()?;
+    let asked = asked.map(|path| vectors_of_width(path, index.graph().dim())).transpose()?;
     let watch = Watch::new(context);
     let done = context.on_threads(|| index.refresh(values, asked.as_ref().map(rows), policy, &watch));
     let done = done.map_err(|e| build_error(path, &e))?;

@@ -86,7 +86,7 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
         args.device.exact(&index, rows(&asked), params.top_k, filter.as_ref(), context)?.found
     } else {
         let (path, queries) = (&args.asked.queries, rows(&asked));
-        let is_in_cells = filter.is_none() && params.scope.unwrap_or(index.default_scope()).cells > 0;
+        let is_in_cells = filter.is_none() && params.scope.unwrap_or(index.default_scope()).n_cells() > 0;
         let found = if is_in_cells {
             args.device.cells(&index, path, queries, params, context)?
         } else {

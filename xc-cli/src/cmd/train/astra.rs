@@ -7,8 +7,8 @@ use super::network_args::{EncodedArgs, LOSSES};
 use super::{Kind, joined};
 use crate::settings::{Chosen, names};
 use std::path::PathBuf;
+use xc_options::data::Files;
 use xc_options::settings::Choices;
-use xc_train::fit::Files;
 use xc_train::preset;
 
 /// Train a network with hard and uniform negatives (ASTRA)

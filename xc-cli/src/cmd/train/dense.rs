@@ -4,8 +4,8 @@ use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{EncodedArgs, LOSSES, show_default};
 use super::{Kind, joined};
 use crate::settings::names;
+use xc_options::data::Files;
 use xc_options::settings::Choices;
-use xc_train::fit::Files;
 use xc_train::preset;
 
 /// Train a network with one output per label

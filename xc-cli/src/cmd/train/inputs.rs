@@ -3,8 +3,9 @@
 use crate::data::{InputArgs, NamesArgs, OfData, TextArgs};
 use crate::settings::Chosen;
 use std::path::PathBuf;
+use xc_options::data::Files;
 use xc_options::settings::Choices;
-use xc_train::fit::{Files, Place};
+use xc_train::fit::Place;
 
 /// What is trained on, and where the model and its checkpoint are kept.
 #[derive(clap::Args, Clone, Debug)]

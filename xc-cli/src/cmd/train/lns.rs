@@ -5,8 +5,8 @@ use super::inputs::{DataArgs, FileArgs};
 use super::network_args::{EncodedArgs, show_defaults};
 use super::{Kind, joined};
 use crate::settings::Chosen;
+use xc_options::data::Files;
 use xc_options::settings::Choices;
-use xc_train::fit::Files;
 use xc_train::preset::{self, DataShape, Preset};
 
 /// Train a network with negative sampling

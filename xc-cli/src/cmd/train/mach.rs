@@ -6,9 +6,9 @@ use super::transformer_args::OfTransformer;
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
 use xc_buffer::Part;
+use xc_options::data::Files;
 use xc_options::settings::mach as settings;
 use xc_options::settings::{Choices, Setting, Table};
-use xc_train::fit::Files;
 use xc_train::preset;
 
 /// Train MACH: networks over hashed labels

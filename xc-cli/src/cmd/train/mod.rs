@@ -26,8 +26,9 @@ use crate::stdin;
 use inputs::DataArgs;
 use xc_buffer::Part;
 use xc_options::Training;
+use xc_options::data::Files;
 use xc_options::settings::Choices;
-use xc_train::fit::{Files, Place};
+use xc_train::fit::Place;
 
 /// Train a model
 #[derive(clap::Args, Debug)]

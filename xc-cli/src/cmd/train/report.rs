@@ -10,7 +10,8 @@ use crate::model::{self, beside};
 use crate::output::{self, Output};
 use crate::whole_stdin;
 use serde_json::{Map, Value, json};
-use xc_train::fit::{Report, Source};
+use xc_options::data::Source;
+use xc_train::fit::Report;
 
 fn as_json(report: &Report, usage: &Usage, model_bytes: u64) -> Map<String, Value> {
     let mut map = Map::new();

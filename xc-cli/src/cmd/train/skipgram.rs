@@ -11,8 +11,9 @@ use crate::settings::{Chosen, OfTable, names};
 use crate::stdin;
 use std::path::PathBuf;
 use xc_options::Training;
+use xc_options::data::Files;
 use xc_options::settings::{Setting, Table, words};
-use xc_train::fit::{Files, Place};
+use xc_train::fit::Place;
 use xc_train::preset;
 use xc_train::skipgram::WordsParams;
 

@@ -5,8 +5,8 @@ use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable};
 use std::path::PathBuf;
 use xc_buffer::Part;
+use xc_options::data::Files;
 use xc_options::settings::{Choices, Setting, Table, tree};
-use xc_train::fit::Files;
 
 /// Train a label tree
 ///

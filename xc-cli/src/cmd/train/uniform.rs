@@ -5,9 +5,9 @@ use super::network_args::{EncodedArgs, LOSSES, show_defaults, with_default};
 use super::{Kind, joined};
 use crate::settings::{Chosen, OfTable, names};
 use xc_model::classifier::{ConnectionLearning, SparseHeadParams};
+use xc_options::data::Files;
 use xc_options::settings::uniform;
 use xc_options::settings::{Choices, Setting, Table};
-use xc_train::fit::Files;
 use xc_train::preset;
 
 /// Train a network with a sparse output layer

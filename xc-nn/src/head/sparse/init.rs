@@ -6,7 +6,7 @@ use crate::{Decay, Init, Parameter};
 use xc_buffer::FloatBuffer;
 use xc_buffer::dtype::DType;
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::uniform::{Connections, ConnectionsError, FanIn, Indices, check_shape, distinct};
+use xc_sparse::uniform::{Connections, ConnectionsError, FanIn, InputIds, check_shape, distinct};
 
 impl Sparse {
     /// `n_outputs` outputs over vectors of `width`; connections drawn evenly, first weights even,
@@ -82,6 +82,6 @@ fn unstructured<R: FnMut() -> u64>(
         starts.push(inputs.len() as u64);
     }
     let weights = FloatBuffer::zeros(params.weights, inputs.len());
-    let indices = Indices::new(n_inputs, inputs.into_iter());
+    let indices = InputIds::new(n_inputs, inputs.into_iter());
     Connections::from_parts(n_outputs, n_inputs, FanIn::Varying(starts.into()), indices, weights)
 }

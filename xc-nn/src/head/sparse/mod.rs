@@ -48,10 +48,10 @@ use serde::Serialize;
 use std::ops::Range;
 use tiles::Tiles;
 use xc_buffer::dtype::DType;
-use xc_buffer::{FloatBuffer, Pages};
+use xc_buffer::{FloatBuffer, HugePageVec};
 use xc_dense::DenseRows;
 use xc_hash::stream::{Purpose, Stream, mix, name};
-use xc_sparse::uniform::{ByteLines, Connections, Indices, LANES, Lines, Rewired, ScreenRows, Sums};
+use xc_sparse::uniform::{ByteLines, Connections, InputIds, LANES, Lines, Rewired, ScreenRows, Sums};
 
 /// Connections that come and go while training (SET).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -101,7 +101,7 @@ pub struct SparseScratch {
     n_seen: usize,
     /// Gradient of the inputs: for each block of instances, one line an input. What it is before
     /// the first output with many instances of the block does not matter.
-    gradient: Pages<Sums>,
+    gradient: HugePageVec<Sums>,
     /// The same, one row an instance, of the outputs that few instances of a block have a gradient
     /// for: the two are added.
     rows: Activations,
@@ -211,7 +211,7 @@ impl Sparse {
 
     /// Bytes of connections, biases and moments for a training run.
     pub fn n_bytes(n_outputs: u64, width: usize, params: &SparseParams, n_moments: usize) -> u64 {
-        let connection = Indices::bytes_each(width) + params.weights.n_bytes() + n_moments * params.moments.n_bytes();
+        let connection = InputIds::bytes_each(width) + params.weights.n_bytes() + n_moments * params.moments.n_bytes();
         let starts = if params.uniform { 0 } else { 8 };
         let each = params.per_output as u128 * connection as u128 + 4 * (1 + n_moments as u128) + starts;
         u64::try_from(u128::from(n_outputs) * each).unwrap_or(u64::MAX)

@@ -8,7 +8,7 @@ use crate::state::{self, Array, Arrays, Role, Slice, State, StateError, Visitor,
 use serde_json::json;
 use xc_buffer::FloatBuffer;
 use xc_buffer::dtype::DType;
-use xc_sparse::uniform::{Connections, FanIn, Indices};
+use xc_sparse::uniform::{Connections, FanIn, InputIds};
 
 impl State for Sparse {
     fn settings(&self) -> serde_json::Value {
@@ -100,9 +100,9 @@ fn shape(connections: &Connections) -> [usize; 2] {
     }
 }
 
-fn dtype(indices: &Indices) -> DType {
+fn dtype(indices: &InputIds) -> DType {
     match indices {
-        Indices::U16(_) => DType::U16,
-        Indices::U32(_) => DType::U32,
+        InputIds::U16(_) => DType::U16,
+        InputIds::U32(_) => DType::U32,
     }
 }

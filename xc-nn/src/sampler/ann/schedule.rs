@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use xc_ann::{BuildParams, Graph, SearchParams, Silent};
 use xc_buffer::Buffer;
 use xc_dense::{DenseMatrix, DenseRows};
-use xc_store::Spill;
+use xc_store::MmapVec;
 
 /// Labels of an instance that are retrieved in addition: the true ones among them are left out on
 /// use.
@@ -134,7 +134,7 @@ pub struct Scheduled {
     /// Epoch of the last step.
     epoch: Option<u32>,
     hard: Option<Buffer<u32>>,
-    vectors: Option<Spill<f32>>,
+    vectors: Option<MmapVec<f32>>,
     folder: Option<PathBuf>,
     job: Mutex<Job>,
     waited: Duration,
@@ -146,8 +146,8 @@ impl Clone for Scheduled {
             Some(found) => Job::Done(found.clone()),
             None => Job::None,
         };
-        let in_memory = |vectors: &Spill<f32>| {
-            let copy = vectors.read(|all| Spill::of(all.to_vec(), None)).flatten();
+        let in_memory = |vectors: &MmapVec<f32>| {
+            let copy = vectors.read(|all| MmapVec::of(all.to_vec(), None)).flatten();
             copy.expect("a file that is open is mapped")
         };
         let (hard, vectors) = (self.hard.clone(), self.vectors.as_ref().map(in_memory));
@@ -220,7 +220,7 @@ impl Scheduled {
             *self.lock() = Job::Running(std::thread::spawn(job));
         }
         if self.params.is_first(epoch + 2) {
-            let vectors = Spill::zeros(self.n_instances * self.width, self.folder.as_deref());
+            let vectors = MmapVec::zeros(self.n_instances * self.width, self.folder.as_deref());
             self.vectors = Some(vectors.map_err(|e| file(self.folder.as_deref(), &e))?);
         }
         self.epoch = Some(epoch);
@@ -240,7 +240,7 @@ fn retrieve(
     k: usize,
     params: &BuildParams,
     folder: Option<&Path>,
-) -> Result<Spill<u32>, SampleError> {
+) -> Result<MmapVec<u32>, SampleError> {
     let find = || {
         let columns = labels.columns;
         let instances = |range: Range<usize>| {
@@ -255,7 +255,7 @@ fn retrieve(
         let graph = Graph::build_for(labels.view(), Some(DenseRows::new(&some, columns)), params, &Silent);
         let graph = graph.map_err(SampleError::Index)?;
         let width = graph.fitted().map_or(super::index::WIDEST, |fitted| fitted.width.min(super::index::WIDEST));
-        let mut out = Spill::zeros(vectors.len() * k, folder).map_err(|e| file(folder, &e))?;
+        let mut out = MmapVec::zeros(vectors.len() * k, folder).map_err(|e| file(folder, &e))?;
         let mut labels_of = Vec::with_capacity(FITTED_TO * k);
         for first in (0..vectors.len()).step_by(FITTED_TO) {
             let asked = instances(first..vectors.len().min(first + FITTED_TO));
@@ -381,9 +381,9 @@ impl State for Scheduled {
             state::read(from, name, Role::Training, [n, k], &mut ids)?;
             match ids.iter().find(|&&label| label != NONE && label as usize >= n_labels) {
                 Some(label) => Err(StateError::new(name, format!("label {label} of {n_labels}"))),
-                None => {
-                    Spill::of(ids, folder).and_then(Spill::finish).map_err(|e| StateError::new(name, file(folder, &e)))
-                }
+                None => MmapVec::of(ids, folder)
+                    .and_then(MmapVec::finish)
+                    .map_err(|e| StateError::new(name, file(folder, &e))),
             }
         };
         self.hard = if has_hard == 1 { Some(read_ids(HARD, self.hard.take())?) } else { None };
@@ -395,7 +395,7 @@ impl State for Scheduled {
                 let failed = |e| StateError::new(VECTORS, file(folder, &e));
                 let mut vectors = before.map_err(failed)?.unwrap_or_else(|| vec![0.0; n * self.width]);
                 state::read(from, VECTORS, Role::Training, [n, self.width], &mut vectors)?;
-                Some(Spill::of(vectors, folder).map_err(failed)?)
+                Some(MmapVec::of(vectors, folder).map_err(failed)?)
             }
             _ => None,
         };

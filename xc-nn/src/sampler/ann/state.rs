@@ -51,7 +51,7 @@ impl State for Ann {
         let (of, degree) = (graph.state(), graph.params().max_degree);
         let n = of.sides.len();
         f(Array::new(NUMBERS, Role::Training, [of.numbers.len(), 1], &of.numbers))?;
-        f(Array::new(CODES, Role::Training, [n, GraphState::code_bytes(graph.width())], &of.codes))?;
+        f(Array::new(CODES, Role::Training, [n, GraphState::code_bytes(graph.dim())], &of.codes))?;
         f(Array::new(SIDES, Role::Training, [n, 2], bytemuck::cast_slice::<_, f32>(&of.sides[..])))?;
         f(Array::new(MEAN, Role::Training, [of.mean.len(), 1], &of.mean))?;
         f(Array::new(EDGES, Role::Training, [n, degree], &of.edges))?;

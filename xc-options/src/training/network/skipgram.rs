@@ -3,6 +3,7 @@
 use super::System;
 use super::choices::NetworkChoices;
 use super::lns::{resolve_candidates, say_if_all};
+use crate::data::words::read_words;
 use crate::settings::text::TOKENS;
 use crate::settings::{Choices, SettingError, candidates, words};
 use crate::training::Training;
@@ -10,9 +11,7 @@ use crate::training::plan::{Origin, TrainingPlan};
 use std::path::PathBuf;
 use xc_data::HoldOut;
 use xc_hash::text::PipelineParams;
-use xc_train::fit::{
-    Context, FitError, Instances, NetworkSession, Outputs, Place, TrainingShape, WordText, beside, check_file,
-};
+use xc_train::fit::{Context, FitError, Instances, NetworkSession, Outputs, Place, TrainingShape, beside, check_file};
 use xc_train::network::NetworkParams;
 use xc_train::preset::{self, Preset};
 use xc_train::skipgram::WordsParams;
@@ -61,7 +60,7 @@ impl System for Skipgram {
     }
 
     fn read(&self, of: &Training, _: Option<HoldOut>, context: &Context<'_>) -> Result<Instances, FitError> {
-        WordText::read(&self.words()?, &self.tokens()?, &of.source, context).map(Instances::Words)
+        read_words(&self.words()?, &self.tokens()?, &of.source, context).map(Instances::Words)
     }
 
     fn preset(&self) -> Preset {

@@ -7,7 +7,7 @@ use crate::settings::{refuse_idle, tree};
 use serde_json::{Map, json};
 use std::time::Instant;
 use xc_data::HoldOut;
-use xc_train::fit::{Context, FitError, Judging, TreeInputs, TreeSession, check_part};
+use xc_train::fit::{Context, FitError, Judging, TreeSession, check_part};
 use xc_tree::{CHECKPOINT, Preset, TreeParams};
 
 /// A training run of trees.
@@ -80,7 +80,7 @@ pub(super) fn train(
     };
     named.refuse_idle()?;
     let start = Instant::now();
-    let inputs = TreeInputs::read(&named.reading, hold_out, context)?;
+    let inputs = named.reading.read_for_trees(hold_out, context)?;
     let read_s = start.elapsed().as_secs_f64();
 
     let session = TreeSession::new(&inputs, &params, context).between(of.source.name(), of.target());

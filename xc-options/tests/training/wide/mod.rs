@@ -9,9 +9,10 @@ use tempfile::TempDir;
 use xc_model::Model;
 use xc_model::{Changes, OpenOptions, OwnedRows, QueryOptions, Rows};
 use xc_options::Training;
+use xc_options::data::Source;
 use xc_sparse::rank::Scored;
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_train::fit::{Arrays, Context, Silent, Source};
+use xc_train::fit::{Arrays, Context, Silent};
 
 const N_LABELS: usize = 60;
 const N_FEATURES: usize = 96;

@@ -35,7 +35,7 @@ use super::matrix::Connections;
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 use xc_buffer::simd::{Loop, vectorised_loop};
-use xc_buffer::{FloatBuffer, Pages};
+use xc_buffer::{FloatBuffer, HugePageVec};
 
 /// Instances in a line of bytes: two blocks of [`super::LANES`].
 pub const BYTE_LANES: usize = 64;
@@ -89,7 +89,7 @@ pub struct ByteBlock<'a> {
 /// that are not finite.
 #[derive(Debug, Default)]
 pub struct ByteLines {
-    lines: Pages<ByteLine>,
+    lines: HugePageVec<ByteLine>,
     bounds: Vec<LaneBounds>,
     n_inputs: usize,
 }

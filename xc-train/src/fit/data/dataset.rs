@@ -41,24 +41,24 @@ pub struct Datasets {
     pub split: Option<Split>,
 }
 
-/// Parts the instances of the training file at `path`.
-///
-/// # Errors
-/// A part without an instance.
-pub(in crate::fit) fn split(path: &Path, train: &Dataset, hold_out: HoldOut) -> Result<Split, FitError> {
-    let split = hold_out.split(&train.hashes);
-    if split.kept.is_empty() || split.held_out.is_empty() {
-        let (share, name, all) = (hold_out.share, path.display(), train.len());
-        let which = if split.kept.is_empty() { "all" } else { "none" };
-        return Err(FitError::usage(format_args!(
-            "--validation-fraction {share}: {which} of the {all} instances of {name} would be held out; a share \
-             that parts them is expected"
-        )));
-    }
-    Ok(split)
-}
-
 impl Dataset {
+    /// Parts the instances, which messages call `name`.
+    ///
+    /// # Errors
+    /// A part without an instance.
+    pub fn split(&self, name: &Path, hold_out: HoldOut) -> Result<Split, FitError> {
+        let split = hold_out.split(&self.hashes);
+        if split.kept.is_empty() || split.held_out.is_empty() {
+            let (share, name, all) = (hold_out.share, name.display(), self.len());
+            let which = if split.kept.is_empty() { "all" } else { "none" };
+            return Err(FitError::usage(format_args!(
+                "--validation-fraction {share}: {which} of the {all} instances of {name} would be held out; a share \
+                 that parts them is expected"
+            )));
+        }
+        Ok(split)
+    }
+
     /// Number of instances.
     #[expect(clippy::len_without_is_empty, reason = "readers refuse a file without an instance")]
     pub fn len(&self) -> usize {

@@ -2,11 +2,9 @@
 
 use super::cost::Counting;
 use super::instances::Instances;
-use super::mach::Buckets;
+use super::learned_from::LearnedFrom;
 use super::params_error;
 use super::shape::TrainingShape;
-use super::skipgram::Words;
-use super::wide;
 use crate::fit::data::Datasets;
 use crate::fit::place::drop_checkpoint;
 use crate::fit::report::{Judging, Report, score_against};
@@ -16,7 +14,6 @@ use crate::fit::{Context, FitError, NetworkRun};
 use crate::learn::initialise;
 use crate::network::{NetworkParams, RunParams, TextEncoder};
 use crate::preset::ASTRA;
-use crate::skipgram::WordsParams;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +22,6 @@ use xc_data::Split;
 use xc_metrics::MetricReport;
 use xc_model::Extras;
 use xc_model::classifier::{Classifier, ClassifierParams, Only};
-use xc_model::mach::MachLayout;
 use xc_model::message::{chain, counted};
 use xc_nn::sampler::SampleError;
 use xc_nn::trainer::{CHECKPOINT, CheckpointAt, STATE, Subset, TrainError, TrainObserver};
@@ -80,19 +76,9 @@ pub(super) trait Learner: Send + Sync {
 pub struct Outputs(Box<dyn Learner>);
 
 impl Outputs {
-    /// The labels, of a classifier of a kind.
-    pub fn labels(kind: &'static str) -> Self {
-        Self(Box::new(OverLabels(kind)))
-    }
-
-    /// Buckets of the labels, in the repetitions of a MACH model.
-    pub fn buckets(layout: MachLayout) -> Self {
-        Self(Box::new(Buckets(layout)))
-    }
-
-    /// Words beside a word. `vectors` is the file for the vectors of words as text, of a model in a folder.
-    pub fn words(params: WordsParams, vectors: PathBuf) -> Self {
-        Self(Box::new(Words { params, vectors }))
+    /// Those that a learner knows.
+    pub(super) fn of(learner: impl Learner + 'static) -> Self {
+        Self(Box::new(learner))
     }
 
     /// What checkpoints of the training look like.
@@ -103,15 +89,6 @@ impl Outputs {
     /// How many there are, for instances of a shape.
     pub fn len(&self, shape: &TrainingShape) -> usize {
         self.0.n_outputs(shape)
-    }
-}
-
-/// A classifier of a kind over the labels.
-struct OverLabels(&'static str);
-
-impl Learner for OverLabels {
-    fn kind(&self) -> &'static str {
-        self.0
     }
 }
 
@@ -408,7 +385,7 @@ impl NetworkSession<'_> {
                 self.cache_states(&mut classifier, train)?;
                 let summary = trainer.train(classifier.network_mut(), train, others).map_err(|e| self.error(&e))?;
                 classifier.transformer_mut().into_iter().for_each(|transformer| transformer.forget_states());
-                let wide = trainer.hard.as_ref().map(|_| wide::LearnedFrom::of(train, others));
+                let wide = trainer.hard.as_ref().map(|_| LearnedFrom::of(train, others));
                 Ok((summary.steps, summary.epochs, wide))
             })?;
         let costs = counting.costs();

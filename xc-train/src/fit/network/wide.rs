@@ -1,5 +1,6 @@
 //! The wide term of a network: collected while it trains, solved after its last epoch.
 
+use super::learned_from::LearnedFrom;
 use super::session::NetworkSession;
 use crate::fit::FitError;
 use crate::learn::{HARD_IN_MEMORY, WideFit, end_training, fit_wide};
@@ -9,40 +10,11 @@ use xc_hash::stream::{Purpose, Stream, name};
 use xc_model::classifier::{Classifier, WEIGHTS, Wide, WideLearning};
 use xc_model::message::{chain, counted};
 use xc_nn::HardLabels;
-use xc_nn::trainer::Subset;
-use xc_sparse::rows::{OwnedRows, sort_unique};
+use xc_sparse::rows::sort_unique;
 use xc_sparse::{CsrView, LabelRows};
 use xc_store::to_parameter;
 use xc_tree::rankers::{RankerRows, Rankers, solve};
 use xc_tree::{LinearParams, RankerWeights, TrainError};
-
-/// Instances that are learned from, and others with their labels, which say how much the network counts.
-pub(super) struct LearnedFrom {
-    pub(super) rows: Vec<u32>,
-    pub(super) held_out: Option<(OwnedRows, LabelRows)>,
-}
-
-impl LearnedFrom {
-    /// Copies what is held out: a validation is small beside what is learned from.
-    pub(super) fn of(train: &Subset<'_>, held_out: Option<&Subset<'_>>) -> Self {
-        let of = |subset: &Subset<'_>| {
-            let examples = subset.examples();
-            let mut lists = Vec::with_capacity(subset.len());
-            for &row in subset.rows() {
-                let mut labels = Vec::new();
-                // What has no answer has none that is right.
-                if !subset.is_unanswered(row) {
-                    examples.targets().append(row as usize, &mut labels);
-                }
-                lists.push(labels);
-            }
-            let labels = LabelRows::from_lists(lists, examples.targets().n_labels());
-            let labels = labels.unwrap_or_else(|e| panic!("labels of examples: {e}"));
-            (examples.features().select(subset.rows()), labels)
-        };
-        Self { rows: train.rows().to_vec(), held_out: held_out.map(of) }
-    }
-}
 
 impl NetworkSession<'_> {
     /// A place for the false labels that steps score highest, where a wide term is to be learned.

@@ -4,7 +4,6 @@ use super::{Embed, Embedded};
 use crate::fit::{Context, FitError};
 use crate::network::{Pretrained, TextEncoder};
 use std::path::Path;
-use xc_data::FileForm;
 use xc_dense::MatmulPrecision;
 use xc_hash::text::Featurizer;
 use xc_model::classifier::{Classifier, ClassifierParams};
@@ -34,7 +33,13 @@ impl Embed {
     ///
     /// # Errors
     /// Always.
-    pub fn write(&self, _: &Path, _: &FileForm, _: &Path, _: &Context<'_>) -> Result<Embedded, FitError> {
+    pub fn write(
+        &self,
+        _: &str,
+        _: &mut (dyn FnMut() -> Result<Option<Vec<String>>, FitError> + Send),
+        _: &Path,
+        _: &Context<'_>,
+    ) -> Result<Embedded, FitError> {
         Err(FitError::without_transformers("xc embed"))
     }
 }

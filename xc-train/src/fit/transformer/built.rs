@@ -1,15 +1,13 @@
 //! A transformer below a network, or before it: chosen, put among the parameters, begun from its folder.
 
 use super::{Embed, Embedded};
-use crate::fit::data::Queries;
 use crate::fit::{Context, FitError};
 use crate::network::{EncoderName, Pretrained, TextEncoder};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use xc_data::{FileForm, NpyRows};
+use xc_data::NpyRows;
 use xc_dense::MatmulPrecision;
 use xc_hash::text::{Featurizer, Vectorise as _, VectoriseError};
-use xc_model::OwnedRows;
 use xc_model::classifier::{Classifier, ClassifierParams, EncoderParams, TokensLearning, TokensParams};
 use xc_model::message::chain;
 use xc_model::tokens::{TextVectors, Tokenizer, TokenizerError};
@@ -191,45 +189,42 @@ impl Embed {
         vectors(&self.pretrained, "", self.precision, self.normalise)
     }
 
-    /// Writes the vectors of the texts of a file as rows of an `.npy` file, in their order. *Memory*: the weights, and
-    /// what a block of texts needs.
+    /// Writes the vectors of texts as rows of an `.npy` file, in their order. `next` gives the texts in blocks, which messages
+    /// call `name`. *Memory*: the weights, and what a block of texts needs.
     ///
     /// # Errors
-    /// A folder that is no transformer, a file that holds no texts, an output that cannot be written, a build without
-    /// feature `transformer`, or an observer that cancels.
+    /// A folder that is no transformer, what `next` says, an output that cannot be written, a build without feature
+    /// `transformer`, or an observer that cancels.
     pub fn write(
         &self,
-        texts: &Path,
-        input: &FileForm,
+        name: &str,
+        next: &mut (dyn FnMut() -> Result<Option<Vec<String>>, FitError> + Send),
         output: &Path,
         context: &Context<'_>,
     ) -> Result<Embedded, FitError> {
-        /// Texts that are read together.
-        const BLOCK: usize = 256;
-
         context.on_threads(|| {
             let (of, notes) = self.open_and_say()?;
             notes.iter().for_each(|line| context.note(line));
-            let mut queries = Queries::texts(texts, input)?;
+            let mut block = next()?;
             let file = OutputFile::create(output).map_err(|e| FitError::unwritable(&e))?;
             let unwritable = |e: std::io::Error| FitError::failed(format_args!("{}: {e}", output.display()));
             let mut out = NpyRows::begin(file, of.width()).map_err(unwritable)?;
             let mut embedded = Embedded { rows: 0, width: of.width(), tokens: 0 };
             let mut done = context.observer.task("texts embedded");
-            while let Some(block) = queries.next_batch(BLOCK)? {
+            while let Some(texts) = block {
                 context.check_interrupt()?;
-                let OwnedRows::Texts(block) = block else { panic!("{}: rows that are no texts", queries.name()) };
                 let named = |VectoriseError { at, why }| {
-                    FitError::usage(format_args!("{}: text {}: {why}", queries.name(), embedded.rows + at + 1))
+                    FitError::usage(format_args!("{name}: text {}: {why}", embedded.rows + at + 1))
                 };
-                let (vectors, n_tokens) = of.of(Texts::Strings(&block)).map_err(named)?;
+                let (vectors, n_tokens) = of.of(Texts::Strings(&texts)).map_err(named)?;
                 out.push(&vectors.values).map_err(unwritable)?;
-                embedded.rows += block.len();
+                embedded.rows += texts.len();
                 embedded.tokens += n_tokens;
-                done(block.len() as u64);
+                done(texts.len() as u64);
+                block = next()?;
             }
             if let Some(line) = of.tokens().taken().note() {
-                context.note(format_args!("{}: {line}", queries.name()));
+                context.note(format_args!("{name}: {line}"));
             }
             let file = out.end().map_err(unwritable)?;
             file.commit().map_err(|e| FitError::unwritable(&e))?;

@@ -9,7 +9,6 @@ pub use part::check_part;
 use super::data::{Dataset, Datasets};
 use super::memory::Standing;
 use super::place::drop_checkpoint;
-use super::reading::Reading;
 use super::report::{Judging, Report};
 use super::save::{Target, save_created};
 use super::source::MEMORY;
@@ -19,7 +18,6 @@ use memory::Forecast;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::Instant;
-use xc_data::HoldOut;
 use xc_hash::text::Featurizer;
 use xc_model::Extras;
 use xc_model::TrainingRows;
@@ -41,29 +39,19 @@ pub struct TreeInputs {
 }
 
 impl TreeInputs {
-    /// Reads everything that is named.
-    ///
-    /// # Errors
-    /// As [`Reading::read`]; numbers that are not one an instance or a label.
-    pub fn read(reading: &Reading<'_>, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Self, FitError> {
-        let instances = reading.read(hold_out, context)?;
+    /// Instances, of which those that are held out judge, and what trees take beside them: a row of features for each label, a
+    /// weight for each instance, those held out among them, and a cost for each label.
+    pub fn new(
+        instances: Datasets,
+        label_features: Option<CsrMatrix>,
+        mut instance_weights: Option<Vec<f32>>,
+        label_costs: Option<Vec<f32>>,
+    ) -> Self {
         let rows = instances.training_rows();
-        let (n_read, kept) = (instances.train.len(), instances.split.as_ref().map(|split| split.kept.clone()));
-        let instances = instances.parted();
-        let n_labels = instances.train.labels.n_labels();
-        let names = instances.train.names.as_deref();
-        let label_features = reading.label_features(names, n_labels, context)?;
-        let [mut instance_weights, label_costs] = reading.numbers(n_read, n_labels)?;
-        if let (Some(weights), Some(kept)) = (&mut instance_weights, &kept) {
-            *weights = kept.iter().map(|&row| weights[row as usize]).collect();
+        if let (Some(weights), Some(split)) = (&mut instance_weights, &instances.split) {
+            *weights = split.kept.iter().map(|&row| weights[row as usize]).collect();
         }
-        Ok(Self { instances, rows, label_features, instance_weights, label_costs })
-    }
-
-    /// Instances without anything else.
-    pub fn new(instances: Datasets) -> Self {
-        let rows = instances.training_rows();
-        Self { instances, rows, label_features: None, instance_weights: None, label_costs: None }
+        Self { instances: instances.parted(), rows, label_features, instance_weights, label_costs }
     }
 
     /// The instances that are learned from.
@@ -184,7 +172,7 @@ impl TreeSession<'_> {
         let (counts, container) = match &trees {
             Trees::Stored(trees) => {
                 let create = || ContainerWriter::create(folder, xc_tree::KIND);
-                (save(create, extras, trees, params, context)?, None)
+                (save_trees(create, extras, trees, params, context)?, None)
             }
             Trees::Model(model) => {
                 let counts = model.weight_counts();
@@ -238,8 +226,11 @@ enum Trees<'c> {
     Model(TreeModel),
 }
 
-/// Packs trees and saves them as a model.
-pub(super) fn save(
+/// Packs trees and saves them as the model that `create` begins.
+///
+/// # Errors
+/// The folder cannot be written, or the work is cancelled.
+pub fn save_trees(
     create: impl FnOnce() -> Result<ContainerWriter, WriteError>,
     extras: Extras<'_>,
     trees: &StoredTrees<'_>,

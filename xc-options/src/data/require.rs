@@ -1,11 +1,11 @@
 //! What is said of a file that holds too much or too little.
 
-use super::Dataset;
-use crate::fit::{Context, FitError};
 use std::path::Path;
 use xc_data::{Format, Joined, LabelSeparator, ReadOptions, UnseenCount, first_fields};
 use xc_hash::text::alike;
 use xc_sparse::LabelRows;
+use xc_train::fit::data::Dataset;
+use xc_train::fit::{Context, FitError};
 
 /// Says how many entries of rows were left out, if any were.
 pub fn report_unseen(name: impl std::fmt::Display, unseen: Option<&UnseenCount>, context: &Context) {

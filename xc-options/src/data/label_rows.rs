@@ -1,13 +1,13 @@
 //! Texts or features of labels, as instances that are learned from.
 
-use super::Dataset;
-use crate::fit::{Context, FitError};
 use std::collections::HashSet;
 use std::path::Path;
 use xc_data::{FileForm, Join, JoinError, ReadOptions, RowId, Unmatched, read_ids};
 use xc_dense::DenseMatrix;
 use xc_model::OwnedRows;
 use xc_sparse::LabelRows;
+use xc_train::fit::data::Dataset;
+use xc_train::fit::{Context, FitError};
 
 /// Rows of a file, one a label in the order of the labels' ids: where rows have ids, these are names of labels, or their
 /// numbers where none is a name, and say which row is whose; else their order does. Rows of other labels are left out.

@@ -1,8 +1,6 @@
 //! Rows that models were not trained on, and what the models answer to them.
 
-use super::data::{Dataset, KnownLabels, LabelsFrom, Making, Queries, read_labelled, read_vectors, vector_source};
-use super::source::Arrays;
-use super::{Context, FitError, Source};
+use super::{KnownLabels, LabelsFrom, Queries, Source, read_labelled, read_vectors, vector_source};
 use std::borrow::Cow;
 use xc_data::{FileForm, LabelNames, UnknownLabels, hash_rows};
 use xc_hash::text::Featurizer;
@@ -12,6 +10,8 @@ use xc_model::{BatchError, QueryError, QueryOptions, TrainingRows};
 use xc_model::{InputKind, Rows};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
+use xc_train::fit::data::{Dataset, Making};
+use xc_train::fit::{Arrays, Context, FitError};
 
 /// Share of the validation rows that models may have been trained on.
 const MOST_SEEN: f64 = 0.01;

@@ -1,7 +1,5 @@
 //! Parts of a model that were trained apart, as one model: repetitions of MACH, or chunks of trees.
 
-use super::{Context, FitError, open_container, save_created, tree};
-use crate::merge::{MergeError, MergedParts as Parts, merge as joined, merge_trees as joined_trees, trained_alike};
 use std::path::{Path, PathBuf};
 use xc_data::LabelNames;
 use xc_hash::universal::UniversalParamsError;
@@ -11,6 +9,8 @@ use xc_model::calibrate::Calibration;
 use xc_model::message::chain;
 use xc_model::{TrainingRows, read_form, read_pipeline};
 use xc_store::{Container, ContainerWriter};
+use xc_train::fit::{Context, FitError, open_container, save_created, save_trees};
+use xc_train::merge::{MergeError, MergedParts as Parts, merge as joined, merge_trees as joined_trees, trained_alike};
 use xc_tree::{PART_KIND, TreeParams};
 
 /// What came out of a merge.
@@ -27,7 +27,7 @@ pub struct Merged {
 }
 
 /// Merges parts of a model and saves the result in the folder `output`: repetitions of a MACH model, or all parts of
-/// trees ([`Place::part`](super::Place::part)), in any order. With `n_labels`, labels are added without
+/// trees ([`Place::part`](xc_train::fit::Place::part)), in any order. With `n_labels`, labels are added without
 /// training (MACH); `names` are then those of all.
 ///
 /// # Errors
@@ -120,7 +120,7 @@ fn merge_trees(
     let (maker, names, rows) = (maker.as_ref(), names.as_deref(), rows.as_ref());
     let extras = Extras { maker, names, input: Some(&input), training, rows };
     let create = || ContainerWriter::create(output, xc_tree::KIND);
-    tree::save(create, extras, &trees, &params, context)?;
+    save_trees(create, extras, &trees, &params, context)?;
     let n_bytes = open_container(output)?.n_bytes();
     Ok(Merged { repetitions: Vec::new(), trees: trees.n_trees(), n_labels, n_bytes })
 }

@@ -1,12 +1,12 @@
 //! Files about labels: names, and sets of ids.
 
 use super::read_side_file;
-use crate::fit::FitError;
 use std::path::{Path, PathBuf};
 use xc_data::{
     Format, HeaderRule, LabelNames, LabelStrings, NameColumn, ReadErrorKind, ReadOptions, UnknownLabels,
     read_label_names, read_label_names_field,
 };
+use xc_train::fit::FitError;
 
 /// Where names of labels are.
 #[derive(Clone, Debug, Default)]

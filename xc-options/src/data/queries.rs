@@ -1,8 +1,6 @@
 //! Queries of a prediction: streamed, as the model takes them.
 
 use super::report_unseen;
-use crate::fit::Context;
-use crate::fit::FitError;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +13,7 @@ use xc_dense::DenseMatrix;
 use xc_model::Model;
 use xc_model::{InputKind, OwnedRows};
 use xc_sparse::{CsrMatrix, SparseRow};
+use xc_train::fit::{Context, FitError};
 
 /// A stream of queries for one model.
 pub struct Queries {

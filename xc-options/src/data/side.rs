@@ -1,8 +1,8 @@
 //! Small text files beside the data: sets, numbers, options.
 
-use crate::fit::FitError;
 use std::io::Read;
 use std::path::Path;
+use xc_train::fit::FitError;
 
 /// Longest line, as of a file of label names.
 const MAX_LINE_BYTES: usize = 1 << 20;

@@ -1,9 +1,6 @@
 //! Models that are fitted on rows which they were not trained on: blends, and calibrated models.
 
 use super::held_out::{HeldOut, Validation};
-use super::{Context, FitError, save_with};
-use crate::blend::{FitParams, FittedRule, RuleFitError, fit as fit_blend};
-use crate::calibrate::{CalibrateParams, CurveFitError, FittedCurve, fit as fit_curve};
 use serde_json::json;
 use std::path::Path;
 use xc_data::{FileForm, Format};
@@ -14,6 +11,9 @@ use xc_model::message::chain;
 use xc_model::{QueryOptions, ScoreOptions, TrainingRows, write_blend};
 use xc_nn::trainer::TrainError;
 use xc_store::ContainerWriter;
+use xc_train::blend::{FitParams, FittedRule, RuleFitError, fit as fit_blend};
+use xc_train::calibrate::{CalibrateParams, CurveFitError, FittedCurve, fit as fit_curve};
+use xc_train::fit::{Context, FitError, save_with};
 
 /// What was fitted, and to how many rows.
 #[derive(Debug)]

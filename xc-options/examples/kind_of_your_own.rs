@@ -1,13 +1,14 @@
 //! An encoder, a head and a sampler of your own as a custom kind of model: trained, saved, opened beside the standard
-//! kinds, and blended with a tree: `cargo run --release -p xc-train --example kind_of_your_own`.
+//! kinds, and blended with a tree: `cargo run --release -p xc-options --example kind_of_your_own`.
 use std::error::Error;
 use xc_data::Data;
 use xc_dense::DenseRows;
 use xc_model::{InputKind, Kind, Model, NetworkModel, OpenOptions, Opened, QueryOptions};
 use xc_nn::sampler::{Candidates, FromFn, Queries, Sampler};
 use xc_nn::{loss::Shares, state::State, *};
+use xc_options::data::{HeldOut, blend};
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_train::fit::{Context, HeldOut, Place, Silent, blend};
+use xc_train::fit::{Context, Place, Silent};
 use xc_train::kinds::{Fit, TreeFit};
 
 const N_FEATURES: usize = 60;
