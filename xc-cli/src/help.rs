@@ -1,5 +1,6 @@
 //! How help screens are arranged, and which common options a command has.
 
+use crate::data::of_labels;
 use clap::{Arg, Command};
 
 /// Headings of options that many commands share: the short help leaves them out.
@@ -26,9 +27,6 @@ const SHARED_NAMES: [&str; 17] = [
     "normalise",
 ];
 
-/// Options of the input that are about its labels.
-pub(crate) const OF_LABELS: [&str; 4] = ["label-field", "label-fields", "label-separator", "svmlight-label-base"];
-
 /// Options that come first though some other option may stand in for them.
 const IN_FRONT: [&str; 1] = ["model"];
 
@@ -53,7 +51,7 @@ fn arranged(command: Command, path: &mut Vec<String>, common: &[Arg]) -> Command
     }
     let unused = without_use(&path.join(" "));
     // Labels of the input are not looked at: options about them are refused, and not listed.
-    let labels = if *path == ["explain"] || *path == ["embed"] { &OF_LABELS[..] } else { &[] };
+    let labels = if *path == ["explain"] || *path == ["embed"] { of_labels() } else { Vec::new() };
     let hidden = common.iter().filter(|arg| arg.get_long().is_some_and(|name| unused.contains(&name)));
     let command = command.args(hidden.map(|arg| arg.clone().hide(true)));
     let mut order: Vec<_> = command.get_arguments().map(|arg| (rank(arg), arg.get_id().clone())).collect();

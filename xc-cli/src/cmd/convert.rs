@@ -161,22 +161,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
 /// Options about models, and the directions that read them.
 const OF_MODELS: [&str; 3] = ["precision", "labels", "tree"];
-/// Options about data.
-const OF_DATA: [&str; 13] = [
-    "input-labels",
-    "output-labels",
-    "output-base",
-    "tfidf",
-    "save-pipeline",
-    "pipeline",
-    "format",
-    "text-fields",
-    "label-field",
-    "label-separator",
-    "id-field",
-    "svmlight-base",
-    "svmlight-label-base",
-];
+/// Options about data, beside those of what a file holds.
+const OF_DATA: [&str; 6] = ["input-labels", "output-labels", "output-base", "tfidf", "save-pipeline", "pipeline"];
 
 impl Args {
     /// Refuses options that nothing reads in this direction.
@@ -185,7 +171,9 @@ impl Args {
         let (from, to) = match (self.from, self.to) {
             (Kind::Data(from), Kind::Data(to)) => (from, to),
             (from, to) => {
-                let is_of_data = |option: &str| OF_DATA.contains(&option) || option.starts_with("text.");
+                let is_of_data = |option: &str| {
+                    OF_DATA.contains(&option) || InputArgs::NAMES.contains(&option) || option.starts_with("text.")
+                };
                 options.refuse_if(is_of_data, "data are expected with it; models are converted here")?;
                 if matches!(to, Kind::Foreign(_)) {
                     let idle = ["precision", "labels", "label-names"];
@@ -223,8 +211,14 @@ impl Args {
                 _ => Ok(self.input.refuse_idle(&input, [&*self.source, &**labels])?),
             };
         }
+        if !matches!(from, Format::Csv | Format::Tsv) {
+            options.refuse(&["delimiter", "no-quotes", "no-header"], "csv or tsv is expected with it, as --from")?;
+        }
         if !matches!(from, Format::Jsonl | Format::Csv | Format::Tsv) {
-            options.refuse(&["text-fields", "label-field"], "jsonl, csv or tsv is expected with it, as --from")?;
+            options.refuse(
+                &["text-fields", "label-field", "label-fields"],
+                "jsonl, csv or tsv is expected with it, as --from",
+            )?;
             if !matches!(to, Format::Csv | Format::Tsv) {
                 options.refuse(&["label-separator"], "jsonl, csv or tsv is expected with it")?;
             }

@@ -2,8 +2,8 @@
 
 use crate::context::Context;
 use crate::data::InputArgs;
+use crate::data::of_labels;
 use crate::error::CliError;
-use crate::help::OF_LABELS;
 use crate::measure::Meter;
 use crate::named::named;
 use crate::output;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         return Err(CliError::usage("--input -: a file is expected"));
     }
     let input = args.format.settings();
-    context.options.refuse(&OF_LABELS, "labels of the input are ignored")?;
+    context.options.refuse(&of_labels(), "labels of the input are ignored")?;
     context.options.refuse(&["id-field"], "ids of texts are not read")?;
     args.format.refuse_idle_of_instances(&input, [&*args.input])?;
     args.format.refuse_idle(&input, [&*args.input])?;

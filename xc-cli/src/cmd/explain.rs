@@ -2,9 +2,9 @@
 
 use crate::answer::query_error;
 use crate::context::Context;
+use crate::data::of_labels;
 use crate::data::{InputArgs, Queries, label_of};
 use crate::error::{CliError, escaped};
-use crate::help::OF_LABELS;
 use crate::model::OpenArgs;
 use crate::output::Output;
 use crate::similar::nearest;
@@ -128,7 +128,7 @@ impl Args {
         }
         let input = self.format.or(model.input());
         let why = "labels of the input are ignored";
-        context.options.refuse(&OF_LABELS, why)?;
+        context.options.refuse(&of_labels(), why)?;
         self.format.refuse_idle_of_instances(&input, self.input.as_deref())?;
         self.format.refuse_idle(&input, self.input.as_deref())
     }

@@ -9,8 +9,24 @@ use xc_hash::text::PipelineParams;
 use xc_options::data::NamesFile;
 use xc_options::settings::input;
 use xc_options::settings::text::{self, TextSettings};
-use xc_options::settings::{Setting, Table, data, serialised};
+use xc_options::settings::{FileContent, Setting, Table, data, serialised};
 use xc_options::training::{refuse_idle_form, refuse_idle_of_instances, refuse_idle_of_labels};
+
+/// What the options of a table are called.
+const fn names<const N: usize>(table: &Table) -> [&'static str; N] {
+    let (mut out, mut at) = ([""; N], 0);
+    while at < N {
+        out[at] = table.rows[at].name;
+        at += 1;
+    }
+    out
+}
+
+/// Options of the input that are about its labels.
+pub(crate) fn of_labels() -> Vec<&'static str> {
+    let is_it = |row: &&Setting| row.of_files.is_some_and(|of| of.content == FileContent::Labels);
+    input::TABLE.rows.iter().filter(is_it).map(|row| row.name).collect()
+}
 
 /// Options about the form of input files.
 #[derive(Clone, Copy, Debug)]
@@ -76,8 +92,7 @@ impl InputArgs {
     }
 
     /// What the options are called.
-    pub(crate) const NAMES: [&str; 7] =
-        ["format", "text-fields", "label-field", "label-separator", "id-field", "svmlight-base", "svmlight-label-base"];
+    pub(crate) const NAMES: [&str; input::TABLE.rows.len()] = names(&input::TABLE);
 }
 
 /// Options about the form of sparse rows without labels.
@@ -97,7 +112,7 @@ pub(crate) type RowArgs = Chosen<OfRows>;
 
 impl RowArgs {
     /// What they are called.
-    pub(crate) const NAMES: [&str; 2] = ["format", "svmlight-base"];
+    pub(crate) const NAMES: [&str; input::ROWS.rows.len()] = names(&input::ROWS);
 
     /// The readers' options that these say.
     pub(crate) fn options(&self) -> ReadOptions {

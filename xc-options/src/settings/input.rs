@@ -1,5 +1,6 @@
 //! The settings that say what a file holds.
 
+use super::FileContent::{Any, Instances, Labels};
 use super::{Choices, Setting, Table, Values};
 use Values::{Names, Switch, Text};
 use xc_data::{FileForm, Format, IndexBase, LabelSeparator};
@@ -8,6 +9,12 @@ const fn row(name: &'static str, values: Values, unit: &'static str) -> Setting 
     Setting::new(name, name, values, unit).heading("Input options")
 }
 
+/// Formats with named fields.
+const WITH_FIELDS: &[Format] = &[Format::Jsonl, Format::Csv, Format::Tsv];
+/// Those of fields with something between them.
+const TABLES: &[Format] = &[Format::Csv, Format::Tsv];
+const SVMLIGHT: &[Format] = &[Format::Svmlight];
+
 /// What a model was trained with is kept in it; what is given wins.
 pub const TABLE: Table = Table {
     rows: &[
@@ -15,41 +22,41 @@ pub const TABLE: Table = Table {
             "Format of the input: xc, svmlight, fasttext, jsonl, csv, tsv, npz or npy [default: detected from name and \
              content]",
         ),
-        row("text-fields", ANY, "NAMES").none("text").help(
+        row("text-fields", ANY, "NAMES").of_files(WITH_FIELDS, Instances).none("text").help(
             "JSONL fields or CSV columns that make up the text, joined by spaces [default: the model's, else text]",
         ),
-        row("label-field", ANY, "NAME").none("labels").help(
+        row("label-field", ANY, "NAME").of_files(WITH_FIELDS, Labels).none("labels").help(
             "JSONL field or CSV column with the labels; '' if there is none [default: the model's, else labels]",
         ),
-        row("label-fields", ANY, "NAMES")
+        row("label-fields", ANY, "NAMES").of_files(WITH_FIELDS, Labels)
             .help(
                 "JSONL fields or CSV columns with 0 or 1, one for each label, which has the name of the field; in place \
                  of --label-field [default: the model's]",
             )
             .excludes(&["label-field", "label-separator"]),
-        row("label-separator", ANY, "S").help(
+        row("label-separator", ANY, "S").of_files(WITH_FIELDS, Labels).help(
             "Separator of labels that are written as one string; '' if each string is one label [default: the model's, \
              else a string is one label, and one that contains ; | or , is refused]",
         ),
-        row("id-field", ANY, "NAME").help(
+        row("id-field", ANY, "NAME").of_files(WITH_FIELDS, Instances).help(
             "JSONL field or CSV column with the id of an instance, which JSON answers repeat [default: the model's, else \
              id if there is one]",
         ),
-        row("delimiter", Text(check_delimiter), "C").help(
+        row("delimiter", Text(check_delimiter), "C").of_files(TABLES, Any).help(
             "What stands between the fields of a table: one character, or tab [default: the model's, else a comma in csv, \
              a tab in tsv]",
         ),
-        row("no-quotes", Switch, "").help(
+        row("no-quotes", Switch, "").of_files(TABLES, Any).help(
             "Read quotes in a table as text: fields are not in quotes, and each line is a row [default: as the model's]",
         ),
-        row("no-header", Switch, "").help(
+        row("no-header", Switch, "").of_files(TABLES, Any).help(
             "The table has no header: its first line is an instance, and columns are named by their numbers, from 1 \
              [default: as the model's]",
         ),
-        row("svmlight-base", BASE, "0|1").help(
+        row("svmlight-base", BASE, "0|1").of_files(SVMLIGHT, Any).help(
             "Number of the first svmlight feature; required, since svmlight files differ [default: the model's]",
         ),
-        row("svmlight-label-base", BASE, "0|1")
+        row("svmlight-label-base", BASE, "0|1").of_files(SVMLIGHT, Labels)
             .help("Number of the first svmlight label [default: the model's, else 0]"),
         row("unseen", Names(&["ignore", "refuse"]), "WHAT").none("ignore").help(
             "What to do about features of the input that the model was not trained on: leave them out and count them on \

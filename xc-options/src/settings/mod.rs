@@ -45,6 +45,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use thiserror::Error;
+use xc_data::Format;
 
 /// Everything about one setting.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +70,8 @@ pub struct Setting {
     pub belongs_to: Option<(&'static str, &'static [&'static str])>,
     /// Settings that it cannot be given with.
     pub excludes: &'static [&'static str],
+    /// The files that it says something of; none: it is about no file, or about any.
+    pub of_files: Option<OfFiles>,
     /// The setting that its usual value follows from.
     pub follows: Option<&'static str>,
     /// Whether a preset of the kind says its usual value.
@@ -84,6 +87,38 @@ pub struct Setting {
     pub in_search: bool,
     /// Whether few need it: short help leaves it out.
     pub is_rare: bool,
+}
+
+/// Files that a setting says something of.
+#[derive(Clone, Copy, Debug)]
+pub struct OfFiles {
+    /// Their formats.
+    pub formats: &'static [Format],
+    /// What of them.
+    pub content: FileContent,
+}
+
+impl OfFiles {
+    /// The formats, as a sentence names them: `jsonl, csv or tsv`.
+    pub fn said(&self) -> String {
+        let names: Vec<&str> = self.formats.iter().map(|format| format.name()).collect();
+        match names.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => String::new(),
+        }
+    }
+}
+
+/// What a file is read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileContent {
+    /// Whatever it is.
+    Any,
+    /// Labels.
+    Labels,
+    /// Instances: texts and ids.
+    Instances,
 }
 
 /// What a setting may be.
@@ -175,6 +210,7 @@ impl Setting {
             heading: None,
             belongs_to: None,
             excludes: &[],
+            of_files: None,
             follows: None,
             of_preset: false,
             of_data: false,
@@ -218,6 +254,12 @@ impl Setting {
     /// Not to be given with others.
     pub const fn excludes(mut self, others: &'static [&'static str]) -> Self {
         self.excludes = others;
+        self
+    }
+
+    /// Of no effect unless a file has one of some formats and is read for this content.
+    pub const fn of_files(mut self, formats: &'static [Format], content: FileContent) -> Self {
+        self.of_files = Some(OfFiles { formats, content });
         self
     }
 

@@ -1,19 +1,10 @@
 //! Options about files that no file of a command has a use for.
 
-use crate::settings::Choices;
-use crate::settings::input;
+use crate::settings::{Choices, FileContent, input};
 use std::path::Path;
 use xc_data::{FileForm, Format, ReadOptions, holds_text};
 use xc_train::fit::FitError;
 
-/// Options about fields and columns.
-const OF_FIELDS: [&str; 4] = ["text-fields", "label-field", "label-separator", "id-field"];
-/// Options about svmlight files.
-const OF_SVMLIGHT: [&str; 2] = ["svmlight-base", "svmlight-label-base"];
-/// Options about the labels of a file.
-const OF_LABELS: [&str; 3] = ["label-field", "label-separator", "svmlight-label-base"];
-/// Options about its instances.
-const OF_INSTANCES: [&str; 2] = ["text-fields", "id-field"];
 /// How the options of text are called.
 const OF_TEXT: &str = "text.";
 
@@ -32,7 +23,7 @@ pub fn refuse_idle_form<'a>(
     form: &FileForm,
     files: impl IntoIterator<Item = &'a Path>,
 ) -> Result<(), FitError> {
-    refuse_idle_of(choices, form, |_| true, files)
+    refuse_idle_of(choices, form, None, files)
 }
 
 /// The same of the options about labels, in the files that labels are read from.
@@ -44,7 +35,7 @@ pub fn refuse_idle_of_labels<'a>(
     form: &FileForm,
     files: impl IntoIterator<Item = &'a Path>,
 ) -> Result<(), FitError> {
-    refuse_idle_of(choices, form, |option| OF_LABELS.contains(&option), files)
+    refuse_idle_of(choices, form, Some(FileContent::Labels), files)
 }
 
 /// The same of the options about texts and ids, in the files that instances are read from.
@@ -56,18 +47,20 @@ pub fn refuse_idle_of_instances<'a>(
     form: &FileForm,
     files: impl IntoIterator<Item = &'a Path>,
 ) -> Result<(), FitError> {
-    refuse_idle_of(choices, form, |option| OF_INSTANCES.contains(&option), files)
+    refuse_idle_of(choices, form, Some(FileContent::Instances), files)
 }
 
+/// Refuses options about files that none of these is; `content`: those about this content alone.
 fn refuse_idle_of<'a>(
     choices: &Choices,
     form: &FileForm,
-    fits: impl Fn(&str) -> bool,
+    content: Option<FileContent>,
     files: impl IntoIterator<Item = &'a Path>,
 ) -> Result<(), FitError> {
     let choices = choices.of(&input::TABLE);
-    let is_given = |option: &&str| fits(option) && choices.get(option).is_some();
-    if !OF_FIELDS.iter().chain(&OF_SVMLIGHT).any(is_given) {
+    let given = choices.iter().filter_map(|(row, _)| Some((row.name, row.of_files?)));
+    let given: Vec<_> = given.filter(|(_, of)| content.is_none_or(|content| of.content == content)).collect();
+    if given.is_empty() {
         return Ok(());
     }
     let mut options = ReadOptions::from(form.clone());
@@ -82,13 +75,10 @@ fn refuse_idle_of<'a>(
         Some(first) if formats.len() == 1 => format!("the file is {first}"),
         _ => "none of the files is one".to_owned(),
     };
-    if !formats.iter().any(|format| matches!(format, Format::Jsonl | Format::Csv | Format::Tsv)) {
-        let why = format_args!("jsonl, csv or tsv is expected with it; {found}");
-        choices.refuse_if(|option| fits(option) && OF_FIELDS.contains(&option), why)?;
-    }
-    if !formats.contains(&Format::Svmlight) {
-        let why = format_args!("svmlight is expected with it; {found}");
-        choices.refuse_if(|option| fits(option) && OF_SVMLIGHT.contains(&option), why)?;
+    for (name, of) in given {
+        if !formats.iter().any(|format| of.formats.contains(format)) {
+            choices.refuse_if(|option| option == name, format_args!("{} is expected with it; {found}", of.said()))?;
+        }
     }
     Ok(())
 }
@@ -123,4 +113,57 @@ pub(super) fn refuse_idle_of_text(
         choices.refuse_if(|option| ["tfidf", "normalise"].contains(&option), why)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Values;
+
+    const FORMATS: [Format; 8] = [
+        Format::Xc,
+        Format::Svmlight,
+        Format::FastText,
+        Format::Jsonl,
+        Format::Csv,
+        Format::Tsv,
+        Format::Npz,
+        Format::Npy,
+    ];
+
+    /// Every option of files, with files of every format.
+    #[test]
+    fn an_option_is_refused_where_no_file_is_one_that_it_says_something_of() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut n = 0;
+        for row in input::TABLE.rows {
+            let Some(of) = row.of_files else { continue };
+            let mut choices = Choices::default();
+            let value = match row.values {
+                Values::Switch => "true",
+                _ if row.name.ends_with("base") => "1",
+                _ => ";",
+            };
+            choices.set(row, value).unwrap();
+            for format in FORMATS {
+                let form = FileForm { format: Some(format), ..FileForm::default() };
+                let refused = refuse_idle_form(&choices, &form, [file.path()]).map_err(|e| e.to_string());
+                let is_refused = |refused: &Result<(), String>| match refused {
+                    Ok(()) => false,
+                    Err(said) => {
+                        assert!(said.starts_with(&format!("--{}", row.name)) && said.contains(&of.said()), "{said}");
+                        assert!(said.ends_with(&format!("the file is {format}")), "{said}");
+                        true
+                    }
+                };
+                assert_eq!(is_refused(&refused), !of.formats.contains(&format), "--{} of {format}", row.name);
+                let of_labels = refuse_idle_of_labels(&choices, &form, [file.path()]).is_err();
+                assert_eq!(of_labels, refused.is_err() && of.content == FileContent::Labels);
+                let of_instances = refuse_idle_of_instances(&choices, &form, [file.path()]).is_err();
+                assert_eq!(of_instances, refused.is_err() && of.content == FileContent::Instances);
+                n += 1;
+            }
+        }
+        assert_eq!(n, 80);
+    }
 }

@@ -5,7 +5,7 @@ mod curves;
 use crate::answer::{SearchArgs, query_error};
 use crate::bytes::format_bytes;
 use crate::context::Context;
-use crate::data::{InputArgs, Queries};
+use crate::data::{InputArgs, Queries, of_labels};
 use crate::described::Described;
 use crate::device::DeviceArgs;
 use crate::error::CliError;
@@ -152,8 +152,8 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     }
     let load_ms = start.elapsed().as_secs_f64() * 1e3;
     args.format.refuse_idle(&args.format.or(model.input()), [&*args.input])?;
-    let of_answers = ["label-field", "label-separator", "id-field", "svmlight-label-base"];
-    context.options.refuse(&of_answers, "queries alone are read, without labels and ids")?;
+    let why = "queries alone are read, without labels and ids";
+    context.options.refuse_if(|option| option == "id-field" || of_labels().contains(&option), why)?;
     if !args.model.join(PART_FOLDER).exists() {
         context.options.refuse(&["max-age"], "a model with an index of its labels is expected with it")?;
     }

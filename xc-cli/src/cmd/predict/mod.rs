@@ -404,7 +404,7 @@ impl Args {
             self.format.refuse_idle_of_labels(&input.of_any_format(), files().chain(with_field))?;
         } else {
             let why = "--candidates or --exclude is expected with it: labels of the input are ignored";
-            context.options.refuse(&["label-field", "svmlight-label-base"], why)?;
+            context.options.refuse(&["label-field", "label-fields", "svmlight-label-base"], why)?;
             if self.exclude_field.is_none() {
                 context.options.refuse(&["label-separator"], why)?;
             }
@@ -414,6 +414,11 @@ impl Args {
             self.format.refuse_idle(&input, self.input.as_deref().into_iter().chain(files()))?;
         } else if model.describe().takes != InputKind::Text {
             context.options.refuse(&["text-fields"], "a model of text is expected with it")?;
+        }
+        if from_stdin {
+            context
+                .options
+                .refuse(&["delimiter", "no-quotes", "no-header"], "a file of csv or tsv is expected with it")?;
         }
         if from_stdin && !input.is_svmlight() {
             context.options.refuse(&["svmlight-base"], "--format svmlight is expected with it")?;
