@@ -5,7 +5,7 @@
 //! | [`preset`], [`astra`], [`skipgram`] | kinds of networks: values that go together |
 //! | [`network`] | a network of any kind before it is trained, as parameters |
 //! | [`kinds`] | kinds of models as values: usual parameters, changed, checked, trained |
-//! | [`fit`] | parts of a training run: where instances are, how they are read, the run, where the model goes |
+//! | [`fit`] | parts of a training run: instances of rows in memory, the run, who watches, where the model goes |
 //! | [`learn`] | initial values, the weight of a wide term, and memory of training |
 //! | [`blend`], [`mod@calibrate`] | fits of several models as one, and of probabilities |
 //! | [`merge`] | parts of a model that were trained apart |

@@ -4,7 +4,7 @@
 mod change;
 
 use crate::context::Context;
-use crate::data::{Dataset, InputArgs, Making, NamesArgs, TextArgs, read_labelled};
+use crate::data::{Dataset, InputArgs, Making, NamesArgs, TextArgs, of_tables, read_labelled};
 use crate::error::{CliError, causes, chain};
 use crate::model::{self, OpenArgs};
 use crate::named::weight_type;
@@ -212,7 +212,7 @@ impl Args {
             };
         }
         if !matches!(from, Format::Csv | Format::Tsv) {
-            options.refuse(&["delimiter", "no-quotes", "no-header"], "csv or tsv is expected with it, as --from")?;
+            options.refuse(&of_tables(), "csv or tsv is expected with it, as --from")?;
         }
         if !matches!(from, Format::Jsonl | Format::Csv | Format::Tsv) {
             options.refuse(

@@ -4,12 +4,12 @@ use crate::error::CliError;
 use crate::settings::{Chosen, OfTable};
 use clap::Arg;
 use std::path::{Path, PathBuf};
-use xc_data::{FileForm, LabelNames, ReadOptions};
+use xc_data::{FileForm, Format, LabelNames, ReadOptions};
 use xc_hash::text::PipelineParams;
 use xc_options::data::NamesFile;
 use xc_options::settings::input;
 use xc_options::settings::text::{self, TextSettings};
-use xc_options::settings::{FileContent, Setting, Table, data, serialised};
+use xc_options::settings::{FileContent, OfFiles, Setting, Table, data, serialised};
 use xc_options::training::{refuse_idle_form, refuse_idle_of_instances, refuse_idle_of_labels};
 
 /// What the options of a table are called.
@@ -22,10 +22,18 @@ const fn names<const N: usize>(table: &Table) -> [&'static str; N] {
     out
 }
 
+fn about(fits: impl Fn(&OfFiles) -> bool) -> Vec<&'static str> {
+    input::TABLE.rows.iter().filter(|row| row.of_files.is_some_and(|of| fits(&of))).map(|row| row.name).collect()
+}
+
 /// Options of the input that are about its labels.
 pub(crate) fn of_labels() -> Vec<&'static str> {
-    let is_it = |row: &&Setting| row.of_files.is_some_and(|of| of.content == FileContent::Labels);
-    input::TABLE.rows.iter().filter(is_it).map(|row| row.name).collect()
+    about(|of| of.content == FileContent::Labels)
+}
+
+/// Options of the input that are about tables alone.
+pub(crate) fn of_tables() -> Vec<&'static str> {
+    about(|of| of.formats.iter().all(|format| matches!(format, Format::Csv | Format::Tsv)))
 }
 
 /// Options about the form of input files.

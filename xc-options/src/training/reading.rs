@@ -2,8 +2,7 @@
 
 use super::idle;
 use super::plan::{Origin, Resolved};
-use crate::data::is_vectors;
-use crate::data::{Reading, Source, TextReader};
+use crate::data::{Reading, Source, TextReader, is_vectors};
 use crate::settings::text::{self, TextSettings};
 use crate::settings::{Choices, Setting, SettingError, data, input, transformer};
 use serde_json::json;
@@ -17,8 +16,8 @@ use xc_train::preset::Preset;
 /// A source with the settings that say how it is read.
 pub(super) struct NamedReading<'a> {
     choices: &'a Choices,
-    /// What they say.
-    pub(super) reading: Reading<'a>,
+    /// What they say, but how rows are weighted: that takes a look at the files.
+    reading: Reading<'a>,
 }
 
 impl<'a> NamedReading<'a> {
@@ -29,15 +28,13 @@ impl<'a> NamedReading<'a> {
         if choices.get("tfidf").is_some() && source.input() == InputKind::Dense {
             return Err(SettingError::of("tfidf", "vectors are used as they are"));
         }
-        let form = input::file_form(choices);
-        let weighting = data::weighting(choices, source.is_vectors(&form));
         let scales = choices.value("normalise") == Some(true);
         let weighted_by = if choices.get("tfidf").is_some() { Some("tfidf") } else { scales.then_some("normalise") };
         let reading = Reading {
             source,
             given: None,
-            form,
-            features: FeatureParams { text: text::params(choices)?, weighting },
+            form: input::file_form(choices),
+            features: FeatureParams { text: text::params(choices)?, weighting: None },
             weighted_by,
             vectors_as_rows: false,
             transformer: None,
@@ -73,6 +70,13 @@ impl<'a> NamedReading<'a> {
         let chosen = self.choices.value::<String>("encoder").unwrap_or_default();
         let reader = TextReader { maker, words, option: format!("encoder {chosen}"), notes };
         Ok(Self { reading: Reading { transformer: Some(reader), ..self.reading }, ..self })
+    }
+
+    /// How the source is read.
+    pub(super) fn ready(self) -> Reading<'a> {
+        let Reading { source, form, features, .. } = &self.reading;
+        let weighting = data::weighting(self.choices, source.is_vectors(form));
+        Reading { features: FeatureParams { weighting, ..features.clone() }, ..self.reading }
     }
 
     /// Refuses settings about forms of files that none of them has.

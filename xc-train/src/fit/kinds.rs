@@ -20,7 +20,7 @@
 //! [`Fit::fit_into`] writes has the bytes of that run.
 
 use super::data::{Datasets, Making};
-use super::network::{Instances, NetworkSession, Outputs};
+use super::network::{Instances, NetworkSession, Outputs, params_error};
 use super::reading::ArrayReader;
 use super::save::Target;
 use super::source::MEMORY;
@@ -78,7 +78,8 @@ pub trait Fit {
     /// Trains a model into a folder, with a checkpoint beside it, from which an interrupted run goes on.
     ///
     /// # Errors
-    /// As [`Fit::fit`]; the folder cannot be written; a part ([`Place::part`]), which is trained by [`TreeSession::run_part`], or as the repetitions of a layout.
+    /// As [`Fit::fit`]; the folder cannot be written; a part ([`Place::part`]): of trees [`TreeSession::run_part`] trains one, of
+    /// MACH a layout has the repetitions.
     fn fit_into(
         &self,
         data: &Data<'_>,
@@ -284,8 +285,7 @@ impl MachFit {
 
 fn check(network: &NetworkParams, shape: &TrainingShape, n_outputs: usize) -> Result<(), FitError> {
     network.check().map_err(|e| FitError::usage(chain(&e)))?;
-    let classifier = network.classifier.check(shape.n_features, n_outputs);
-    classifier.map_err(|e| FitError::usage(format_args!("classifier: {}", chain(&e))))
+    network.classifier.check(shape.n_features, n_outputs).map_err(|e| params_error(&e))
 }
 
 /// Does `run`, which is told where the model goes and the folder of its checkpoint.
@@ -331,7 +331,7 @@ fn train(
             // Nothing can be measured but the loss.
             network.training.monitor = Monitor::Loss;
         }
-        let session = NetworkSession::new(outputs, (instances, shape), network, context);
+        let session = NetworkSession::new(outputs, (instances, shape), network, true, context);
         let session = session.between(Path::new(MEMORY), target);
         let memory = session.announce(false)?;
         session.run(folder, read_s, memory, &Judging::default())

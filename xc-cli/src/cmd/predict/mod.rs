@@ -5,7 +5,7 @@ mod stream;
 use crate::answer::{EXCLUDED, LabelLists, Only, SearchArgs, query_error};
 use crate::answer_file::{Form, Style, Writer};
 use crate::context::Context;
-use crate::data::{InputArgs, NamesArgs, Queries, label_format, read_label_set};
+use crate::data::{InputArgs, NamesArgs, Queries, label_format, of_labels, of_tables, read_label_set};
 use crate::device::DeviceArgs;
 use crate::error::CliError;
 use crate::model::{OpenArgs, refuse_inside};
@@ -404,10 +404,8 @@ impl Args {
             self.format.refuse_idle_of_labels(&input.of_any_format(), files().chain(with_field))?;
         } else {
             let why = "--candidates or --exclude is expected with it: labels of the input are ignored";
-            context.options.refuse(&["label-field", "label-fields", "svmlight-label-base"], why)?;
-            if self.exclude_field.is_none() {
-                context.options.refuse(&["label-separator"], why)?;
-            }
+            let is_read = |option: &str| option == "label-separator" && self.exclude_field.is_some();
+            context.options.refuse_if(|option| of_labels().contains(&option) && !is_read(option), why)?;
         }
         if !from_stdin {
             self.format.refuse_idle_of_instances(&input, self.input.as_deref())?;
@@ -416,9 +414,7 @@ impl Args {
             context.options.refuse(&["text-fields"], "a model of text is expected with it")?;
         }
         if from_stdin {
-            context
-                .options
-                .refuse(&["delimiter", "no-quotes", "no-header"], "a file of csv or tsv is expected with it")?;
+            context.options.refuse(&of_tables(), "a file of csv or tsv is expected with it")?;
         }
         if from_stdin && !input.is_svmlight() {
             context.options.refuse(&["svmlight-base"], "--format svmlight is expected with it")?;

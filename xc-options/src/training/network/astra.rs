@@ -55,7 +55,7 @@ impl System for Astra {
     fn read(&self, of: &Training, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Instances, FitError> {
         let named = of.reading()?.with_transformer(&self.preset())?;
         named.refuse_idle()?;
-        let reading = named.reading;
+        let reading = named.ready();
         let mut sets = reading.read(hold_out, context)?;
         reading.add_label_rows(&mut sets, context)?;
         Ok(Instances::Files(sets))

@@ -51,7 +51,7 @@ pub(super) trait System {
     fn read(&self, of: &Training, hold_out: Option<HoldOut>, context: &Context<'_>) -> Result<Instances, FitError> {
         let named = of.reading()?.with_transformer(&self.preset())?;
         named.refuse_idle()?;
-        Ok(Instances::Files(named.reading.read(hold_out, context)?))
+        Ok(Instances::Files(named.ready().read(hold_out, context)?))
     }
 
     /// What the kind begins with for instances of a shape, below an intermediate layer.
@@ -155,11 +155,8 @@ pub(super) fn train(
     args.settle(shape.n_features, &mut network);
     args.refuse_idle(&system.preset_for(&shape), &network.classifier)?;
     let outputs = system.outputs(&shape)?;
-    let session = NetworkSession::new(&outputs, (instances, shape), network, context);
+    let session = NetworkSession::new(&outputs, (instances, shape), network, judges.choose_epoch, context);
     let mut session = session.between(of.source.name(), of.target()).with_run(run);
-    if !judges.choose_epoch {
-        session = session.without_choice();
-    }
     if let Some(encoder) = args.encoder()? {
         session = session.with_encoder(encoder)?;
     }

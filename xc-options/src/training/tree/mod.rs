@@ -80,7 +80,7 @@ pub(super) fn train(
     };
     named.refuse_idle()?;
     let start = Instant::now();
-    let inputs = named.reading.read_for_trees(hold_out, context)?;
+    let inputs = named.ready().read_for_trees(hold_out, context)?;
     let read_s = start.elapsed().as_secs_f64();
 
     let session = TreeSession::new(&inputs, &params, context).between(of.source.name(), of.target());

@@ -173,15 +173,17 @@ pub struct NetworkSession<'a> {
 }
 
 impl<'a> NetworkSession<'a> {
-    /// A run over instances of a shape, whose model stays in memory. Instances that judge choose the epoch whose parameters
-    /// are kept.
+    /// A run over instances of a shape, whose model stays in memory. `choose_epoch`: whether instances that judge choose the
+    /// epoch whose parameters are kept, or judge the finished network alone.
     pub fn new(
         outputs: &'a Outputs,
         (instances, shape): (Instances, TrainingShape),
         network: NetworkParams,
+        choose_epoch: bool,
         context: &'a Context<'a>,
     ) -> Self {
-        let judged = instances.validation().map(|set| set.labels.within(shape.n_labels));
+        let judged = instances.validation().filter(|_| choose_epoch);
+        let judged = judged.map(|set| set.labels.within(shape.n_labels));
         Self {
             source: Path::new(MEMORY),
             target: Target::Memory,
@@ -193,7 +195,7 @@ impl<'a> NetworkSession<'a> {
             encoder: None,
             run: RunParams::default(),
             judged,
-            choose_epoch: true,
+            choose_epoch,
             checkpoint: None,
         }
     }
@@ -213,12 +215,6 @@ impl<'a> NetworkSession<'a> {
     #[must_use]
     pub fn with_run(self, run: RunParams) -> Self {
         Self { run, ..self }
-    }
-
-    /// With instances that judge the finished network alone.
-    #[must_use]
-    pub fn without_choice(self) -> Self {
-        Self { judged: None, choose_epoch: false, ..self }
     }
 
     /// With a transformer that learns with the network. Its weights are called by their hash: other weights are another
