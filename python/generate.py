@@ -21,11 +21,14 @@ HEAD = '''\
 """Options of training by keyword. Written by `python/generate.py` from the table of settings: change that."""
 
 import os
-from typing import Any, Callable, Iterable, Literal, Mapping, Sequence, TypedDict, Union, overload
+from typing import Iterable, Literal, Mapping, Sequence, TypedDict, Union, overload
 
 from typing_extensions import Unpack
 
-from . import LabelsLike, Report, RowsLike, Trained, Tuned
+from . import Callback, LabelsLike, Report, RowsLike, Trained, Tuned
+
+Value = Union[bool, int, float, str, os.PathLike[str], Sequence[int], None]
+"""What an option may be given as."""
 '''
 
 TYPES = {
@@ -47,14 +50,14 @@ DATA = """\
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
 """
 
 WORK = """\
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
 """
 
 CALLS = {
@@ -95,6 +98,8 @@ def said(row):
     """What a setting means, as a docstring."""
     text = row["help"].rstrip(".")
     text = text[:1].upper() + text[1:]
+    if row["usual"]:
+        text += f" [default: {row['usual']}]"
     if row["belongs_to"]:
         other, values = row["belongs_to"]
         keyword = xc._errors.keyword(other)
@@ -103,10 +108,10 @@ def said(row):
     return textwrap.wrap(f'"""{text}."""', 112)
 
 
-def options_of(kind):
-    """A class with the options of a kind."""
+def options_of(kind, command):
+    """A class with the options of a kind, or of an index."""
     lines = [f"class {kind.capitalize()}Options(TypedDict, total=False):"]
-    lines.append(f'    """Options of `xc train {kind}`."""')
+    lines.append(f'    """Options of `xc {command}`."""')
     for name, row in of_arrays(kind).items():
         lines += ["", f"    {name}: Union[{type_of(row)}, None]"]
         lines += [f"    {line}" for line in said(row)]
@@ -127,7 +132,7 @@ def overloads(call):
 
 def text():
     """The whole file."""
-    parts = [HEAD, *(options_of(kind) for kind in _native.kinds())]
+    parts = [HEAD, *(options_of(kind, f"train {kind}") for kind in _native.kinds()), options_of("index", "index build")]
     for call in CALLS:
         parts += overloads(call)
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"

@@ -64,7 +64,8 @@ pub(crate) fn blend<'py>(
     if rule.is_some_and(|rule| rule != RuleKind::Net) {
         for (name, value) in [("hidden", hidden), ("networks", networks)] {
             if let Some(value) = value {
-                let line = format!("--{name} {value}: --rule net, or no --rule, is expected with it");
+                let line =
+                    format!("--{name} {value} has no effect here: add --rule net (or no --rule), or leave it out");
                 return Err(error::option(py, &line));
             }
         }

@@ -20,6 +20,7 @@ use xc_buffer::Cancel;
 use xc_dense::{DenseMatrix, DenseRows};
 use xc_model::message::chain;
 use xc_model::{IndexError, IndexFit, label_index_params};
+use xc_options::settings::{Choices, index};
 use xc_sparse::rows::OwnedRows;
 use xc_store::{ContainerWriter, OpenMode};
 
@@ -35,46 +36,22 @@ pub(crate) struct Index {
 /// How long a change waits between two looks whether it is its turn.
 const TURN: Duration = Duration::from_millis(2);
 
-/// How an index is built, as arguments; what is absent has the usual value.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct Build {
-    degree: Option<usize>,
-    keep: Option<usize>,
-    passes: Option<usize>,
-    factor: Option<f32>,
-    cells: Option<usize>,
-    top_k: Option<usize>,
-    target_recall: Option<f64>,
-    min_recall: Option<f64>,
-}
-
-impl Build {
-    /// Refuses what no index can be built for.
-    fn check(&self, py: Python<'_>) -> PyResult<()> {
-        if self.top_k == Some(0) {
-            return Err(error::option(py, "--top-k 0: at least 1 is expected"));
-        }
-        if let Some(least) = self.min_recall.filter(|share| !(0.0..=1.0).contains(share)) {
-            return Err(error::option(py, &format!("--min-recall {least}: a share from 0 to 1 is expected")));
-        }
-        Ok(())
+/// How an index is built, from options by their names and values as they are typed.
+fn params(
+    py: Python<'_>,
+    usual: BuildParams,
+    options: &[(String, String)],
+    seed: u64,
+) -> PyResult<(BuildParams, Choices)> {
+    let mut choices = Choices::default();
+    for (name, value) in options {
+        let row = index::TABLE
+            .row(name)
+            .ok_or_else(|| error::option(py, &format!("--{name}: an index has no such option")))?;
+        choices.set(row, value).map_err(|e| error::option(py, &e.to_string()))?;
     }
-
-    fn params(&self, usual: BuildParams, seed: u64) -> BuildParams {
-        BuildParams {
-            max_degree: self.degree.unwrap_or(usual.max_degree),
-            build_width: self.keep.unwrap_or(usual.build_width),
-            passes: self.passes.unwrap_or(usual.passes),
-            alpha: self.factor.or(usual.alpha),
-            cells: self.cells.or(usual.cells),
-            top_k: self.top_k.unwrap_or(usual.top_k),
-            target_recall: self.target_recall.unwrap_or(usual.target_recall),
-            min_recall: self.min_recall.or(usual.min_recall),
-            seed,
-            ..usual
-        }
-    }
+    let made = index::params(usual, &choices).map_err(|e| error::option(py, &e.to_string()))?;
+    Ok((BuildParams { seed, ..made }, choices))
 }
 
 fn dense(py: Python<'_>, rows: &Input) -> PyResult<DenseMatrix> {
@@ -120,12 +97,11 @@ impl Index {
         vectors: &Input,
         metric: &str,
         fit_queries: Option<&Input>,
-        options: Build,
+        options: Vec<(String, String)>,
         with: Run,
     ) -> PyResult<(Self, Py<PyAny>)> {
         let metric = metric_of(py, metric)?;
-        options.check(py)?;
-        let params = options.params(BuildParams::new(metric), with.seed);
+        let (params, _) = params(py, BuildParams::new(metric), &options, with.seed)?;
         let values = dense(py, vectors)?;
         let asked = fit_queries.map(|rows| dense(py, rows)).transpose()?;
         if let Some(asked) = &asked
@@ -345,21 +321,22 @@ pub(crate) fn build_index<'py>(
     model: &Model,
     queries: Option<&Input>,
     labels: Option<&Labels>,
-    options: Build,
+    options: Vec<(String, String)>,
     max_loss: Option<f64>,
     output: Option<PathBuf>,
     with: Run,
 ) -> PyResult<Bound<'py, PyAny>> {
-    options.check(py)?;
+    let (params, choices) = params(py, label_index_params(), &options, with.seed)?;
+    let target = choices.get("target-recall");
     if let Some(points) = max_loss {
-        let line = match (labels, options.target_recall) {
-            _ if !(0.0..=100.0).contains(&points) => "points from 0 to 100 are expected",
-            (_, Some(_)) => "cannot be used with --target-recall",
-            (None, _) => "changes nothing here; X and Y are expected with it",
+        let line = match (labels, target) {
+            _ if !(0.0..=100.0).contains(&points) => ": points from 0 to 100 are expected",
+            (_, Some(_)) => ": cannot be used with --target-recall",
+            (None, _) => " has no effect here: add X and Y, or leave it out",
             _ => "",
         };
         if !line.is_empty() {
-            return Err(error::option(py, &format!("--max-loss {points}: {line}")));
+            return Err(error::option(py, &format!("--max-loss {points}{line}")));
         }
     }
     if let (Some(labels), None) = (labels, queries) {
@@ -367,7 +344,6 @@ pub(crate) fn build_index<'py>(
             format!("Y: {} rows of labels, and no X; the queries that they belong to are expected", labels.rows.len());
         return Err(error::data(py, &line, None, None));
     }
-    let params = options.params(label_index_params(), with.seed);
     let asked = queries.map(|rows| rows.taken(py)).transpose()?;
     let n_labels = model.inner.describe().n_labels;
     let labels = labels.map(|labels| labels.rows.within(n_labels));
@@ -395,7 +371,7 @@ pub(crate) fn build_index<'py>(
         pool.install(|| {
             let view = asked.as_ref().map(OwnedRows::view);
             let mut index = model.inner.build_index(view, &params, &watch)?;
-            let fitted = match (view, &labels, options.target_recall) {
+            let fitted = match (view, &labels, target) {
                 (Some(view), Some(labels), None) => model.inner.fit_index(&mut index, view, labels, &fit)?,
                 _ => None,
             };

@@ -13,10 +13,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use xc_metrics::Metric;
-use xc_options::settings::{Setting, Values};
+use xc_options::settings::{Setting, Values, index};
 use xc_options::training::plan::TrainingPlan;
+use xc_options::training::usual_values;
 use xc_options::tuning::{Found, Tuning, parse_time};
-use xc_options::{KINDS, Training, tables};
+use xc_options::{Build, KINDS, Training, rows};
 use xc_sparse::LabelRows;
 use xc_train::fit::{Arrays, Context, Place, Report};
 
@@ -82,6 +83,11 @@ pub(crate) fn labelled(py: Python<'_>, x: &Input, y: Option<&Labels>) -> PyResul
     Ok(xc_data::Data::new(x.taken(py)?, labels))
 }
 
+/// What the labels of rows are called: of `X of validation`, `Y of validation`.
+fn of_labels(rows: &str) -> String {
+    rows.replacen('X', "Y", 1)
+}
+
 /// The labels of rows, of which there are as many.
 fn labels_of(py: Python<'_>, x: &Input, y: Option<&Labels>) -> PyResult<LabelRows> {
     let labels = match y {
@@ -91,7 +97,7 @@ fn labels_of(py: Python<'_>, x: &Input, y: Option<&Labels>) -> PyResult<LabelRow
     };
     if labels.len() != x.rows() {
         let (got, expected, name) = (labels.len(), x.rows(), x.name());
-        let line = format!("{name}: {expected} rows, and {got} rows of labels; as many are expected");
+        let line = format!("{name} has {expected} rows, and {} has {got}; they must be as many", of_labels(name));
         return Err(error::data(py, &line, None, None));
     }
     Ok(labels)
@@ -198,7 +204,7 @@ pub(crate) fn explain<'py>(
 }
 
 fn planned(plan: &TrainingPlan, given: &[&str]) -> Value {
-    let rows = tables(plan.kind).into_iter().flat_map(|table| table.rows.iter());
+    let rows = rows(plan.kind).into_iter();
     let options = rows.filter_map(|row| {
         let (value, origin) = plan.resolved.get(row.name)?;
         let origin = if given.contains(&row.name) { "given".to_owned() } else { origin.to_string() };
@@ -307,15 +313,26 @@ fn found_of(found: &Found) -> Value {
     })
 }
 
+/// What has settings beside kinds of models.
+const INDEX: &str = "index";
+
 /// Kinds of models.
 #[pyfunction]
 pub(crate) fn kinds() -> Vec<&'static str> {
     KINDS.to_vec()
 }
 
-/// The settings of a kind: each row of its tables.
+/// The settings of a kind, or of an index: each row of its tables.
 #[pyfunction]
 pub(crate) fn settings<'py>(py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
+    let usual = match kind {
+        INDEX => index::TABLE.rows.iter().filter_map(|row| Some((row.name, row.usual?.to_owned()))).collect(),
+        kind => usual_values(kind, Build::This),
+    };
+    let rows = match kind {
+        INDEX => index::TABLE.rows.iter().collect(),
+        kind => rows(kind),
+    };
     let row = |row: &Setting| {
         let (values, names) = match row.values {
             Values::Size => ("int", None),
@@ -329,9 +346,8 @@ pub(crate) fn settings<'py>(py: Python<'py>, kind: &str) -> PyResult<Bound<'py, 
         json!({
             "name": row.name, "type": values, "names": names, "unit": row.unit, "help": row.help,
             "alias": row.alias, "in_search": row.in_search, "heading": row.heading,
-            "belongs_to": row.belongs_to, "excludes": row.excludes, "follows": row.follows, "none": row.none,
+            "belongs_to": row.belongs_to, "usual": usual.get(row.name), "excludes": row.excludes, "follows": row.follows, "none": row.none,
         })
     };
-    let tables = tables(kind);
-    to_python(py, &tables.iter().flat_map(|table| table.rows.iter().map(row)).collect())
+    to_python(py, &rows.into_iter().map(row).collect())
 }

@@ -279,7 +279,7 @@ def test_no_rows_are_no_answers_and_no_training(model, of_vectors, of_texts):
         assert len(ranked) == 0 and ranked.indptr.tolist() == [0] and ranked.names() == []
         assert ranked.padded()[0].shape == (0, 0) and ranked.padded(3)[0].shape == (0, 3)
         for kind in KINDS:
-            with pytest.raises(xc.DataError, match="0 instances and 0 rows of labels; at least one"):
+            with pytest.raises(xc.DataError, match="0 rows and 0 rows of labels; they must be as many, at least 1"):
                 xc.train(kind, x, [], progress=False)
 
 
@@ -354,12 +354,12 @@ def test_copies_above_64_mib_are_announced(model, caplog):
     model.predict(few)
     # Vectors of another type are converted some rows at a time.
     many = np.lib.stride_tricks.as_strided(np.zeros(1), (n, 40), (0, 0))
-    with pytest.raises(xc.DataError, match="rows of labels"):
+    with pytest.raises(xc.DataError, match="they must be as many"):
         xc.plan("tree", many, [[0]])
     assert not caplog.records
     values = np.zeros(40 * n, np.int8)
     many = Sparse(np.arange(n + 1) * 40, np.tile(np.arange(40, dtype=np.int32), n), values, (n, 40))
-    with pytest.raises(xc.DataError, match="rows of labels"):
+    with pytest.raises(xc.DataError, match="they must be as many"):
         xc.plan("tree", many, [[0]])
     [record] = [record for record in caplog.records if "copied" in record.getMessage()]
     assert re.search(r"X.data: an array of int8 is copied into one of float32 \(6\d MiB\)", record.getMessage())

@@ -71,11 +71,11 @@ def test_as_many_rows_of_labels_as_rows_are_expected(model, data, n):
     X, _ = data.arrays("sparse")
     Y = [[0]] * n
     for call in list(doors(model, X, Y))[:5]:
-        with pytest.raises(xc.DataError, match=f"60 rows, and {n} rows of labels; as many are expected"):
+        with pytest.raises(xc.DataError, match=f"^X has 60 rows, and Y has {n}; they must be as many"):
             call()
     with pytest.raises(xc.DataError, match=f"60 lists for {n} rows of true labels"):
         xc.evaluate(Y, model.predict(X))
-    with pytest.raises(xc.DataError, match=f"X of validation: 60 rows, and {n} rows of labels"):
+    with pytest.raises(xc.DataError, match=f"X of validation has 60 rows, and Y of validation has {n}"):
         xc.train("tree", *data.arrays("sparse"), validation=(X, [[0]] * n), progress=False)
 
 
@@ -239,8 +239,8 @@ def test_options_of_fitting_that_cannot_be_are_refused(model, data, tmp_path):
             xc.calibrate(model, X, Y, **{**fit, **options})
     other = xc.train("dense", X, Y, progress=False, validation_fraction=0.3, **SMALL["dense"]).model
     for options, message in (
-        ({"rule": "vote"}, "rule: "), ({"rule": "logistic", "hidden": 3}, "hidden 3: rule net, or no rule, is expected with it"),
-        ({"rule": "logistic", "networks": 3}, "networks 3: rule net"), ({"folds": 0}, ".*folds.*2"),
+        ({"rule": "vote"}, "rule: "), ({"rule": "logistic", "hidden": 3}, "hidden 3 has no effect here: add rule net \\(or no rule\\)"),
+        ({"rule": "logistic", "networks": 3}, "networks 3 has no effect here: add rule net"), ({"folds": 0}, ".*folds.*2"),
         ({"hidden": 0}, ".*hidden.*1"),
     ):
         with pytest.raises((xc.OptionError, xc.DataError), match=f"^{message}"):
@@ -301,7 +301,7 @@ def test_options_of_an_evaluation_that_cannot_be_are_refused(model, data):
     for options, message in (
         ({"k": ()}, "k: "), ({"k": (0,)}, "k: "), ({"k": "a"}, ".*"), ({"threshold": "worst"}, "threshold 'worst': a number"),
         ({"threshold": float("nan")}, ".*threshold|.*NaN"), ({"level": 2.0, "intervals": True}, "resamples, level: "),
-        ({"resamples": 5}, "resamples: changes nothing here"), ({"weights": [1.0]}, ".*weights"),
+        ({"resamples": 5}, "resamples has no effect here"), ({"weights": [1.0]}, ".*weights"),
         ({"propensity_from": [[]] * 3, "propensity_a": -1.0}, ".*"), ({"compare": model.predict(Sparse(
             *(a for a in (X.indptr[:2], X.indices[:X.indptr[1]], X.data[:X.indptr[1]])), (1, 40)))}, "compare: 1 lists"),
     ):

@@ -291,7 +291,7 @@ def test_options_of_files_are_refused_where_there_is_none(data):
             if is_of_files(row):
                 value = {"switch": True, "name": "refuse"}.get(row["type"], "1")
                 value = {"format": "tsv", "delimiter": ";"}.get(row["name"], value)
-                with pytest.raises(xc.OptionError, match=rf"^{keyword}: changes nothing here; a file is expected with it"):
+                with pytest.raises(xc.OptionError, match=rf"^{keyword} has no effect here: it needs a file"):
                     xc.plan(kind, *data.arrays(form_of(keyword, kind)), options={row["name"]: value})
 
 

@@ -36,7 +36,11 @@ def test_the_stub_of_options_is_what_the_table_says():
         fields = {node.target.id: node for node in classes[f"{kind.capitalize()}Options"].body if isinstance(node, ast.AnnAssign)}
         of_files = {name for name, row in xc.settings(kind).items() if row["heading"] == "Input options"}
         assert set(fields) == set(xc.settings(kind)) - of_files and len(fields) > 30
-    assert "Literal[\"balanced\", \"unbalanced\"]" in expected and "Needs cluster_method unbalanced" in expected
+    said = " ".join(expected.split())
+    assert "Literal[\"balanced\", \"unbalanced\"]" in said and "Needs cluster_method unbalanced" in said
+    assert "[default: 10; 2000 with sampler uniform, log-uniform or frequency; 500 with negatives_shared false]" in said
+    # Nothing that a user gives or gets is of any type.
+    assert "Any" not in (INSTALLED / "__init__.pyi").read_text(encoding="utf-8") + expected
 
 
 def test_the_package_says_that_it_has_types():
@@ -65,7 +69,10 @@ def test_the_stubs_have_the_names_and_parameters_of_the_package():
     tree, options = stub("__init__.pyi"), stub("_options.pyi")
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     functions.update({node.name: node for node in options.body if isinstance(node, ast.FunctionDef)})
+    # Types that exist for checkers alone.
+    of_types = {"Protocol", "TypedDict"}
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    classes = {name: node for name, node in classes.items() if not of_types & {ast.unparse(base) for base in node.bases}}
     assert {*functions, *classes, "__version__"} == set(xc.__all__)
     for name, node in functions.items():
         expected, keywords = of_runtime(getattr(xc, name))
@@ -121,7 +128,45 @@ RIGHT = """
     near: xc.Ranked = xc.index(X, "l2", top_k=3).search(X)
     metrics = t.report.metrics
     share: float = metrics["P@1"] if metrics else 0.0
+    m = xc.load("m", repetitions=[0], use_index=False)
+    one = m.predict_one({3: 1.0}, top_k=2, beam=4)
+    why = m.explain("a text", label="b")
+    built = m.build_index(X, Y, max_loss=0.1, degree=16)
+    i = xc.index(X, "cosine", "i", degree=16, fit_queries=X)
+    changed = i.refresh(X, policy="codes")
+    gone = i.delete([1, 2]), i.insert(X), i.search(X, filter=np.array([True, False, True]))
+    j: xc.Index = xc.load_index("i")
+    b = xc.blend([m, t.model], X, Y, rule="net", folds=2)
+    c = xc.calibrate(b.model, X, Y, method="platt")
+    c.model.save("c")
+    d2: xc.Model = xc.convert(m, "half", precision="f16")
+    e: xc.Model = xc.merge(["part-0", "part-1"], "whole")
+    v = xc.Embedder("bert", precision="bf16").embed(["a text"])
+    about = xc.inspect(m), xc.settings("tree")
+    words = xc.train("skipgram", ["a text"], model="w", window=3)
+    scores: xc.Evaluation = xc.evaluate([["a"], ["b"]], ([["a"], ["b"]], [[1.0], [0.5]]), compare=r)
+    best = scores["P@1"], t.report["wall_s"], tuned.found["value"], tuned.runs[0]["options"]
+    csr, frame = r.to_csr(), tuned.to_frame()
+    t2: xc.Trained = xc.train("tree", ["a"], [{"x"}, ("y",)])
+    f: xc.Fitted = b
+    s: xc.SparseIndex | None = j if isinstance(j, xc.SparseIndex) else None
+    tr: xc.TrainingReport = t2.report
+    for kind_of in (xc.DataError, xc.DefectError, xc.MemoryLimitError, xc.ModelError, xc.OptionError, xc.XcError, xc.XcWarning):
+        named: str = kind_of.__name__ + xc.__version__
 """
+
+REVEALED = {
+    "one": "list[tuple[str | int, float]]",
+    'built["lost"]': "TypedDict(xc.Lost, {'P@1': float, 'P@3': float, 'P@5': float}) | None",
+    'changed["after"]': "float",
+    "v": "numpy.ndarray[tuple[Any, ...], numpy.dtype[numpy.floating[numpy._typing._nbit_base._32Bit]]]",
+    "best": "tuple[float, float, float, dict[str, str]]",
+    "gone[0]": "int",
+    "i": "xc.Index",
+    "metrics": "dict[str, float] | None",
+    "c.model": "xc.Model",
+    "why": "dict[str, None | bool | int | float | str | list[...] | dict[str, ...]]",
+}
 
 WRONG = [
     ('xc.train("tree", X, Y, tree_branchng=2)', "tree_branchng|No overload"),
@@ -130,13 +175,20 @@ WRONG = [
     ('xc.train("dense", X, Y, network_widths="wide")', "network_widths|incompatible|No overload"),
     ('xc.load(3)', "arg-type"),
     ('xc.load("m").predictt(X)', "predictt"),
+    ('m.predict(3)', "arg-type"),
+    ('m.predict(X, beams=3)', "beams"),
+    ('xc.index(X, "l2", degrees=8)', "degrees"),
+    ('xc.train("tree", X, 5)', "No overload|arg-type|call-overload"),
+    ('scores["P@1"].upper()', "upper"),
 ]
 
 
 def test_a_checker_of_types_accepts_right_calls_and_no_wrong_ones(tmp_path):
     pytest.importorskip("mypy", reason="no mypy: the stubs are not checked by one")
     file = tmp_path / "calls.py"
-    right = textwrap.dedent(RIGHT)
+    right = textwrap.dedent(RIGHT) + "".join(f"reveal_type({value})\n" for value in REVEALED)
+    for name in xc.__all__:
+        assert f"xc.{name}" in right, f"{name} is not among the right calls"
     file.write_text(right + "\n".join(call for call, _ in WRONG) + "\n", encoding="utf-8")
     first = len(right.splitlines()) + 1
     checked = subprocess.run(
@@ -144,6 +196,8 @@ def test_a_checker_of_types_accepts_right_calls_and_no_wrong_ones(tmp_path):
          f"{max((3, 10), sys.version_info[:2])[1]}", "--cache-dir", str(tmp_path / "cache"), str(file)],
         capture_output=True, text=True, cwd=tmp_path,
     )
+    notes = [line.partition(": note: ")[2] for line in checked.stdout.splitlines() if "Revealed type" in line]
+    assert notes == [f'Revealed type is "{expected}"' for expected in REVEALED.values()], checked.stdout
     lines = [line for line in checked.stdout.splitlines() if "error:" in line]
     found = {}
     for line in lines:

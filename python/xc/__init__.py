@@ -13,7 +13,8 @@ from ._model import Model, load
 from ._native import __version__
 from ._ranked import Ranked
 from ._report import Evaluation, Report, Trained, TrainingReport, Tuned
-from ._train import Fitted, blend, calibrate, plan, settings, train, tune
+from ._settings import settings
+from ._train import Fitted, blend, calibrate, plan, train, tune
 
 __all__ = [
     "DataError", "DefectError", "Embedder", "Evaluation", "Fitted", "Index", "MemoryLimitError", "Model", "ModelError", "OptionError",

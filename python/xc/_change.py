@@ -86,7 +86,7 @@ def evaluate(
     if threshold == "best" and weights is not None:
         raise OptionError("threshold 'best': with weights a number is expected")
     if (resamples is not None or level is not None) and not intervals and compare is None:
-        raise OptionError("resamples: changes nothing here; intervals or compare is expected with it")
+        raise OptionError("resamples has no effect here: add intervals or compare, or leave it out")
     wanted = {
         "ks": [_given.whole("k", one) for one in ([k] if isinstance(k, str) or not hasattr(k, "__iter__") else k)],
         "n_labels": n_labels, "threshold": None if threshold == "best" else _given.number("threshold", threshold),

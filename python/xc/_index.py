@@ -3,37 +3,32 @@
 import numpy as np
 
 from . import _given, _native
-from ._errors import DataError, OptionError
+from ._errors import DataError, OptionError, keyword
 from ._folders import absolute, place
-from ._model import index_options, running
+from ._model import running
 from ._ranked import Ranked
 from ._rows import number_list, row_numbers, rows, unmasked
+from ._settings import INDEX, typed
 
 
-def index(
-    vectors, metric, folder=None, *, fit_queries=None, degree=None, keep=None, passes=None, factor=None, cells=None,
-    top_k=None, target_recall=None, min_recall=None, seed=0, threads=None, callback=None,
-):
+def index(vectors, metric, folder=None, *, fit_queries=None, seed=0, threads=None, callback=None, **options):
     """Builds an index over vectors, for ``metric`` "l2", "cosine" or "ip", and saves it in ``folder`` if there is one.
     Sparse rows get a :class:`SparseIndex`, which has no other options.
 
     The search is fitted so that ``target_recall`` of the ``top_k`` nearest are found: of ``fit_queries``, else of vectors
     made from neighbours. ``report`` of the index says what it reached.
     """
-    options = {
-        "degree": degree, "keep": keep, "passes": passes, "factor": factor, "cells": cells, "top_k": top_k,
-        "target_recall": target_recall, "min_recall": min_recall,
-    }
+    options = typed(INDEX, None, options)
     metric, folder = _given.text("metric", metric, "'l2', 'cosine' or 'ip'"), place(folder, of_index=True)
     given, run = rows(vectors, "vectors"), running(seed, threads, None, callback)
     if given.is_sparse:
-        named = [name for name, value in {**options, "fit_queries": fit_queries}.items() if value is not None]
+        named = [keyword(name) for name, _ in options] + ["fit_queries"] * (fit_queries is not None)
         if named:
-            raise OptionError(f"{named[0]}: changes nothing in an index of sparse rows, which is exact")
+            raise OptionError(f"{named[0]} has no effect in an index of sparse rows, which is exact")
         made = SparseIndex(*_native.SparseIndex.build(given, metric, run))
     else:
         asked = None if fit_queries is None else rows(fit_queries, "fit_queries")
-        made = Index(*_native.Index.build(given, metric, asked, index_options(options), run))
+        made = Index(*_native.Index.build(given, metric, asked, options, run))
     if folder is not None:
         made.save(folder)
     return made
@@ -135,7 +130,7 @@ class SparseIndex(Index):
         answers, a list of numbers or an array of bool. All answers are exact; there is no ``search_width``."""
         for name, value in (("search_width", search_width), ("cells", cells)):
             if value is not None:
-                raise OptionError(f"{name}: changes nothing in an index of sparse rows, which is exact")
+                raise OptionError(f"{name} has no effect in an index of sparse rows, which is exact")
         top_k, threads = _given.top_k(top_k), _given.threads(threads)
         queries = rows(q, "q")
         if queries.columns != self.width:

@@ -9,6 +9,7 @@ from ._errors import ModelError, OptionError, XcWarning
 from ._folders import absolute, fingerprint, packed, place, unpacked
 from ._ranked import Ranked
 from ._rows import labels, lists, number_list, rows
+from ._settings import INDEX, typed
 
 TEMPORARY = "model"
 
@@ -181,21 +182,18 @@ class Model:
             self._owner = None
 
     def build_index(
-        self, X=None, Y=None, *, degree=None, keep=None, passes=None, factor=None, cells=None, top_k=None,
-        target_recall=None, min_recall=None, max_loss=None, output=None, seed=0, threads=None, text_fields=None,
+        self, X=None, Y=None, *, max_loss=None, output=None, seed=0, threads=None, text_fields=None, **options
     ):
         """Builds an index of the labels and saves it in the model's folder: from then on it answers. ``X`` are queries
-        that it is fitted to, with their labels ``Y`` to the metrics that it may lose (``max_loss`` points)."""
+        that it is fitted to, with their labels ``Y`` to the metrics that it may lose (``max_loss`` points). Other options
+        are those of :func:`xc.index`."""
         self._check_folder()
         queries = None if X is None else rows(X, "X", text_fields)
         truth = None if Y is None else labels(Y, "Y", self.labels, self.n_labels, append=True)
-        options = {
-            "degree": degree, "keep": keep, "passes": passes, "factor": factor, "cells": cells, "top_k": top_k,
-            "target_recall": target_recall, "min_recall": min_recall,
-        }
+        options = typed(INDEX, None, options)
         output, max_loss = place(output, of_index=True), _given.number("max_loss", max_loss)
         run = running(seed, threads)
-        report = _native.build_index(self._native, queries, truth, index_options(options), max_loss, output, run)
+        report = _native.build_index(self._native, queries, truth, options, max_loss, output, run)
         if output is None:
             opened = _opened(self.folder, self._options[0], True, *self._options[2:])
             self._check_folder()
@@ -228,15 +226,6 @@ def running(seed=0, threads=None, max_memory=None, callback=None):
     return {
         "seed": _given.seed(seed), "threads": _given.threads(threads), "max_memory": _given.n_bytes(max_memory),
         "callback": callback,
-    }
-
-
-def index_options(options):
-    """Options of an index, which are numbers."""
-    shares = ("factor", "target_recall", "min_recall")
-    return {
-        name: _given.number(name, value) if name in shares else _given.count(name, value, 0)
-        for name, value in options.items()
     }
 
 

@@ -96,7 +96,7 @@ class Index:
         vectors: Input,
         metric: str,
         fit_queries: Union[Input, None],
-        options: Mapping[str, Any],
+        options: Sequence[tuple[str, str]],
         with_: Mapping[str, Any],
     ) -> tuple[Index, dict[str, Any]]: ...
     @staticmethod
@@ -201,7 +201,7 @@ def build_index(
     model: Model,
     queries: Union[Input, None],
     labels: Union[Labels, None],
-    options: _Given,
+    options: Sequence[tuple[str, str]],
     max_loss: Union[float, None],
     output: Union[_Path, None],
     with_: _Given,

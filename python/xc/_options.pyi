@@ -1,97 +1,103 @@
 """Options of training by keyword. Written by `python/generate.py` from the table of settings: change that."""
 
 import os
-from typing import Any, Callable, Iterable, Literal, Mapping, Sequence, TypedDict, Union, overload
+from typing import Iterable, Literal, Mapping, Sequence, TypedDict, Union, overload
 
 from typing_extensions import Unpack
 
-from . import LabelsLike, Report, RowsLike, Trained, Tuned
+from . import Callback, LabelsLike, Report, RowsLike, Trained, Tuned
+
+Value = Union[bool, int, float, str, os.PathLike[str], Sequence[int], None]
+"""What an option may be given as."""
 
 class TreeOptions(TypedDict, total=False):
     """Options of `xc train tree`."""
 
     preset: Union[Literal["default", "parabel", "bonsai", "xr-linear"], None]
-    """Named settings: default, parabel, bonsai or xr-linear; other options override them."""
+    """Named settings: default, parabel, bonsai or xr-linear; other options override them [default: default]."""
 
     validation_fraction: Union[float, None]
     """Hold out this share of the training instances and score the model on them, unless validation is given; the
-    same file and seed give the same instances for every kind of model."""
+    same file and seed give the same instances for every kind of model [default: none]."""
 
     split_seed: Union[int, None]
     """Seed of the held-out instances, which runs of several seeds then share [default: that of seed]. Needs
     validation_fraction."""
 
     trees: Union[int, None]
-    """Trees whose scores are averaged."""
+    """Trees whose scores are averaged [default: 3; 1 with preset xr-linear]."""
 
     tree_branching: Union[int, None]
-    """Children of a cluster."""
+    """Children of a cluster [default: 16; 2 with preset parabel; 100 with preset bonsai]."""
 
     cluster_max_leaf: Union[int, None]
-    """Target for the number of labels in a leaf cluster; a balanced tree may exceed it by half."""
+    """Target for the number of labels in a leaf cluster; a balanced tree may exceed it by half [default: 100]."""
 
     cluster_slack: Union[float, None]
-    """Allowed imbalance of a split, from 0 (parts of equal size) to below 1 (balanced). Needs cluster_method
-    balanced."""
+    """Allowed imbalance of a split, from 0 (parts of equal size) to below 1 (balanced) [default: 0; 0.3 with preset
+    xr-linear]. Needs cluster_method balanced."""
 
     cluster_method: Union[Literal["balanced", "unbalanced"], None]
-    """Balanced (parts of nearly equal size) or unbalanced (parts as k-means finds them)."""
+    """Balanced (parts of nearly equal size) or unbalanced (parts as k-means finds them) [default: balanced;
+    unbalanced with preset bonsai]."""
 
     cluster_max_depth: Union[int, None]
-    """Maximum number of cluster levels above the labels (unbalanced). Needs cluster_method unbalanced."""
+    """Maximum number of cluster levels above the labels (unbalanced) [default: 3]. Needs cluster_method
+    unbalanced."""
 
     cluster_max_iterations: Union[int, None]
-    """Maximum number of k-means iterations per split."""
+    """Maximum number of k-means iterations per split [default: 8]."""
 
     cluster_max_sample: Union[int, None]
-    """Labels sampled for k-means per split, at most."""
+    """Labels sampled for k-means per split, at most [default: 4096; 32768 with preset xr-linear]."""
 
     cluster_representation: Union[Literal["pifa", "pii", "label-features", "pifa-and-label-features"], None]
     """Label representation for clustering: the features of their instances (pifa), their instances (pii),
-    label_features, or the first and the third combined."""
+    label_features, or the first and the third combined [default: pifa]."""
 
     cluster_normalise_labels: Union[bool, None]
     """Whether an instance with m labels counts 1/sqrt(m), instead of 1, in the vectors that labels are compared by
-    (pifa). Needs cluster_representation pifa or pifa-and-label-features."""
+    (pifa) [default: false; true with preset xr-linear]. Needs cluster_representation pifa or pifa-and-label-
+    features."""
 
     cluster_max_label_nnz: Union[int, None]
-    """Maximum number of features of a label's vector; the largest are kept."""
+    """Maximum number of features of a label's vector; the largest are kept [default: all]."""
 
     cluster_unseen: Union[Literal["drop", "keep"], None]
-    """Labels without training instances: drop (never predicted) or keep."""
+    """Labels without training instances: drop (never predicted) or keep [default: drop]."""
 
     linear_loss: Union[Literal["squared-hinge", "logistic"], None]
-    """Squared-hinge or logistic."""
+    """Squared-hinge or logistic [default: squared-hinge]."""
 
     linear_cost: Union[float, None]
     """Weight of the loss against the regulariser (liblinear's C), for rows of about length 1: others are divided by
-    their typical length."""
+    their typical length [default: 1; 10 with linear_loss logistic]."""
 
     linear_positive_cost: Union[float, None]
-    """Additional cost factor of positives."""
+    """Additional cost factor of positives [default: 1]."""
 
     linear_negative_cost: Union[float, None]
-    """Additional cost factor of negatives."""
+    """Additional cost factor of negatives [default: 1]."""
 
     linear_bias: Union[float, None]
-    """Value of the bias input, 0 for none."""
+    """Value of the bias input, 0 for none [default: 1]."""
 
     linear_tolerance: Union[float, None]
-    """Stop a ranker when its gradients differ by at most this (liblinear's eps)."""
+    """Stop a ranker when its gradients differ by at most this (liblinear's eps) [default: 0.1]."""
 
     linear_max_passes: Union[int, None]
-    """Maximum number of passes over the instances."""
+    """Maximum number of passes over the instances [default: 100; 20 with preset parabel or bonsai]."""
 
     linear_prune_below: Union[float, None]
-    """Drop weights of smaller magnitude, for rows of about length 1: a larger value makes models smaller and
-    faster."""
+    """Drop weights of smaller magnitude, for rows of about length 1: a larger value makes models smaller and faster
+    [default: 0.1; 0.2 with linear_loss logistic]."""
 
     linear_max_weights: Union[int, None]
-    """Maximum number of weights kept per ranker; the largest are kept."""
+    """Maximum number of weights kept per ranker; the largest are kept [default: all]."""
 
     negatives: Union[Literal["teacher-forced", "matcher-aware"], None]
-    """Negatives of a ranker: from its parent (teacher-forced), or also what the beam routes there (matcher-
-    aware)."""
+    """Negatives of a ranker: from its parent (teacher-forced), or also what the beam routes there (matcher-aware)
+    [default: teacher-forced]."""
 
     negatives_beam: Union[int, None]
     """Clusters that matcher-aware negatives reach per level [default: 10]. Needs negatives matcher-aware."""
@@ -101,13 +107,13 @@ class TreeOptions(TypedDict, total=False):
     l3-hinge; l2-hinge with preset parabel; sigmoid with linear_loss logistic]."""
 
     beam: Union[int, None]
-    """Clusters kept per level."""
+    """Clusters kept per level [default: 10]."""
 
     precision: Union[Literal["f32", "f16", "bf16"], None]
-    """Type of the weights."""
+    """Type of the weights [default: f32]."""
 
     text_ngrams: Union[int, None]
-    """Longest sequence of words that is a feature: 1 for words, 2 for words and pairs."""
+    """Longest sequence of words that is a feature: 1 for words, 2 for words and pairs [default: 1]."""
 
     text_chars: Union[Union[str, int], None]
     """Also use character sequences inside words, e.g. 3-5."""
@@ -116,7 +122,7 @@ class TreeOptions(TypedDict, total=False):
     """Hash terms to N features instead of keeping a vocabulary."""
 
     text_min_df: Union[int, None]
-    """Keep terms that occur in at least N training texts."""
+    """Keep terms that occur in at least N training texts [default: 2]."""
 
     text_max_features: Union[int, None]
     """Keep at most N terms, the most frequent ones."""
@@ -142,7 +148,7 @@ class TreeOptions(TypedDict, total=False):
     words, 20000 pairs, 70000 trigrams, 500000 features for other terms, folded into 80000."""
 
     text_min_chars: Union[int, None]
-    """Shortest word, in characters."""
+    """Shortest word, in characters [default: 2]."""
 
     text_split_at_blanks: Union[bool, None]
     """Split words at white space, instead of taking runs of letters and digits."""
@@ -157,15 +163,14 @@ class TreeOptions(TypedDict, total=False):
     """Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); stored in the model."""
 
     normalise: Union[bool, None]
-    """L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors,
-    which networks use as they are]."""
+    """L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors]."""
 
 class MachOptions(TypedDict, total=False):
     """Options of `xc train mach`."""
 
     encoder: Union[Literal["features", "frozen"], None]
     """What makes vectors of instances: features (embeddings, or vectors as they come), or frozen (texts by a
-    transformer as it comes)."""
+    transformer as it comes) [default: features]."""
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
@@ -173,81 +178,85 @@ class MachOptions(TypedDict, total=False):
     nothing is downloaded. Needs encoder frozen."""
 
     transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included. Needs encoder frozen."""
+    """Tokens of a text, at most, special ones included [default: 64]. Needs encoder frozen."""
 
     transformer_prefix: Union[Union[str, int], None]
     """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
     frozen."""
 
     repetitions: Union[int, None]
-    """Repetitions: more distinguish labels better, at proportional cost [default: 8 for up to 160000 labels, rising
-    to 32 for 640000]."""
+    """Repetitions: more distinguish labels better, at proportional cost [default: 8; 32 for 1,000,000 labels]."""
 
     repetitions_range: Union[Union[str, int], None]
-    """Train only the repetitions with these numbers, excluding TO, to be merged with others."""
+    """Train only the repetitions with these numbers, excluding TO, to be merged with others [default: 0..8; 0..32
+    for 1,000,000 labels]."""
 
     buckets: Union[int, None]
-    """Buckets of a repetition, fewer than labels [default: such that all repetitions together have half as many
-    buckets as there are labels; from 128, or half of the labels, to 10000]."""
+    """Buckets of a repetition, fewer than labels [default: 1875; 128 for 1,000 labels; 6250 for many labels; 10000
+    for 1,000,000 labels]."""
 
     hash_family: Union[Literal["prime", "mersenne61", "multiply-shift", "tabulation"], None]
     """Family of the hash functions; prime needs no memory for labels, but has room for few further labels (xc merge
-    labels) [default: multiply-shift; prime for more than a million labels]."""
+    labels) [default: multiply-shift]."""
 
     decoder: Union[Literal["mean", "min", "median"], None]
     """How bucket scores are combined into a label's score, unless a query asks for another decoder. The median was
     best, or within 0.1 points of P@1, on every data set measured; with tens of millions of labels the mean decodes
-    ten times as fast [default: median; min below 12 buckets, where labels share half of theirs too often for a
-    median]."""
+    ten times as fast [default: median]."""
 
     network_widths: Union[Union[int, Sequence[int]], None]
     """Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their
-    embeddings; vectors need none."""
+    embeddings; vectors need none [default: 512]."""
 
     network_init: Union[Literal["random", "lsa"], None]
-    """Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)."""
+    """Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)
+    [default: random]."""
 
     network_activation: Union[Literal["relu", "identity"], None]
-    """What becomes of sums of embeddings: relu, or identity (they stay as they are)."""
+    """What becomes of sums of embeddings: relu, or identity (they stay as they are) [default: relu; identity with
+    network_init lsa]."""
 
     network_embedding_rate: Union[float, None]
-    """Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1 after lsa,
-    else 1]."""
+    """Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 1; 0.1 with
+    network_init lsa]."""
 
     network_input_dropout: Union[float, None]
-    """Dropout probability of the input: the values of a vector, or of the sum of embeddings."""
+    """Dropout probability of the input: the values of a vector, or of the sum of embeddings [default: 0.3; 0.5 with
+    network_dropout 0.5]."""
 
     network_dropout: Union[float, None]
-    """Dropout probability of the hidden units above the input."""
+    """Dropout probability of the hidden units above the input [default: 0.3]."""
 
     network_precision: Union[Literal["f32", "bf16"], None]
     """Precision of dense products: f32, or values rounded to bf16 (sums stay f32), which is faster on processors
-    with AVX512_BF16; stored in the model."""
+    with AVX512_BF16; stored in the model [default: f32]."""
 
-    loss: Union[Literal["softmax", "bce", "nce", "squared-hinge"], None]
-    """Softmax (one true label), bce or squared-hinge (each label true or false)."""
+    loss: Union[Literal["softmax", "bce", "squared-hinge"], None]
+    """Softmax (one true bucket), bce or squared-hinge (each bucket true or false) [default: bce; softmax for one
+    label an instance]."""
 
     epochs: Union[int, None]
-    """Passes over the training instances."""
+    """Passes over the training instances [default: 10]."""
 
     batch: Union[int, None]
-    """Instances per step."""
+    """Instances per step [default: 256]."""
 
     batch_size: Union[int, None]
-    """Instances per step."""
+    """Instances per step [default: 256]."""
 
     optimizer: Union[Literal["adam", "adamw", "momentum", "sgd", "row-adagrad"], None]
-    """Optimiser; row-adagrad is row-wise Adagrad."""
+    """Optimiser; row-adagrad is row-wise Adagrad [default: adam]."""
 
     optimizer_rate: Union[float, None]
-    """Learning rate."""
+    """Learning rate [default: 0.01; 0.1 with optimizer momentum; 1 with optimizer sgd; 0.02 with optimizer row-
+    adagrad]."""
 
     optimizer_weight_decay: Union[float, None]
-    """Weight decay, decoupled [default: 0.01 for adamw, else 0]."""
+    """Weight decay, decoupled [default: 0; 0.01 with optimizer adamw]."""
 
     schedule: Union[Literal["constant", "cosine", "plateau"], None]
     """Schedule of the learning rate: constant, cosine (warm-up, then down to 0), or plateau (halved when the
-    monitor value stops improving)."""
+    monitor value stops improving) [default: cosine]."""
 
     schedule_lowest: Union[float, None]
     """Lowest learning rate, as a share of the initial one (plateau) [default: 0]. Needs schedule plateau."""
@@ -265,26 +274,28 @@ class MachOptions(TypedDict, total=False):
     validation_fraction."""
 
     patience: Union[int, None]
-    """Stop after N epochs in which the monitor value did not improve [default: never]."""
+    """Stop after N epochs in which the monitor value did not improve [default: never stops early]."""
 
     patience_from: Union[Literal["start", "lowest-rate"], None]
-    """Count these epochs from the start, or once the learning rate is at its lowest. Needs patience."""
+    """Count these epochs from the start, or once the learning rate is at its lowest [default: start]. Needs
+    patience."""
 
     monitor: Union[Union[str, int], None]
     """Metric for model selection and early stopping: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on
-    the held-out instances [default: P@1; the training loss if none are held out]."""
+    the held-out instances [default: P@1; the training loss where no instances are held out]."""
 
     keep: Union[Literal["best", "last"], None]
-    """Keep the parameters of the best epoch or of the last one."""
+    """Keep the parameters of the best epoch or of the last one [default: best]."""
 
     checkpoint_every: Union[int, None]
-    """Steps between checkpoints, in addition to those after epochs (at most one per minute)."""
+    """Steps between checkpoints, in addition to those after epochs (at most one per minute) [default: after epochs,
+    at most one a minute]."""
 
     log_every: Union[int, None]
-    """Steps between lines of the training log."""
+    """Steps between lines of the training log [default: 100]."""
 
     text_ngrams: Union[int, None]
-    """Longest sequence of words that is a feature: 1 for words, 2 for words and pairs."""
+    """Longest sequence of words that is a feature: 1 for words, 2 for words and pairs [default: 1]."""
 
     text_chars: Union[Union[str, int], None]
     """Also use character sequences inside words, e.g. 3-5."""
@@ -293,7 +304,7 @@ class MachOptions(TypedDict, total=False):
     """Hash terms to N features instead of keeping a vocabulary."""
 
     text_min_df: Union[int, None]
-    """Keep terms that occur in at least N training texts."""
+    """Keep terms that occur in at least N training texts [default: 2]."""
 
     text_max_features: Union[int, None]
     """Keep at most N terms, the most frequent ones."""
@@ -319,7 +330,7 @@ class MachOptions(TypedDict, total=False):
     words, 20000 pairs, 70000 trigrams, 500000 features for other terms, folded into 80000."""
 
     text_min_chars: Union[int, None]
-    """Shortest word, in characters."""
+    """Shortest word, in characters [default: 2]."""
 
     text_split_at_blanks: Union[bool, None]
     """Split words at white space, instead of taking runs of letters and digits."""
@@ -334,15 +345,14 @@ class MachOptions(TypedDict, total=False):
     """Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); stored in the model."""
 
     normalise: Union[bool, None]
-    """L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors,
-    which networks use as they are]."""
+    """L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors]."""
 
 class DenseOptions(TypedDict, total=False):
     """Options of `xc train dense`."""
 
     encoder: Union[Literal["features", "transformer", "frozen"], None]
     """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
-    texts, trained with the network), or frozen (texts by a transformer as it comes)."""
+    texts, trained with the network), or frozen (texts by a transformer as it comes) [default: features]."""
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
@@ -350,101 +360,109 @@ class DenseOptions(TypedDict, total=False):
     nothing is downloaded. Needs encoder transformer or frozen."""
 
     transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
+    """Tokens of a text, at most, special ones included [default: 64]. Needs encoder transformer or frozen."""
 
     transformer_prefix: Union[Union[str, int], None]
     """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
     transformer or frozen."""
 
     transformer_rate: Union[float, None]
-    """Learning rate of the transformer; AdamW, weight decay 0.01. Needs encoder transformer."""
+    """Learning rate of the transformer; AdamW, weight decay 0.01 [default: 0.0001]. Needs encoder transformer."""
 
     transformer_layer_decay: Union[float, None]
-    """Learning rate of each of its layers, as a share of that of the layer above. Needs encoder transformer."""
+    """Learning rate of each of its layers, as a share of that of the layer above [default: 1]. Needs encoder
+    transformer."""
 
     transformer_frozen_layers: Union[int, None]
-    """Lowest layers that stay as they are, the embeddings with them. Needs encoder transformer."""
+    """Lowest layers that stay as they are, the embeddings with them [default: 0]. Needs encoder transformer."""
 
     transformer_cache_states: Union[bool, None]
     """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
     transformer."""
 
     transformer_dropout: Union[float, None]
-    """Dropout probability inside of it: of states and of weights of attention. Needs encoder transformer."""
+    """Dropout probability inside of it: of states and of weights of attention [default: 0]. Needs encoder
+    transformer."""
 
     wide: Union[Literal["on", "off"], None]
-    """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
-    instances need (off where features are fewer than two for a value of an embedding, and over tokens, where on
-    reads all words)."""
+    """Re-rank the best labels with one sparse linear model per label, which sees the rare words that embeddings
+    lose. Off by default for small vocabularies (fewer than two features per value of an embedding) and over tokens;
+    with on there, it reads all words, not only the first tokens [default: on; off for vectors and a transformer
+    that is trained]."""
 
     wide_weight: Union[float, None]
-    """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin.
-    Needs wide on."""
+    """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin
+    [default: the best on instances that are held out, else 0.3; of a squared hinge 1]. Needs wide on."""
 
     wide_labels: Union[int, None]
-    """Labels of a query that are ranked again. Needs wide on."""
+    """Labels of a query that are ranked again [default: 100]. Needs wide on."""
 
     wide_negatives: Union[int, None]
     """False labels of the largest logits, of those that a step scores, that are kept of each instance in each epoch
-    for the rankers to learn from. Needs wide on."""
+    for the rankers to learn from [default: 20]. Needs wide on."""
 
     wide_cost: Union[float, None]
-    """Weight of a ranker's errors against its regularisation. Needs wide on."""
+    """Weight of a ranker's errors against its regularisation [default: 2]. Needs wide on."""
 
     wide_prune_below: Union[float, None]
-    """Drop weights of rankers below this magnitude. Needs wide on."""
+    """Drop weights of rankers below this magnitude [default: 0.1]. Needs wide on."""
 
     wide_precision: Union[Literal["f32", "bf16", "f16"], None]
-    """Type of their weights in the model. Needs wide on."""
+    """Type of their weights in the model [default: f32]. Needs wide on."""
 
     network_widths: Union[Union[int, Sequence[int]], None]
     """Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their
-    embeddings; vectors need none."""
+    embeddings; vectors need none [default: 512]."""
 
     network_init: Union[Literal["random", "lsa"], None]
-    """Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)."""
+    """Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)
+    [default: random]."""
 
     network_activation: Union[Literal["relu", "identity"], None]
-    """What becomes of sums of embeddings: relu, or identity (they stay as they are)."""
+    """What becomes of sums of embeddings: relu, or identity (they stay as they are) [default: relu; identity with
+    network_init lsa]."""
 
     network_embedding_rate: Union[float, None]
-    """Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1 after lsa,
-    else 1]."""
+    """Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 1; 0.1 with
+    network_init lsa]."""
 
     network_input_dropout: Union[float, None]
-    """Dropout probability of the input: the values of a vector, or of the sum of embeddings."""
+    """Dropout probability of the input: the values of a vector, or of the sum of embeddings [default: 0.3; 0.2 for
+    a transformer that is trained; 0.5 with network_dropout 0.5]."""
 
     network_dropout: Union[float, None]
-    """Dropout probability of the hidden units above the input."""
+    """Dropout probability of the hidden units above the input [default: 0.3]."""
 
     network_precision: Union[Literal["f32", "bf16"], None]
     """Precision of dense products: f32, or values rounded to bf16 (sums stay f32), which is faster on processors
-    with AVX512_BF16; stored in the model."""
+    with AVX512_BF16; stored in the model [default: f32]."""
 
-    loss: Union[Literal["softmax", "bce", "nce", "squared-hinge"], None]
-    """Softmax (one true label), bce or squared-hinge (each label true or false)."""
+    loss: Union[Literal["softmax", "bce", "squared-hinge"], None]
+    """Softmax (one true label), bce or squared-hinge (each label true or false) [default: bce; softmax for one
+    label an instance]."""
 
     epochs: Union[int, None]
-    """Passes over the training instances."""
+    """Passes over the training instances [default: 10; 3 for a transformer that is trained]."""
 
     batch: Union[int, None]
-    """Instances per step."""
+    """Instances per step [default: 256; 32 for a transformer that is trained]."""
 
     batch_size: Union[int, None]
-    """Instances per step."""
+    """Instances per step [default: 256; 32 for a transformer that is trained]."""
 
     optimizer: Union[Literal["adam", "adamw", "momentum", "sgd", "row-adagrad"], None]
-    """Optimiser; row-adagrad is row-wise Adagrad."""
+    """Optimiser; row-adagrad is row-wise Adagrad [default: adam]."""
 
     optimizer_rate: Union[float, None]
-    """Learning rate."""
+    """Learning rate [default: 0.01; 0.1 with optimizer momentum; 1 with optimizer sgd; 0.02 with optimizer row-
+    adagrad]."""
 
     optimizer_weight_decay: Union[float, None]
-    """Weight decay, decoupled [default: 0.01 for adamw, else 0]."""
+    """Weight decay, decoupled [default: 0; 0.01 with optimizer adamw]."""
 
     schedule: Union[Literal["constant", "cosine", "plateau"], None]
     """Schedule of the learning rate: constant, cosine (warm-up, then down to 0), or plateau (halved when the
-    monitor value stops improving)."""
+    monitor value stops improving) [default: cosine]."""
 
     schedule_lowest: Union[float, None]
     """Lowest learning rate, as a share of the initial one (plateau) [default: 0]. Needs schedule plateau."""
@@ -462,26 +480,28 @@ class DenseOptions(TypedDict, total=False):
     validation_fraction."""
 
     patience: Union[int, None]
-    """Stop after N epochs in which the monitor value did not improve [default: never]."""
+    """Stop after N epochs in which the monitor value did not improve [default: never stops early]."""
 
     patience_from: Union[Literal["start", "lowest-rate"], None]
-    """Count these epochs from the start, or once the learning rate is at its lowest. Needs patience."""
+    """Count these epochs from the start, or once the learning rate is at its lowest [default: start]. Needs
+    patience."""
 
     monitor: Union[Union[str, int], None]
     """Metric for model selection and early stopping: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on
-    the held-out instances [default: P@1; the training loss if none are held out]."""
+    the held-out instances [default: P@1; the training loss where no instances are held out]."""
 
     keep: Union[Literal["best", "last"], None]
-    """Keep the parameters of the best epoch or of the last one."""
+    """Keep the parameters of the best epoch or of the last one [default: best]."""
 
     checkpoint_every: Union[int, None]
-    """Steps between checkpoints, in addition to those after epochs (at most one per minute)."""
+    """Steps between checkpoints, in addition to those after epochs (at most one per minute) [default: after epochs,
+    at most one a minute]."""
 
     log_every: Union[int, None]
-    """Steps between lines of the training log."""
+    """Steps between lines of the training log [default: 100]."""
 
     text_ngrams: Union[int, None]
-    """Longest sequence of words that is a feature: 1 for words, 2 for words and pairs."""
+    """Longest sequence of words that is a feature: 1 for words, 2 for words and pairs [default: 1]."""
 
     text_chars: Union[Union[str, int], None]
     """Also use character sequences inside words, e.g. 3-5."""
@@ -490,7 +510,7 @@ class DenseOptions(TypedDict, total=False):
     """Hash terms to N features instead of keeping a vocabulary."""
 
     text_min_df: Union[int, None]
-    """Keep terms that occur in at least N training texts."""
+    """Keep terms that occur in at least N training texts [default: 2]."""
 
     text_max_features: Union[int, None]
     """Keep at most N terms, the most frequent ones."""
@@ -516,7 +536,7 @@ class DenseOptions(TypedDict, total=False):
     words, 20000 pairs, 70000 trigrams, 500000 features for other terms, folded into 80000."""
 
     text_min_chars: Union[int, None]
-    """Shortest word, in characters."""
+    """Shortest word, in characters [default: 2]."""
 
     text_split_at_blanks: Union[bool, None]
     """Split words at white space, instead of taking runs of letters and digits."""
@@ -531,15 +551,14 @@ class DenseOptions(TypedDict, total=False):
     """Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); stored in the model."""
 
     normalise: Union[bool, None]
-    """L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors,
-    which networks use as they are]."""
+    """L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors]."""
 
 class UniformOptions(TypedDict, total=False):
     """Options of `xc train uniform`."""
 
     encoder: Union[Literal["features", "transformer", "frozen"], None]
     """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
-    texts, trained with the network), or frozen (texts by a transformer as it comes)."""
+    texts, trained with the network), or frozen (texts by a transformer as it comes) [default: features]."""
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
@@ -547,38 +566,40 @@ class UniformOptions(TypedDict, total=False):
     nothing is downloaded. Needs encoder transformer or frozen."""
 
     transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
+    """Tokens of a text, at most, special ones included [default: 64]. Needs encoder transformer or frozen."""
 
     transformer_prefix: Union[Union[str, int], None]
     """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
     transformer or frozen."""
 
     transformer_rate: Union[float, None]
-    """Learning rate of the transformer; AdamW, weight decay 0.01. Needs encoder transformer."""
+    """Learning rate of the transformer; AdamW, weight decay 0.01 [default: 0.0001]. Needs encoder transformer."""
 
     transformer_layer_decay: Union[float, None]
-    """Learning rate of each of its layers, as a share of that of the layer above. Needs encoder transformer."""
+    """Learning rate of each of its layers, as a share of that of the layer above [default: 1]. Needs encoder
+    transformer."""
 
     transformer_frozen_layers: Union[int, None]
-    """Lowest layers that stay as they are, the embeddings with them. Needs encoder transformer."""
+    """Lowest layers that stay as they are, the embeddings with them [default: 0]. Needs encoder transformer."""
 
     transformer_cache_states: Union[bool, None]
     """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
     transformer."""
 
     transformer_dropout: Union[float, None]
-    """Dropout probability inside of it: of states and of weights of attention. Needs encoder transformer."""
+    """Dropout probability inside of it: of states and of weights of attention [default: 0]. Needs encoder
+    transformer."""
 
     network_intermediate: Union[Union[str, int], None]
     """Units of the layer that labels are connected with; none: labels are connected with the layer below it
-    [default: five for four labels, as a multiple of 512, from 512 to 32768; none for many labels]."""
+    [default: 32768; 1536 for 1,000 labels; none for many labels]."""
 
     head_fan_in: Union[int, None]
-    """Connections per label."""
+    """Connections per label [default: 32; 128 for many labels]."""
 
     head_wiring: Union[Literal["uniform", "unstructured", "dense"], None]
     """The same number of connections for every label, the same number on average, or connections with all units
-    (for comparison)."""
+    (for comparison) [default: uniform]."""
 
     head_precision: Union[Literal["f32", "bf16", "f16", "e4m3", "e5m2"], None]
     """Type of the connections' weights, in training and in the model [default: f32]."""
@@ -591,92 +612,99 @@ class UniformOptions(TypedDict, total=False):
     labels, a step first screens labels in 8 bits and scores those that may be within the margin."""
 
     head_rewire_every: Union[int, None]
-    """Steps between rewirings; 0: connections stay fixed [default: as many as 32000 instances take]."""
+    """Steps between rewirings; 0: connections stay fixed [default: 250; 1000 for few instances and a transformer
+    that is trained]."""
 
     head_rewire_fraction: Union[float, None]
-    """Share of the connections, the weakest, that are redrawn in a rewiring; 0: none."""
+    """Share of the connections, the weakest, that are redrawn in a rewiring; 0: none [default: 0.1]."""
 
     sampler: Union[Literal["all", "uniform", "log-uniform", "frequency"], None]
     """Labels that a step scores in addition to the true ones of its batch: all, uniform negatives, or negatives
     drawn by the rank of labels by frequency, or by their frequency to the power of 0.75 [default: all; frequency
-    for many labels; uniform with negatives_sampled]."""
+    for many labels]."""
 
     negatives_sampled: Union[int, None]
-    """Negatives drawn per step [default: a tenth of many labels]."""
+    """Negatives drawn per step [default: none; 8000 for many labels]."""
 
     wide: Union[Literal["on", "off"], None]
-    """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
-    instances need (off where features are fewer than two for a value of an embedding, and over tokens, where on
-    reads all words)."""
+    """Re-rank the best labels with one sparse linear model per label, which sees the rare words that embeddings
+    lose. Off by default for small vocabularies (fewer than two features per value of an embedding) and over tokens;
+    with on there, it reads all words, not only the first tokens [default: on; off for vectors and a transformer
+    that is trained]."""
 
     wide_weight: Union[float, None]
-    """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin.
-    Needs wide on."""
+    """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin
+    [default: the best on instances that are held out, else 0.3; of a squared hinge 1]. Needs wide on."""
 
     wide_labels: Union[int, None]
-    """Labels of a query that are ranked again. Needs wide on."""
+    """Labels of a query that are ranked again [default: 100]. Needs wide on."""
 
     wide_negatives: Union[int, None]
     """False labels of the largest logits, of those that a step scores, that are kept of each instance in each epoch
-    for the rankers to learn from. Needs wide on."""
+    for the rankers to learn from [default: 20; 40 for many labels]. Needs wide on."""
 
     wide_cost: Union[float, None]
-    """Weight of a ranker's errors against its regularisation. Needs wide on."""
+    """Weight of a ranker's errors against its regularisation [default: 2]. Needs wide on."""
 
     wide_prune_below: Union[float, None]
-    """Drop weights of rankers below this magnitude. Needs wide on."""
+    """Drop weights of rankers below this magnitude [default: 0.1]. Needs wide on."""
 
     wide_precision: Union[Literal["f32", "bf16", "f16"], None]
-    """Type of their weights in the model. Needs wide on."""
+    """Type of their weights in the model [default: f32]. Needs wide on."""
 
     network_widths: Union[Union[int, Sequence[int]], None]
-    """Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their
-    embeddings; vectors need none."""
+    """Hidden layer sizes below the intermediate one, input side first, e.g. 512,512: for sparse features the first
+    is the width of their embeddings [default: 512]."""
 
     network_init: Union[Literal["random", "lsa"], None]
-    """Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)."""
+    """Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)
+    [default: lsa; random for many labels]."""
 
     network_activation: Union[Literal["relu", "identity"], None]
-    """What becomes of sums of embeddings: relu, or identity (they stay as they are)."""
+    """What becomes of sums of embeddings: relu, or identity (they stay as they are) [default: identity; relu with
+    network_init random]."""
 
     network_embedding_rate: Union[float, None]
-    """Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1 after lsa,
-    else 1]."""
+    """Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1; 1 for
+    many labels; 1 with network_init random]."""
 
     network_input_dropout: Union[float, None]
-    """Dropout probability of the input: the values of a vector, or of the sum of embeddings."""
+    """Dropout probability of the input: the values of a vector, or of the sum of embeddings [default: 0.1; 0 for
+    many labels; 0.2 for a transformer that is trained]."""
 
     network_dropout: Union[float, None]
-    """Dropout probability of the hidden units above the input."""
+    """Dropout probability of the hidden units above the input [default: 0]."""
 
     network_precision: Union[Literal["f32", "bf16"], None]
     """Precision of dense products: f32, or values rounded to bf16 (sums stay f32), which is faster on processors
-    with AVX512_BF16; stored in the model."""
+    with AVX512_BF16; stored in the model [default: bf16]."""
 
-    loss: Union[Literal["softmax", "bce", "nce", "squared-hinge"], None]
-    """Softmax (one true label), bce or squared-hinge (each label true or false)."""
+    loss: Union[Literal["softmax", "bce", "squared-hinge"], None]
+    """Squared-hinge or bce (each label true or false), softmax (one true label) [default: squared-hinge; softmax
+    for many labels]."""
 
     epochs: Union[int, None]
-    """Passes over the training instances."""
+    """Passes over the training instances [default: 10; 5 for many labels; 3 for a transformer that is trained]."""
 
     batch: Union[int, None]
-    """Instances per step."""
+    """Instances per step [default: 128; 32 for few instances and a transformer that is trained]."""
 
     batch_size: Union[int, None]
-    """Instances per step."""
+    """Instances per step [default: 128; 32 for few instances and a transformer that is trained]."""
 
     optimizer: Union[Literal["adam", "adamw", "momentum", "sgd", "row-adagrad"], None]
-    """Optimiser; row-adagrad is row-wise Adagrad."""
+    """Optimiser; row-adagrad is row-wise Adagrad [default: adam]."""
 
     optimizer_rate: Union[float, None]
-    """Learning rate."""
+    """Learning rate [default: 0.002; 0.003 for few instances; 0.01 for many labels; 0.1 with optimizer momentum; 1
+    with optimizer sgd; 0.02 with optimizer row-adagrad]."""
 
     optimizer_weight_decay: Union[float, None]
-    """Weight decay, decoupled [default: 0.01 for adamw, else 0]."""
+    """Weight decay, decoupled [default: 0; 0.01 with optimizer adamw]."""
 
     schedule: Union[Literal["constant", "cosine", "plateau"], None]
     """Schedule of the learning rate: constant, cosine (warm-up, then down to 0), or plateau (halved when the
-    monitor value stops improving)."""
+    monitor value stops improving) [default: cosine]."""
 
     schedule_lowest: Union[float, None]
     """Lowest learning rate, as a share of the initial one (plateau) [default: 0]. Needs schedule plateau."""
@@ -694,26 +722,28 @@ class UniformOptions(TypedDict, total=False):
     validation_fraction."""
 
     patience: Union[int, None]
-    """Stop after N epochs in which the monitor value did not improve [default: never]."""
+    """Stop after N epochs in which the monitor value did not improve [default: never stops early]."""
 
     patience_from: Union[Literal["start", "lowest-rate"], None]
-    """Count these epochs from the start, or once the learning rate is at its lowest. Needs patience."""
+    """Count these epochs from the start, or once the learning rate is at its lowest [default: start]. Needs
+    patience."""
 
     monitor: Union[Union[str, int], None]
     """Metric for model selection and early stopping: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on
-    the held-out instances [default: P@1; the training loss if none are held out]."""
+    the held-out instances [default: P@1; the training loss where no instances are held out]."""
 
     keep: Union[Literal["best", "last"], None]
-    """Keep the parameters of the best epoch or of the last one."""
+    """Keep the parameters of the best epoch or of the last one [default: best]."""
 
     checkpoint_every: Union[int, None]
-    """Steps between checkpoints, in addition to those after epochs (at most one per minute)."""
+    """Steps between checkpoints, in addition to those after epochs (at most one per minute) [default: after epochs,
+    at most one a minute]."""
 
     log_every: Union[int, None]
-    """Steps between lines of the training log."""
+    """Steps between lines of the training log [default: 100]."""
 
     text_ngrams: Union[int, None]
-    """Longest sequence of words that is a feature: 1 for words, 2 for words and pairs."""
+    """Longest sequence of words that is a feature: 1 for words, 2 for words and pairs [default: 1]."""
 
     text_chars: Union[Union[str, int], None]
     """Also use character sequences inside words, e.g. 3-5."""
@@ -722,7 +752,7 @@ class UniformOptions(TypedDict, total=False):
     """Hash terms to N features instead of keeping a vocabulary."""
 
     text_min_df: Union[int, None]
-    """Keep terms that occur in at least N training texts."""
+    """Keep terms that occur in at least N training texts [default: 2]."""
 
     text_max_features: Union[int, None]
     """Keep at most N terms, the most frequent ones."""
@@ -748,7 +778,7 @@ class UniformOptions(TypedDict, total=False):
     words, 20000 pairs, 70000 trigrams, 500000 features for other terms, folded into 80000."""
 
     text_min_chars: Union[int, None]
-    """Shortest word, in characters."""
+    """Shortest word, in characters [default: 2]."""
 
     text_split_at_blanks: Union[bool, None]
     """Split words at white space, instead of taking runs of letters and digits."""
@@ -763,15 +793,14 @@ class UniformOptions(TypedDict, total=False):
     """Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); stored in the model."""
 
     normalise: Union[bool, None]
-    """L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors,
-    which networks use as they are]."""
+    """L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors]."""
 
 class LnsOptions(TypedDict, total=False):
     """Options of `xc train lns`."""
 
     encoder: Union[Literal["features", "transformer", "frozen"], None]
     """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
-    texts, trained with the network), or frozen (texts by a transformer as it comes)."""
+    texts, trained with the network), or frozen (texts by a transformer as it comes) [default: features]."""
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
@@ -779,27 +808,29 @@ class LnsOptions(TypedDict, total=False):
     nothing is downloaded. Needs encoder transformer or frozen."""
 
     transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
+    """Tokens of a text, at most, special ones included [default: 64]. Needs encoder transformer or frozen."""
 
     transformer_prefix: Union[Union[str, int], None]
     """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
     transformer or frozen."""
 
     transformer_rate: Union[float, None]
-    """Learning rate of the transformer; AdamW, weight decay 0.01. Needs encoder transformer."""
+    """Learning rate of the transformer; AdamW, weight decay 0.01 [default: 0.0001]. Needs encoder transformer."""
 
     transformer_layer_decay: Union[float, None]
-    """Learning rate of each of its layers, as a share of that of the layer above. Needs encoder transformer."""
+    """Learning rate of each of its layers, as a share of that of the layer above [default: 1]. Needs encoder
+    transformer."""
 
     transformer_frozen_layers: Union[int, None]
-    """Lowest layers that stay as they are, the embeddings with them. Needs encoder transformer."""
+    """Lowest layers that stay as they are, the embeddings with them [default: 0]. Needs encoder transformer."""
 
     transformer_cache_states: Union[bool, None]
     """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
     transformer."""
 
     transformer_dropout: Union[float, None]
-    """Dropout probability inside of it: of states and of weights of attention. Needs encoder transformer."""
+    """Dropout probability inside of it: of states and of weights of attention [default: 0]. Needs encoder
+    transformer."""
 
     preset: Union[Literal["amazon-670k", "wikilshtc-325k", "text8"], None]
     """Settings that a paper used for a data set: widths, batch, rate, loss, tables; other options override them."""
@@ -809,37 +840,37 @@ class LnsOptions(TypedDict, total=False):
     frequency, by frequency to the power of 0.75); true labels of the batch (in-batch); those with the largest
     logits (top-k), or approximately those by an index (ann); those that hash tables find by the instance's vector
     (lsh-embedding) or by the true labels (lsh-label); drawn from an inverted multi-index (midx) [default: lsh-
-    embedding; all where labels are few]."""
+    embedding; all for 1,000 labels]."""
 
     negatives_shared: Union[bool, None]
     """One list of negatives per batch, or, if false, one per instance [default: true]. Needs sampler uniform or
     log-uniform or frequency or in-batch or top-k or ann or lsh-embedding or lsh-label or midx."""
 
     negatives_sampled: Union[int, None]
-    """Sampled labels: per list for samplers that do not look at the instances [default: 2000], else per instance
-    [default: 10 for a shared list, 500 for separate lists]. Needs sampler uniform or log-uniform or frequency or
-    top-k or ann or lsh-embedding or lsh-label or midx."""
+    """Sampled labels: per list for samplers that do not look at the instances, else per instance [default: 10; 2000
+    with sampler uniform, log-uniform or frequency; 500 with negatives_shared false]. Needs sampler uniform or log-
+    uniform or frequency or top-k or ann or lsh-embedding or lsh-label or midx."""
 
     negatives_uniform: Union[int, None]
     """Uniform labels per list in addition to those of the sampler, weighted to represent all remaining labels
-    [default: 2000 in a shared list of a sampler that looks at the instances, else 0]. Needs sampler uniform or log-
-    uniform or frequency or in-batch or top-k or ann or lsh-embedding or lsh-label or midx."""
+    [default: 2000; 0 with sampler uniform, log-uniform, frequency or negatives_shared false]. Needs sampler uniform
+    or log-uniform or frequency or in-batch or top-k or ann or lsh-embedding or lsh-label or midx."""
 
     weighting: Union[Literal["none", "log-q", "inverse"], None]
     """Importance weight of sampled negatives. none: 1. log-q: the log of its probability is subtracted from its
-    logit (softmax, nce). inverse: 1 / its probability, at most weight_cap [default: inverse with uniform labels;
-    else none with tables and top-k, log-q with softmax and nce, inverse with other losses]. Needs sampler uniform
-    or log-uniform or frequency or in-batch or top-k or ann or lsh-embedding or lsh-label or midx."""
+    logit (softmax, nce). inverse: 1 / its probability, at most weight_cap [default: inverse; none with
+    negatives_shared false; log-q with sampler frequency loss softmax]. Needs sampler uniform or log-uniform or
+    frequency or in-batch or top-k or ann or lsh-embedding or lsh-label or midx."""
 
     weight_cap: Union[float, None]
     """Largest weight (weighting inverse); 0: no limit [default: 4]. Needs weighting inverse."""
 
     head_precision: Union[Literal["f32", "bf16"], None]
-    """Type of the rows of label weights, in training and in the model."""
+    """Type of the rows of label weights, in training and in the model [default: f32]."""
 
     tables: Union[int, None]
-    """Number of tables, L; without codes, the largest number [default: 50]. Needs sampler lsh-embedding or lsh-
-    label."""
+    """Number of tables, L; without codes, the largest number [default: as many as find the labels that are wanted,
+    at most 50]. Needs sampler lsh-embedding or lsh-label."""
 
     codes: Union[int, None]
     """Codes per key, K [default: chosen so that few unrelated labels collide]. Needs sampler lsh-embedding or lsh-
@@ -862,78 +893,86 @@ class LnsOptions(TypedDict, total=False):
     0.05]. Needs upkeep drift."""
 
     wide: Union[Literal["on", "off"], None]
-    """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
-    instances need (off where features are fewer than two for a value of an embedding, and over tokens, where on
-    reads all words)."""
+    """Re-rank the best labels with one sparse linear model per label, which sees the rare words that embeddings
+    lose. Off by default for small vocabularies (fewer than two features per value of an embedding) and over tokens;
+    with on there, it reads all words, not only the first tokens [default: on; off for vectors and a transformer
+    that is trained]."""
 
     wide_weight: Union[float, None]
-    """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin.
-    Needs wide on."""
+    """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin
+    [default: the best on instances that are held out, else 0.3; of a squared hinge 1]. Needs wide on."""
 
     wide_labels: Union[int, None]
-    """Labels of a query that are ranked again. Needs wide on."""
+    """Labels of a query that are ranked again [default: 100]. Needs wide on."""
 
     wide_negatives: Union[int, None]
     """False labels of the largest logits, of those that a step scores, that are kept of each instance in each epoch
-    for the rankers to learn from. Needs wide on."""
+    for the rankers to learn from [default: 20; 40 for many labels]. Needs wide on."""
 
     wide_cost: Union[float, None]
-    """Weight of a ranker's errors against its regularisation. Needs wide on."""
+    """Weight of a ranker's errors against its regularisation [default: 2]. Needs wide on."""
 
     wide_prune_below: Union[float, None]
-    """Drop weights of rankers below this magnitude. Needs wide on."""
+    """Drop weights of rankers below this magnitude [default: 0.1]. Needs wide on."""
 
     wide_precision: Union[Literal["f32", "bf16", "f16"], None]
-    """Type of their weights in the model. Needs wide on."""
+    """Type of their weights in the model [default: f32]. Needs wide on."""
 
     network_widths: Union[Union[int, Sequence[int]], None]
     """Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their
-    embeddings; vectors need none."""
+    embeddings; vectors need none [default: 256; 1024 for few instances; 512 for long instances]."""
 
     network_init: Union[Literal["random", "lsa"], None]
-    """Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)."""
+    """Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)
+    [default: random; lsa for long instances]."""
 
     network_activation: Union[Literal["relu", "identity"], None]
-    """What becomes of sums of embeddings: relu, or identity (they stay as they are)."""
+    """What becomes of sums of embeddings: relu, or identity (they stay as they are) [default: relu; identity for
+    long instances and many labels; identity with network_init lsa]."""
 
     network_embedding_rate: Union[float, None]
-    """Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1 after lsa,
-    else 1]."""
+    """Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 1; 0.1 for
+    long instances; 0.1 with network_init lsa]."""
 
     network_input_dropout: Union[float, None]
-    """Dropout probability of the input: the values of a vector, or of the sum of embeddings."""
+    """Dropout probability of the input: the values of a vector, or of the sum of embeddings [default: 0.3; 0 for
+    many labels; 0.2 for a transformer that is trained; 0.5 with network_dropout 0.5]."""
 
     network_dropout: Union[float, None]
-    """Dropout probability of the hidden units above the input."""
+    """Dropout probability of the hidden units above the input [default: 0.3; 0 for many labels]."""
 
     network_precision: Union[Literal["f32", "bf16"], None]
     """Precision of dense products: f32, or values rounded to bf16 (sums stay f32), which is faster on processors
-    with AVX512_BF16; stored in the model."""
+    with AVX512_BF16; stored in the model [default: f32]."""
 
     loss: Union[Literal["softmax", "bce", "nce", "squared-hinge"], None]
-    """Softmax (one true label), bce or squared-hinge (each label true or false)."""
+    """Softmax (one true label), bce or squared-hinge (each label true or false), nce (true labels against drawn
+    ones; with sampler uniform, log-uniform, frequency or midx) [default: bce; squared-hinge for long instances;
+    softmax for many labels and one label an instance]."""
 
     epochs: Union[int, None]
-    """Passes over the training instances."""
+    """Passes over the training instances [default: 10; 20 for few instances; 4 for many labels; 3 for a transformer
+    that is trained]."""
 
     batch: Union[int, None]
-    """Instances per step."""
+    """Instances per step [default: 256; 32 for a transformer that is trained]."""
 
     batch_size: Union[int, None]
-    """Instances per step."""
+    """Instances per step [default: 256; 32 for a transformer that is trained]."""
 
     optimizer: Union[Literal["adam", "adamw", "momentum", "sgd", "row-adagrad"], None]
-    """Optimiser; row-adagrad is row-wise Adagrad."""
+    """Optimiser; row-adagrad is row-wise Adagrad [default: adam]."""
 
     optimizer_rate: Union[float, None]
-    """Learning rate."""
+    """Learning rate [default: 0.01; 0.003 for few instances; 0.005 for many labels; 0.1 with optimizer momentum; 1
+    with optimizer sgd; 0.02 with optimizer row-adagrad]."""
 
     optimizer_weight_decay: Union[float, None]
-    """Weight decay, decoupled [default: 0.01 for adamw, else 0]."""
+    """Weight decay, decoupled [default: 0; 0.01 with optimizer adamw]."""
 
     schedule: Union[Literal["constant", "cosine", "plateau"], None]
     """Schedule of the learning rate: constant, cosine (warm-up, then down to 0), or plateau (halved when the
-    monitor value stops improving)."""
+    monitor value stops improving) [default: cosine]."""
 
     schedule_lowest: Union[float, None]
     """Lowest learning rate, as a share of the initial one (plateau) [default: 0]. Needs schedule plateau."""
@@ -951,26 +990,28 @@ class LnsOptions(TypedDict, total=False):
     validation_fraction."""
 
     patience: Union[int, None]
-    """Stop after N epochs in which the monitor value did not improve [default: never]."""
+    """Stop after N epochs in which the monitor value did not improve [default: never stops early]."""
 
     patience_from: Union[Literal["start", "lowest-rate"], None]
-    """Count these epochs from the start, or once the learning rate is at its lowest. Needs patience."""
+    """Count these epochs from the start, or once the learning rate is at its lowest [default: start]. Needs
+    patience."""
 
     monitor: Union[Union[str, int], None]
     """Metric for model selection and early stopping: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on
-    the held-out instances [default: P@1; the training loss if none are held out]."""
+    the held-out instances [default: P@1; the training loss where no instances are held out]."""
 
     keep: Union[Literal["best", "last"], None]
-    """Keep the parameters of the best epoch or of the last one."""
+    """Keep the parameters of the best epoch or of the last one [default: best]."""
 
     checkpoint_every: Union[int, None]
-    """Steps between checkpoints, in addition to those after epochs (at most one per minute)."""
+    """Steps between checkpoints, in addition to those after epochs (at most one per minute) [default: after epochs,
+    at most one a minute]."""
 
     log_every: Union[int, None]
-    """Steps between lines of the training log."""
+    """Steps between lines of the training log [default: 100]."""
 
     text_ngrams: Union[int, None]
-    """Longest sequence of words that is a feature: 1 for words, 2 for words and pairs."""
+    """Longest sequence of words that is a feature: 1 for words, 2 for words and pairs [default: 1]."""
 
     text_chars: Union[Union[str, int], None]
     """Also use character sequences inside words, e.g. 3-5."""
@@ -979,7 +1020,7 @@ class LnsOptions(TypedDict, total=False):
     """Hash terms to N features instead of keeping a vocabulary."""
 
     text_min_df: Union[int, None]
-    """Keep terms that occur in at least N training texts."""
+    """Keep terms that occur in at least N training texts [default: 2]."""
 
     text_max_features: Union[int, None]
     """Keep at most N terms, the most frequent ones."""
@@ -1005,7 +1046,7 @@ class LnsOptions(TypedDict, total=False):
     words, 20000 pairs, 70000 trigrams, 500000 features for other terms, folded into 80000."""
 
     text_min_chars: Union[int, None]
-    """Shortest word, in characters."""
+    """Shortest word, in characters [default: 2]."""
 
     text_split_at_blanks: Union[bool, None]
     """Split words at white space, instead of taking runs of letters and digits."""
@@ -1020,15 +1061,14 @@ class LnsOptions(TypedDict, total=False):
     """Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); stored in the model."""
 
     normalise: Union[bool, None]
-    """L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors,
-    which networks use as they are]."""
+    """L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors]."""
 
 class AstraOptions(TypedDict, total=False):
     """Options of `xc train astra`."""
 
     encoder: Union[Literal["features", "transformer", "frozen"], None]
     """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
-    texts, trained with the network), or frozen (texts by a transformer as it comes)."""
+    texts, trained with the network), or frozen (texts by a transformer as it comes) [default: features]."""
 
     transformer_from: Union[Union[str, os.PathLike[str]], None]
     """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
@@ -1036,37 +1076,39 @@ class AstraOptions(TypedDict, total=False):
     nothing is downloaded. Needs encoder transformer or frozen."""
 
     transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included. Needs encoder transformer or frozen."""
+    """Tokens of a text, at most, special ones included [default: 64]. Needs encoder transformer or frozen."""
 
     transformer_prefix: Union[Union[str, int], None]
     """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
     transformer or frozen."""
 
     transformer_rate: Union[float, None]
-    """Learning rate of the transformer; AdamW, weight decay 0.01. Needs encoder transformer."""
+    """Learning rate of the transformer; AdamW, weight decay 0.01 [default: 0.0001]. Needs encoder transformer."""
 
     transformer_layer_decay: Union[float, None]
-    """Learning rate of each of its layers, as a share of that of the layer above. Needs encoder transformer."""
+    """Learning rate of each of its layers, as a share of that of the layer above [default: 1]. Needs encoder
+    transformer."""
 
     transformer_frozen_layers: Union[int, None]
-    """Lowest layers that stay as they are, the embeddings with them. Needs encoder transformer."""
+    """Lowest layers that stay as they are, the embeddings with them [default: 0]. Needs encoder transformer."""
 
     transformer_cache_states: Union[bool, None]
     """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
     transformer."""
 
     transformer_dropout: Union[float, None]
-    """Dropout probability inside of it: of states and of weights of attention. Needs encoder transformer."""
+    """Dropout probability inside of it: of states and of weights of attention [default: 0]. Needs encoder
+    transformer."""
 
     sampler: Union[Literal["weights", "label-text", "random", "in-batch", "all"], None]
     """Labels that a step scores in addition to the true ones: those whose weights score highest and uniform ones
     (weights), those whose texts have similar encodings and uniform ones (label-text), uniform ones alone (random),
-    true labels of the batch (in-batch), or all."""
+    true labels of the batch (in-batch), or all [default: weights]."""
 
     retrieval: Union[Literal["in-step", "exact", "schedule"], None]
     """How the labels that score highest are found: in each step, by an index that follows the weights (in-step) or
     by comparing all labels (exact); or for all instances every few epochs, in parallel with training (schedule,
-    algorithm 1 of the paper). Needs sampler weights or label-text."""
+    algorithm 1 of the paper) [default: in-step]. Needs sampler weights or label-text."""
 
     retrieval_every: Union[int, None]
     """Epochs between retrievals (retrieval schedule) [default: 5]. Needs retrieval schedule."""
@@ -1079,25 +1121,24 @@ class AstraOptions(TypedDict, total=False):
     """Hard labels per instance [default: 10]. Needs sampler weights or label-text."""
 
     negatives_uniform: Union[int, None]
-    """Uniform labels per list [default: 500 for up to 20,000 labels, rising to 2,000 for 70,000; 0 with sampler in-
-    batch]. Needs sampler weights or label-text or random or in-batch."""
+    """Uniform labels per list [default: 800; 500 for 1,000 labels; 2000 for many labels; 0 with sampler in-batch].
+    Needs sampler weights or label-text or random or in-batch."""
 
     weighting: Union[Literal["capped", "unbiased", "none"], None]
     """Weight of a uniform label: the number of labels that it stands for, at most weight_cap (capped), or without a
-    limit (unbiased, lemma 4.1 of the paper), or 1 (none) [default: capped]. Needs sampler weights or label-text or
-    random or in-batch."""
+    limit (unbiased, lemma 4.1 of the paper), or 1 (none) [default: capped; none with sampler in-batch]. Needs
+    sampler weights or label-text or random or in-batch."""
 
     weight_cap: Union[float, None]
     """Largest weight (weighting capped); 0: no limit [default: 4]. Needs weighting capped."""
 
     hard_from_epoch: Union[int, None]
     """First epoch with hard labels, from 1; earlier epochs have uniform labels in their place [default: 1; 3 with
-    retrieval schedule, which needs two epochs]. Needs sampler weights or label-text."""
+    retrieval schedule]. Needs sampler weights or label-text."""
 
     index_every: Union[int, None]
-    """Steps between repairs of the index [default: whenever the number of steps has doubled, and once per epoch,
-    but only after the steps since the last repair have changed four times as many labels as there are]. Needs
-    retrieval in-step."""
+    """Steps between repairs of the index [default: when the steps have doubled and once an epoch, if enough labels
+    have changed]. Needs retrieval in-step."""
 
     index_exact_below: Union[int, None]
     """Up to this many labels, compare all instead of searching [default: 5000]. Needs retrieval in-step."""
@@ -1106,81 +1147,88 @@ class AstraOptions(TypedDict, total=False):
     """Share of the hardest labels that a search should find [default: 0.9]. Needs retrieval in-step or schedule."""
 
     head_precision: Union[Literal["f32", "bf16"], None]
-    """Type of the rows of label weights, in training and in the model."""
+    """Type of the rows of label weights, in training and in the model [default: f32]."""
 
     wide: Union[Literal["on", "off"], None]
-    """Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few
-    instances need (off where features are fewer than two for a value of an embedding, and over tokens, where on
-    reads all words)."""
+    """Re-rank the best labels with one sparse linear model per label, which sees the rare words that embeddings
+    lose. Off by default for small vocabularies (fewer than two features per value of an embedding) and over tokens;
+    with on there, it reads all words, not only the first tokens [default: on; off for vectors and a transformer
+    that is trained]."""
 
     wide_weight: Union[float, None]
-    """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin.
-    Needs wide on."""
+    """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin
+    [default: the best on instances that are held out, else 0.3; of a squared hinge 1]. Needs wide on."""
 
     wide_labels: Union[int, None]
-    """Labels of a query that are ranked again. Needs wide on."""
+    """Labels of a query that are ranked again [default: 100]. Needs wide on."""
 
     wide_negatives: Union[int, None]
     """False labels of the largest logits, of those that a step scores, that are kept of each instance in each epoch
-    for the rankers to learn from. Needs wide on."""
+    for the rankers to learn from [default: 20; 40 for many labels]. Needs wide on."""
 
     wide_cost: Union[float, None]
-    """Weight of a ranker's errors against its regularisation. Needs wide on."""
+    """Weight of a ranker's errors against its regularisation [default: 2]. Needs wide on."""
 
     wide_prune_below: Union[float, None]
-    """Drop weights of rankers below this magnitude. Needs wide on."""
+    """Drop weights of rankers below this magnitude [default: 0.1]. Needs wide on."""
 
     wide_precision: Union[Literal["f32", "bf16", "f16"], None]
-    """Type of their weights in the model. Needs wide on."""
+    """Type of their weights in the model [default: f32]. Needs wide on."""
 
     network_widths: Union[Union[int, Sequence[int]], None]
     """Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their
-    embeddings; vectors need none."""
+    embeddings; vectors need none [default: 256; 1024 for few instances; 512 for long instances]."""
 
     network_init: Union[Literal["random", "lsa"], None]
-    """Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)."""
+    """Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)
+    [default: random; lsa for long instances]."""
 
     network_activation: Union[Literal["relu", "identity"], None]
-    """What becomes of sums of embeddings: relu, or identity (they stay as they are)."""
+    """What becomes of sums of embeddings: relu, or identity (they stay as they are) [default: relu; identity for
+    long instances and many labels; identity with network_init lsa]."""
 
     network_embedding_rate: Union[float, None]
-    """Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1 after lsa,
-    else 1]."""
+    """Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 1; 0.1 for
+    long instances; 0.1 with network_init lsa]."""
 
     network_input_dropout: Union[float, None]
-    """Dropout probability of the input: the values of a vector, or of the sum of embeddings."""
+    """Dropout probability of the input: the values of a vector, or of the sum of embeddings [default: 0.3; 0 for
+    many labels; 0.2 for a transformer that is trained; 0.5 with network_dropout 0.5]."""
 
     network_dropout: Union[float, None]
-    """Dropout probability of the hidden units above the input."""
+    """Dropout probability of the hidden units above the input [default: 0.3; 0 for many labels]."""
 
     network_precision: Union[Literal["f32", "bf16"], None]
     """Precision of dense products: f32, or values rounded to bf16 (sums stay f32), which is faster on processors
-    with AVX512_BF16; stored in the model."""
+    with AVX512_BF16; stored in the model [default: f32]."""
 
-    loss: Union[Literal["softmax", "bce", "nce", "squared-hinge"], None]
-    """Softmax (one true label), bce or squared-hinge (each label true or false)."""
+    loss: Union[Literal["softmax", "bce", "squared-hinge"], None]
+    """Softmax (one true label), bce or squared-hinge (each label true or false) [default: bce; squared-hinge for
+    long instances; softmax for many labels and one label an instance]."""
 
     epochs: Union[int, None]
-    """Passes over the training instances."""
+    """Passes over the training instances [default: 10; 20 for few instances; 4 for many labels; 3 for a transformer
+    that is trained]."""
 
     batch: Union[int, None]
-    """Instances per step."""
+    """Instances per step [default: 256; 32 for a transformer that is trained]."""
 
     batch_size: Union[int, None]
-    """Instances per step."""
+    """Instances per step [default: 256; 32 for a transformer that is trained]."""
 
     optimizer: Union[Literal["adam", "adamw", "momentum", "sgd", "row-adagrad"], None]
-    """Optimiser; row-adagrad is row-wise Adagrad."""
+    """Optimiser; row-adagrad is row-wise Adagrad [default: adam]."""
 
     optimizer_rate: Union[float, None]
-    """Learning rate."""
+    """Learning rate [default: 0.01; 0.003 for few instances; 0.005 for many labels; 0.1 with optimizer momentum; 1
+    with optimizer sgd; 0.02 with optimizer row-adagrad]."""
 
     optimizer_weight_decay: Union[float, None]
-    """Weight decay, decoupled [default: 0.01 for adamw, else 0]."""
+    """Weight decay, decoupled [default: 0; 0.01 with optimizer adamw]."""
 
     schedule: Union[Literal["constant", "cosine", "plateau"], None]
     """Schedule of the learning rate: constant, cosine (warm-up, then down to 0), or plateau (halved when the
-    monitor value stops improving)."""
+    monitor value stops improving) [default: cosine]."""
 
     schedule_lowest: Union[float, None]
     """Lowest learning rate, as a share of the initial one (plateau) [default: 0]. Needs schedule plateau."""
@@ -1198,26 +1246,28 @@ class AstraOptions(TypedDict, total=False):
     validation_fraction."""
 
     patience: Union[int, None]
-    """Stop after N epochs in which the monitor value did not improve [default: never]."""
+    """Stop after N epochs in which the monitor value did not improve [default: never stops early]."""
 
     patience_from: Union[Literal["start", "lowest-rate"], None]
-    """Count these epochs from the start, or once the learning rate is at its lowest. Needs patience."""
+    """Count these epochs from the start, or once the learning rate is at its lowest [default: start]. Needs
+    patience."""
 
     monitor: Union[Union[str, int], None]
     """Metric for model selection and early stopping: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on
-    the held-out instances [default: P@1; the training loss if none are held out]."""
+    the held-out instances [default: P@1; the training loss where no instances are held out]."""
 
     keep: Union[Literal["best", "last"], None]
-    """Keep the parameters of the best epoch or of the last one."""
+    """Keep the parameters of the best epoch or of the last one [default: best]."""
 
     checkpoint_every: Union[int, None]
-    """Steps between checkpoints, in addition to those after epochs (at most one per minute)."""
+    """Steps between checkpoints, in addition to those after epochs (at most one per minute) [default: after epochs,
+    at most one a minute]."""
 
     log_every: Union[int, None]
-    """Steps between lines of the training log."""
+    """Steps between lines of the training log [default: 100]."""
 
     text_ngrams: Union[int, None]
-    """Longest sequence of words that is a feature: 1 for words, 2 for words and pairs."""
+    """Longest sequence of words that is a feature: 1 for words, 2 for words and pairs [default: 1]."""
 
     text_chars: Union[Union[str, int], None]
     """Also use character sequences inside words, e.g. 3-5."""
@@ -1226,7 +1276,7 @@ class AstraOptions(TypedDict, total=False):
     """Hash terms to N features instead of keeping a vocabulary."""
 
     text_min_df: Union[int, None]
-    """Keep terms that occur in at least N training texts."""
+    """Keep terms that occur in at least N training texts [default: 2]."""
 
     text_max_features: Union[int, None]
     """Keep at most N terms, the most frequent ones."""
@@ -1252,7 +1302,7 @@ class AstraOptions(TypedDict, total=False):
     words, 20000 pairs, 70000 trigrams, 500000 features for other terms, folded into 80000."""
 
     text_min_chars: Union[int, None]
-    """Shortest word, in characters."""
+    """Shortest word, in characters [default: 2]."""
 
     text_split_at_blanks: Union[bool, None]
     """Split words at white space, instead of taking runs of letters and digits."""
@@ -1267,51 +1317,51 @@ class AstraOptions(TypedDict, total=False):
     """Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); stored in the model."""
 
     normalise: Union[bool, None]
-    """L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors,
-    which networks use as they are]."""
+    """L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors]."""
 
 class SkipgramOptions(TypedDict, total=False):
     """Options of `xc train skipgram`."""
 
-    preset: Union[Literal["amazon-670k", "wikilshtc-325k", "text8"], None]
-    """Settings that a paper used for a data set: widths, batch, rate, loss, tables; other options override them."""
+    preset: Union[Literal["text8"], None]
+    """Settings that a paper used for a text: batch, rate, tables; other options override them."""
 
     sampler: Union[Literal["all", "uniform", "log-uniform", "frequency", "in-batch", "top-k", "ann", "lsh-embedding", "lsh-label", "midx"], None]
     """Labels that a step scores in addition to the true ones: all; drawn (uniform, log-uniform by rank of
     frequency, by frequency to the power of 0.75); true labels of the batch (in-batch); those with the largest
     logits (top-k), or approximately those by an index (ann); those that hash tables find by the instance's vector
     (lsh-embedding) or by the true labels (lsh-label); drawn from an inverted multi-index (midx) [default: lsh-
-    embedding; all where labels are few]."""
+    embedding; all for 1,000 labels]."""
 
     negatives_shared: Union[bool, None]
     """One list of negatives per batch, or, if false, one per instance [default: true]. Needs sampler uniform or
     log-uniform or frequency or in-batch or top-k or ann or lsh-embedding or lsh-label or midx."""
 
     negatives_sampled: Union[int, None]
-    """Sampled labels: per list for samplers that do not look at the instances [default: 2000], else per instance
-    [default: 10 for a shared list, 500 for separate lists]. Needs sampler uniform or log-uniform or frequency or
-    top-k or ann or lsh-embedding or lsh-label or midx."""
+    """Sampled labels: per list for samplers that do not look at the instances, else per instance [default: 10; 2000
+    with sampler uniform, log-uniform or frequency; 500 with negatives_shared false]. Needs sampler uniform or log-
+    uniform or frequency or top-k or ann or lsh-embedding or lsh-label or midx."""
 
     negatives_uniform: Union[int, None]
     """Uniform labels per list in addition to those of the sampler, weighted to represent all remaining labels
-    [default: 2000 in a shared list of a sampler that looks at the instances, else 0]. Needs sampler uniform or log-
-    uniform or frequency or in-batch or top-k or ann or lsh-embedding or lsh-label or midx."""
+    [default: 2000; 0 with sampler uniform, log-uniform, frequency or negatives_shared false]. Needs sampler uniform
+    or log-uniform or frequency or in-batch or top-k or ann or lsh-embedding or lsh-label or midx."""
 
     weighting: Union[Literal["none", "log-q", "inverse"], None]
     """Importance weight of sampled negatives. none: 1. log-q: the log of its probability is subtracted from its
-    logit (softmax, nce). inverse: 1 / its probability, at most weight_cap [default: inverse with uniform labels;
-    else none with tables and top-k, log-q with softmax and nce, inverse with other losses]. Needs sampler uniform
-    or log-uniform or frequency or in-batch or top-k or ann or lsh-embedding or lsh-label or midx."""
+    logit (softmax, nce). inverse: 1 / its probability, at most weight_cap [default: inverse; log-q with sampler
+    uniform, log-uniform, frequency or sampler frequency loss softmax; none with negatives_shared false]. Needs
+    sampler uniform or log-uniform or frequency or in-batch or top-k or ann or lsh-embedding or lsh-label or
+    midx."""
 
     weight_cap: Union[float, None]
     """Largest weight (weighting inverse); 0: no limit [default: 4]. Needs weighting inverse."""
 
     head_precision: Union[Literal["f32", "bf16"], None]
-    """Type of the rows of label weights, in training and in the model."""
+    """Type of the rows of label weights, in training and in the model [default: f32]."""
 
     tables: Union[int, None]
-    """Number of tables, L; without codes, the largest number [default: 50]. Needs sampler lsh-embedding or lsh-
-    label."""
+    """Number of tables, L; without codes, the largest number [default: as many as find the labels that are wanted,
+    at most 50]. Needs sampler lsh-embedding or lsh-label."""
 
     codes: Union[int, None]
     """Codes per key, K [default: chosen so that few unrelated labels collide]. Needs sampler lsh-embedding or lsh-
@@ -1334,53 +1384,44 @@ class SkipgramOptions(TypedDict, total=False):
     0.05]. Needs upkeep drift."""
 
     network_widths: Union[Union[int, Sequence[int]], None]
-    """Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their
-    embeddings; vectors need none."""
-
-    network_init: Union[Literal["random", "lsa"], None]
-    """Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)."""
-
-    network_activation: Union[Literal["relu", "identity"], None]
-    """What becomes of sums of embeddings: relu, or identity (they stay as they are)."""
+    """Width of a vector [default: 200]."""
 
     network_embedding_rate: Union[float, None]
-    """Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1 after lsa,
-    else 1]."""
+    """Learning rate of the vectors, as a share of the learning rate; 0: they stay fixed [default: 1]."""
 
     network_input_dropout: Union[float, None]
-    """Dropout probability of the input: the values of a vector, or of the sum of embeddings."""
-
-    network_dropout: Union[float, None]
-    """Dropout probability of the hidden units above the input."""
+    """Dropout probability of the values of a vector [default: 0; 0.5 with network_dropout 0.5]."""
 
     network_precision: Union[Literal["f32", "bf16"], None]
     """Precision of dense products: f32, or values rounded to bf16 (sums stay f32), which is faster on processors
-    with AVX512_BF16; stored in the model."""
+    with AVX512_BF16; stored in the model [default: f32]."""
 
     loss: Union[Literal["softmax", "bce", "nce", "squared-hinge"], None]
-    """Softmax (one true label), bce or squared-hinge (each label true or false)."""
+    """Softmax, bce or squared-hinge (each word is near it or not), nce (true words against drawn ones; with sampler
+    uniform, log-uniform, frequency or midx) [default: softmax]."""
 
     epochs: Union[int, None]
-    """Passes over the training instances."""
+    """Passes over the training instances [default: 5]."""
 
     batch: Union[int, None]
-    """Instances per step."""
+    """Instances per step [default: 512]."""
 
     batch_size: Union[int, None]
-    """Instances per step."""
+    """Instances per step [default: 512]."""
 
     optimizer: Union[Literal["adam", "adamw", "momentum", "sgd", "row-adagrad"], None]
-    """Optimiser; row-adagrad is row-wise Adagrad."""
+    """Optimiser; row-adagrad is row-wise Adagrad [default: adam]."""
 
     optimizer_rate: Union[float, None]
-    """Learning rate."""
+    """Learning rate [default: 0.001; 0.1 with optimizer momentum; 1 with optimizer sgd; 0.02 with optimizer row-
+    adagrad]."""
 
     optimizer_weight_decay: Union[float, None]
-    """Weight decay, decoupled [default: 0.01 for adamw, else 0]."""
+    """Weight decay, decoupled [default: 0; 0.01 with optimizer adamw]."""
 
     schedule: Union[Literal["constant", "cosine", "plateau"], None]
     """Schedule of the learning rate: constant, cosine (warm-up, then down to 0), or plateau (halved when the
-    monitor value stops improving)."""
+    monitor value stops improving) [default: cosine]."""
 
     schedule_lowest: Union[float, None]
     """Lowest learning rate, as a share of the initial one (plateau) [default: 0]. Needs schedule plateau."""
@@ -1398,39 +1439,41 @@ class SkipgramOptions(TypedDict, total=False):
     validation_fraction."""
 
     patience: Union[int, None]
-    """Stop after N epochs in which the monitor value did not improve [default: never]."""
+    """Stop after N epochs in which the monitor value did not improve [default: never stops early]."""
 
     patience_from: Union[Literal["start", "lowest-rate"], None]
-    """Count these epochs from the start, or once the learning rate is at its lowest. Needs patience."""
+    """Count these epochs from the start, or once the learning rate is at its lowest [default: start]. Needs
+    patience."""
 
     monitor: Union[Union[str, int], None]
     """Metric for model selection and early stopping: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on
-    the held-out instances [default: P@1; the training loss if none are held out]."""
+    the held-out instances [default: P@1; the training loss where no instances are held out]."""
 
     keep: Union[Literal["best", "last"], None]
-    """Keep the parameters of the best epoch or of the last one."""
+    """Keep the parameters of the best epoch or of the last one [default: best]."""
 
     checkpoint_every: Union[int, None]
-    """Steps between checkpoints, in addition to those after epochs (at most one per minute)."""
+    """Steps between checkpoints, in addition to those after epochs (at most one per minute) [default: after epochs,
+    at most one a minute]."""
 
     log_every: Union[int, None]
-    """Steps between lines of the training log."""
+    """Steps between lines of the training log [default: 100]."""
 
     window: Union[int, None]
-    """Context window: words on each side, within a line."""
+    """Context window: words on each side, within a line [default: 2]."""
 
     min_count: Union[int, None]
-    """Keep words that occur at least N times."""
+    """Keep words that occur at least N times [default: 5]."""
 
     vocabulary: Union[int, None]
     """Keep at most N words, the most frequent ones [default: all]."""
 
     subsample: Union[float, None]
     """Leave out occurrences of words whose share of the text is above SHARE, more of them for more frequent words;
-    word2vec uses 1e-3, 0 leaves out none."""
+    word2vec uses 1e-3, 0 leaves out none [default: 0]."""
 
     text_min_chars: Union[int, None]
-    """Shortest word, in characters."""
+    """Shortest word, in characters [default: 1]."""
 
     text_split_at_blanks: Union[bool, None]
     """Split words at white space, instead of taking runs of letters and digits."""
@@ -1441,6 +1484,36 @@ class SkipgramOptions(TypedDict, total=False):
     text_strip_accents: Union[bool, None]
     """Drop accents."""
 
+class IndexOptions(TypedDict, total=False):
+    """Options of `xc index build`."""
+
+    degree: Union[int, None]
+    """Maximum number of edges of a vector (elsewhere M)."""
+
+    keep: Union[int, None]
+    """Construction beam (elsewhere efConstruction): a wider one gives better edges and takes longer."""
+
+    passes: Union[int, None]
+    """Build passes: a later pass finds better edges."""
+
+    factor: Union[float, None]
+    """Pruning factor: more edges above 1 for distances, below 1 for inner products [default: 1; for inner products
+    the one of 0.79, 0.9 and 1 that is best on small graphs over some of the vectors]."""
+
+    cells: Union[int, None]
+    """Cells of vectors near each other, in addition to the graph; 0: none [default: twice the square root of the
+    number of vectors, kept if they are faster than the graph]."""
+
+    top_k: Union[int, None]
+    """Answers per query that the width is fitted for."""
+
+    target_recall: Union[float, None]
+    """Share of the best to find. For a model, also the share of queries whose best label must be found [default:
+    0.95; for a model 0.99, or max_loss instead if the instances have labels]."""
+
+    min_recall: Union[float, None]
+    """Refuse an index that finds a smaller share of the best than this."""
+
 @overload
 def train(
     kind: Literal["tree"],
@@ -1454,7 +1527,7 @@ def train(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1464,7 +1537,7 @@ def train(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[TreeOptions],
 ) -> Trained: ...
 
@@ -1481,7 +1554,7 @@ def train(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1491,7 +1564,7 @@ def train(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[MachOptions],
 ) -> Trained: ...
 
@@ -1508,7 +1581,7 @@ def train(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1518,7 +1591,7 @@ def train(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[DenseOptions],
 ) -> Trained: ...
 
@@ -1535,7 +1608,7 @@ def train(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1545,7 +1618,7 @@ def train(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[UniformOptions],
 ) -> Trained: ...
 
@@ -1562,7 +1635,7 @@ def train(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1572,7 +1645,7 @@ def train(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[LnsOptions],
 ) -> Trained: ...
 
@@ -1589,7 +1662,7 @@ def train(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1599,7 +1672,7 @@ def train(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[AstraOptions],
 ) -> Trained: ...
 
@@ -1616,7 +1689,7 @@ def train(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1626,7 +1699,7 @@ def train(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[SkipgramOptions],
 ) -> Trained: ...
 
@@ -1645,7 +1718,7 @@ def plan(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[TreeOptions],
 ) -> Report: ...
 
@@ -1664,7 +1737,7 @@ def plan(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[MachOptions],
 ) -> Report: ...
 
@@ -1683,7 +1756,7 @@ def plan(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[DenseOptions],
 ) -> Report: ...
 
@@ -1702,7 +1775,7 @@ def plan(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[UniformOptions],
 ) -> Report: ...
 
@@ -1721,7 +1794,7 @@ def plan(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[LnsOptions],
 ) -> Report: ...
 
@@ -1740,7 +1813,7 @@ def plan(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[AstraOptions],
 ) -> Report: ...
 
@@ -1759,7 +1832,7 @@ def plan(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[SkipgramOptions],
 ) -> Report: ...
 
@@ -1777,7 +1850,7 @@ def tune(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1787,7 +1860,7 @@ def tune(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[TreeOptions],
 ) -> Tuned: ...
 
@@ -1805,7 +1878,7 @@ def tune(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1815,7 +1888,7 @@ def tune(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[MachOptions],
 ) -> Tuned: ...
 
@@ -1833,7 +1906,7 @@ def tune(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1843,7 +1916,7 @@ def tune(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[DenseOptions],
 ) -> Tuned: ...
 
@@ -1861,7 +1934,7 @@ def tune(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1871,7 +1944,7 @@ def tune(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[UniformOptions],
 ) -> Tuned: ...
 
@@ -1889,7 +1962,7 @@ def tune(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1899,7 +1972,7 @@ def tune(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[LnsOptions],
 ) -> Tuned: ...
 
@@ -1917,7 +1990,7 @@ def tune(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1927,7 +2000,7 @@ def tune(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[AstraOptions],
 ) -> Tuned: ...
 
@@ -1945,7 +2018,7 @@ def tune(
     resume: bool = ...,
     restart: bool = ...,
     progress: Union[bool, None] = ...,
-    callbacks: Union[Callable[[dict[str, Any]], object], Iterable[Callable[[dict[str, Any]], object]]] = ...,
+    callbacks: Union[Callback, Iterable[Callback]] = ...,
     validation: Union[tuple[RowsLike, LabelsLike], None] = ...,
     label_names: Union[Iterable[str], None] = ...,
     label_features: Union[RowsLike, None] = ...,
@@ -1955,6 +2028,6 @@ def tune(
     threads: Union[int, None] = ...,
     max_memory: Union[int, str, None] = ...,
     text_fields: Union[str, Sequence[str], None] = ...,
-    options: Union[Mapping[str, Any], None] = ...,
+    options: Union[Mapping[str, Value], None] = ...,
     **keywords: Unpack[SkipgramOptions],
 ) -> Tuned: ...

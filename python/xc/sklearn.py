@@ -23,7 +23,8 @@ from ._folders import Folder, packed, unpacked
 from ._model import running
 from ._ranked import Ranked
 from ._rows import columns_of, holds_numbers, is_frame, rows
-from ._train import calibrate, train, typed
+from ._settings import typed
+from ._train import calibrate, train
 
 __all__ = [
     "AstraClassifier", "DenseClassifier", "LnsClassifier", "MachClassifier", "TextVectorizer", "TreeClassifier",

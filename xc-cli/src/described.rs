@@ -5,6 +5,7 @@ use clap::{ArgMatches, Command, FromArgMatches};
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::ops::Deref;
+use xc_options::Build;
 
 thread_local! {
     /// What was typed, while the command line is described for that alone.
@@ -19,8 +20,29 @@ pub(crate) fn for_typed<T>(typed: &[OsString], describe: impl FnOnce() -> T) -> 
     described
 }
 
-fn is_wanted(name: &str) -> bool {
+/// Whether a command is described: it was typed, or all are.
+pub(crate) fn is_wanted(name: &str) -> bool {
     TYPED.with_borrow(|typed| typed.as_ref().is_none_or(|words| words.iter().any(|word| word == name)))
+}
+
+/// Whether some word was typed.
+fn was_typed(words: &[&str]) -> bool {
+    std::env::args_os().skip(1).any(|typed| words.iter().any(|word| typed == *word))
+}
+
+/// Whether the help of a command is asked for, or what is written of all.
+pub(crate) fn wants_help_of(name: &str) -> bool {
+    was_typed(&["completions", "options"]) || was_typed(&["--help", "-h", "help"]) && was_typed(&[name])
+}
+
+/// Which options are described: those of this build, but for what is written of all builds.
+pub(crate) fn described_build() -> Build {
+    if was_typed(&["options"]) { Build::Whole } else { Build::This }
+}
+
+/// Whether help leaves out what a build has or lacks.
+pub(crate) fn is_left_out(is_built: bool) -> bool {
+    !is_built && described_build() == Build::This
 }
 
 /// Arguments of a subcommand.

@@ -21,7 +21,8 @@ pub(crate) struct DeviceArgs {
     /// Where answers are computed: cpu, cuda or cuda:N (an NVIDIA card, by default number 0), or auto (card 0 if it can,
     /// else the CPU, which is said). The answers have the same bytes, but those of trees whose post-processor is a
     /// sigmoid: their ranking scores may differ by 4 units in the last place a level
-    #[arg(long, value_name = "DEVICE", default_value_t = Place::Cpu, value_parser = parse, hide = cfg!(not(feature = "cuda")))]
+    #[arg(long, value_name = "DEVICE", default_value_t = Place::Cpu, value_parser = parse,
+        hide = crate::described::is_left_out(cfg!(feature = "cuda")))]
     device: Place,
 }
 

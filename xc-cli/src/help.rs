@@ -88,7 +88,9 @@ pub(crate) fn is_refused(command: &str, option: &str) -> bool {
 /// Common options that a command has no use for: they are not listed.
 fn without_use(command: &str) -> &'static [&'static str] {
     match command {
-        "completions" => &["threads", "seed", "max-memory", "json", "progress", "quiet", "config", "verify"],
+        "completions" | "options" => {
+            &["threads", "seed", "max-memory", "json", "progress", "quiet", "config", "verify"]
+        }
         "bench curves" => &["threads", "seed", "progress", "verify"],
         "bench predict" => &["seed", "progress"],
         "index evaluate" => &["seed", "progress", "verify"],

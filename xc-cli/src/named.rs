@@ -4,7 +4,6 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use xc_buffer::dtype::DType;
-pub(crate) use xc_model::message::name_of;
 
 /// Reads a value by its name; `names` are what help shows.
 ///

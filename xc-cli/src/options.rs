@@ -42,6 +42,15 @@ impl CommandOption {
     }
 }
 
+/// What is said of an option that has no effect without something.
+pub(crate) fn idle(option: &str, needs: &str, since: &str) -> String {
+    let since = if since.is_empty() { String::new() } else { format!(" ({since})") };
+    match needs.starts_with("--") {
+        true => format!("{option} has no effect here: add {needs}, or leave it out{since}"),
+        false => format!("{option} has no effect here: it needs {needs}{since}"),
+    }
+}
+
 impl Options {
     /// Those of the command that was parsed, by `root`: options of all commands are among its own since then.
     pub(crate) fn new(root: &clap::Command, matches: &clap::ArgMatches, arguments: &Arguments) -> Self {
@@ -80,6 +89,15 @@ impl Options {
     /// Refuses each of some options that was given: nothing would read it, and `why` says what it needs.
     pub(crate) fn refuse(&self, names: &[&str], why: impl Display) -> Result<(), CliError> {
         self.refuse_if(|name| names.contains(&name), why)
+    }
+
+    /// Refuses each of some options that was given and has no effect without something, which `needs` says; `since`: why that
+    /// is so, or nothing.
+    pub(crate) fn refuse_idle(&self, names: &[&str], needs: &str, since: &str) -> Result<(), CliError> {
+        match self.given().find(|option| names.contains(&&*option.name)) {
+            Some(option) => Err(CliError::usage(idle(&option.typed(), needs, since))),
+            None => Ok(()),
+        }
     }
 
     /// The same of all options that fit.

@@ -99,7 +99,7 @@ fn typed(arg: &Arg) -> String {
 }
 
 /// What ends the first clause of a text, that which ends it soonest counts.
-const ENDS: [&str; 5] = [": ", "; ", ". ", " (", ", e.g."];
+const ENDS: [&str; 6] = [": ", "; ", ". ", " (", ", e.g.", ", such as"];
 
 /// The first clause of what help says of an option, and the usual value where it is short.
 fn gist(arg: &Arg) -> String {

@@ -3,6 +3,7 @@
 use crate::params::{FamilyKind, FamilyParams};
 use crate::theory::Spread;
 use serde::{Deserialize, Serialize};
+use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
 /// A key is not made shorter for want of so small a share of the candidates.
@@ -11,6 +12,13 @@ const SHORTAGE: f64 = 0.08;
 /// Similarity of rows that are to be found. Of keys that find equally many unrelated rows, longer ones
 /// find these more surely, until they are hashed to so few bits that chance fills the answers.
 const SIMILAR: f64 = 0.5;
+
+/// What sizes follow from, the wanted number by its bits.
+type Asked = (u64, u32, u64, FamilyKind, usize);
+
+/// Sizes that were asked for last: options of a network ask for the same ones several times before it is made.
+static KNOWN: Mutex<Vec<(Asked, TableSizing)>> = Mutex::new(Vec::new());
+const MOST_KNOWN: usize = 32;
 
 /// Codes per key, tables and their bits, from the number of labels and the wanted number of
 /// candidates.
@@ -107,7 +115,7 @@ impl TableSizing {
     /// The K and L for `candidates` of `n_labels` labels with at most `max_tables` tables, for rows
     /// of `width` values. If even keys of one code find fewer: one code and all tables.
     ///
-    /// *Cost*: some milliseconds.
+    /// *Cost*: some milliseconds; nothing where the same was asked for lately.
     ///
     /// # Errors
     /// See [`TableSizingError`].
@@ -121,6 +129,18 @@ impl TableSizing {
         if !(candidates > 0.0 && candidates.is_finite()) {
             return Err(TableSizingError::Candidates { got: candidates });
         }
+        let asked = (n_labels, max_tables, candidates.to_bits(), kind, width);
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, sizing)) = known.iter().find(|(of, _)| *of == asked) {
+            return Ok(*sizing);
+        }
+        let made = Self::of_candidates(asked, candidates)?;
+        known.truncate(MOST_KNOWN - 1);
+        known.insert(0, (asked, made));
+        Ok(made)
+    }
+
+    fn of_candidates((n_labels, max_tables, _, kind, width): Asked, candidates: f64) -> Result<Self, TableSizingError> {
         let shortest = Self::with_codes(n_labels, max_tables, 1, kind, width)?;
         let spread = Spread::of_unrelated(kind, width as f64);
         let mut best = shortest.with_tables_for(candidates, &spread);

@@ -19,6 +19,7 @@ pub mod training;
 pub mod tune;
 pub mod tuning;
 
-pub use training::{KINDS, Training, fit, tables};
+pub use settings::kinds::{Build, KINDS, rows, tables};
+pub use training::{Training, fit};
 /// The crate of the types in signatures here.
 pub use xc_train;

@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     };
     params.check().map_err(|e| CliError::usage(chain(&e)))?;
     if args.rule.is_some_and(|rule| rule != RuleKind::Net) {
-        context.options.refuse(&["hidden", "networks"], "--rule net, or no --rule, is expected with it")?;
+        context.options.refuse_idle(&["hidden", "networks"], "--rule net (or no --rule)", "")?;
     }
     let named = args.members.iter().chain(args.refit_members.iter().flatten());
     if let Some(path) = named.clone().find(|path| is_same(path, &args.output)) {

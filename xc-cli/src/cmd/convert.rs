@@ -174,28 +174,28 @@ impl Args {
                 let is_of_data = |option: &str| {
                     OF_DATA.contains(&option) || InputArgs::NAMES.contains(&option) || option.starts_with("text.")
                 };
-                options.refuse_if(is_of_data, "data are expected with it; models are converted here")?;
+                options.refuse_if(is_of_data, "it is for data, and models are converted here")?;
                 if matches!(to, Kind::Foreign(_)) {
                     let idle = ["precision", "labels", "label-names"];
-                    options.refuse(&idle, "--to xc is expected with it")?;
+                    options.refuse_idle(&idle, "--to xc", "")?;
                     return match to {
                         Kind::Foreign("pecos") => Ok(()),
-                        _ => options.refuse(&["tree"], "--to pecos is expected with it"),
+                        _ => options.refuse_idle(&["tree"], "--to pecos", ""),
                     };
                 }
-                options.refuse(&["tree"], "--to pecos is expected with it")?;
+                options.refuse_idle(&["tree"], "--to pecos", "")?;
                 return match from {
-                    Kind::Xc => options.refuse(&["labels"], "a model of another system is expected with it"),
+                    Kind::Xc => options.refuse_idle(&["labels"], "a model of another system", ""),
                     _ => Ok(()),
                 };
             }
         };
-        options.refuse(&OF_MODELS, "a model is expected with it; data are converted here")?;
+        options.refuse_idle(&OF_MODELS, "a model", "data are converted here")?;
         if to != Format::Svmlight {
-            options.refuse(&["output-base"], "--to svmlight is expected with it")?;
+            options.refuse_idle(&["output-base"], "--to svmlight", "")?;
         }
         if to != Format::Npz {
-            options.refuse(&["output-labels"], "--to npz is expected with it: other formats hold the labels too")?;
+            options.refuse_idle(&["output-labels"], "--to npz", "other formats hold the labels too")?;
         }
         if self.pipeline.is_some() {
             let fits = |option: &str| option.starts_with("text.");
@@ -212,21 +212,18 @@ impl Args {
             };
         }
         if !matches!(from, Format::Csv | Format::Tsv) {
-            options.refuse(&of_tables(), "csv or tsv is expected with it, as --from")?;
+            options.refuse_idle(&of_tables(), "--from csv or tsv", "")?;
         }
         if !matches!(from, Format::Jsonl | Format::Csv | Format::Tsv) {
-            options.refuse(
-                &["text-fields", "label-field", "label-fields"],
-                "jsonl, csv or tsv is expected with it, as --from",
-            )?;
+            options.refuse_idle(&["text-fields", "label-field", "label-fields"], "--from jsonl, csv or tsv", "")?;
             if !matches!(to, Format::Csv | Format::Tsv) {
-                options.refuse(&["label-separator"], "jsonl, csv or tsv is expected with it")?;
+                options.refuse_idle(&["label-separator"], "a jsonl, csv or tsv file", "")?;
             }
         }
         if from != Format::Svmlight {
-            options.refuse(&["svmlight-base"], "--from svmlight is expected with it")?;
+            options.refuse_idle(&["svmlight-base"], "--from svmlight", "")?;
             if to != Format::Svmlight {
-                options.refuse(&["svmlight-label-base"], "svmlight is expected with it")?;
+                options.refuse_idle(&["svmlight-label-base"], "an svmlight file", "")?;
             }
         }
         Ok(())
@@ -300,15 +297,14 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
         return convert_text(args, &input, names, to, out);
     }
     if is_text {
-        context.options.refuse(&["tfidf"], "features are expected with it; text is weighted already")?;
+        context.options.refuse_idle(&["tfidf"], "features", "text is weighted already")?;
     } else {
         let name = args.source.display();
         if from != Format::Jsonl && to != Format::Jsonl && args.save_pipeline.is_none() {
-            let why = "--to jsonl or --save-pipeline is expected with it: other formats hold ids";
-            context.options.refuse(&["label-names"], why)?;
+            context.options.refuse_idle(&["label-names"], "--to jsonl or --save-pipeline", "other formats hold ids")?;
         }
         let of_text = |option: &str| option.starts_with("text.");
-        context.options.refuse_if(of_text, format_args!("text is expected with it; {name} holds features"))?;
+        context.options.refuse_if(of_text, format_args!("it is for texts, and {name} holds features"))?;
     }
     if to.may_hold_text() && to != Format::Jsonl {
         return Err(CliError::usage(format_args!(

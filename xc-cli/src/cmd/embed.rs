@@ -27,7 +27,7 @@ use xc_train::network::Pretrained;
 ///   xc train mach --features train.npy --train texts.jsonl --model frozen.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-#[command(hide = cfg!(not(feature = "transformer")))]
+#[command(hide = crate::described::is_left_out(cfg!(feature = "transformer")))]
 pub(crate) struct Args {
     /// Folder with config.json, tokenizer.json and model.safetensors, or the name of a repository that `hf download` has
     /// fetched; nothing is downloaded

@@ -116,6 +116,9 @@ const COMPARED: usize = 1 << 18;
 /// Instances that are read together.
 const BATCH: usize = 256;
 
+/// Why options of files have no effect on a text that is typed.
+pub(super) const TEXT_AS_IT_STANDS: &str = "--text is a text as it stands";
+
 impl Args {
     fn refuse_idle(&self, model: &Model, context: &Context) -> Result<(), CliError> {
         if model.calibration().is_none() {
@@ -123,8 +126,8 @@ impl Args {
             context.options.refuse(&["raw-scores"], why)?;
         }
         if self.input.is_none() {
-            let why = "--input FILE is expected with it: --text is a text as it stands";
-            context.options.refuse(&["format", "text-fields", "id-field", "svmlight-base"], why)?;
+            let of_files = ["format", "text-fields", "id-field", "svmlight-base"];
+            context.options.refuse_idle(&of_files, "--input FILE", TEXT_AS_IT_STANDS)?;
         }
         let input = self.format.or(model.input());
         let why = "labels of the input are ignored";

@@ -12,6 +12,7 @@ mod generate;
 mod index;
 mod inspect;
 mod merge;
+mod options;
 mod predict;
 mod quickstart;
 mod train;
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Convert(Described<convert::Args>),
     Bench(Described<bench::Args>),
     Completions(Described<completions::Args>),
+    #[command(hide = true)]
+    Options(Described<options::Args>),
 }
 
 impl Command {
@@ -61,6 +64,7 @@ impl Command {
             Self::Bench(args) => bench::run(args, context),
             Self::Convert(args) => convert::run(args, context),
             Self::Completions(args) => completions::run(args, context),
+            Self::Options(args) => options::run(args, context),
         }
     }
 }

@@ -2,14 +2,13 @@
 
 use crate::error::CliError;
 use crate::settings::{Chosen, OfTable};
-use clap::Arg;
 use std::path::{Path, PathBuf};
 use xc_data::{FileForm, Format, LabelNames, ReadOptions};
 use xc_hash::text::PipelineParams;
 use xc_options::data::NamesFile;
 use xc_options::settings::input;
 use xc_options::settings::text::{self, TextSettings};
-use xc_options::settings::{FileContent, OfFiles, Setting, Table, data, serialised};
+use xc_options::settings::{FileContent, OfFiles, Setting, Table, serialised};
 use xc_options::training::{refuse_idle_form, refuse_idle_of_instances, refuse_idle_of_labels};
 
 /// What the options of a table are called.
@@ -43,13 +42,14 @@ pub(crate) struct OfInput;
 impl OfTable for OfInput {
     const TABLE: Table = input::TABLE;
 
+    /// A model keeps what it was trained with, but for what a file says itself, and what is done about it.
     fn usual(row: &Setting) -> Option<String> {
-        (row.name == "unseen").then(|| "ignore".to_owned())
-    }
-
-    fn adapted(option: Arg) -> Arg {
-        let may_be_a_sign = ["label-separator", "delimiter"].contains(&option.get_id().as_str());
-        option.allow_hyphen_values(may_be_a_sign)
+        Some(match (row.name, row.usual) {
+            ("format", usual) => usual?.to_owned(),
+            ("unseen", _) => row.none.to_owned(),
+            (_, Some(usual)) => format!("the model's, else {usual}"),
+            (_, None) => "the model's".to_owned(),
+        })
     }
 }
 
@@ -110,8 +110,8 @@ pub(crate) struct OfRows;
 impl OfTable for OfRows {
     const TABLE: Table = input::ROWS;
 
-    fn usual(_: &Setting) -> Option<String> {
-        None
+    fn usual(row: &Setting) -> Option<String> {
+        row.usual.map(str::to_owned)
     }
 }
 
@@ -170,27 +170,8 @@ impl TextArgs {
     }
 }
 
-/// How rows of features are weighted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OfData;
-
-impl OfTable for OfData {
-    const TABLE: Table = data::TABLE;
-
-    fn usual(_: &Setting) -> Option<String> {
-        None
-    }
-
-    fn adapted(option: Arg) -> Arg {
-        match option.get_id().as_str() {
-            "normalise" => option.num_args(0..=1).default_missing_value("true"),
-            _ => option,
-        }
-    }
-}
-
 /// Names of labels, given by the user.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct NamesArgs {
     /// Names of the labels, one per line in the order of their ids, such as labels.txt of a model
     #[arg(long, value_name = "FILE")]

@@ -133,14 +133,20 @@ fn what_is_impossible_about_negatives_is_refused_in_one_line() {
     refused("--sampler random --negatives.uniform 0", "--negatives.uniform: 0, expected at least 1");
     refused(
         "--sampler all --negatives.uniform 5",
-        "--negatives.uniform: changes nothing here; --sampler other than all is expected with it",
+        "--negatives.uniform has no effect with --sampler all: choose a --sampler other than all, or leave it out",
     );
     refused(
         "--sampler random --negatives.hard 5",
-        "--negatives.hard: changes nothing here; --sampler weights or label-text is expected with it",
+        "--negatives.hard has no effect with --sampler random: add --sampler weights or label-text, or leave it out",
     );
-    refused("--retrieval.every 2", "--retrieval.every: changes nothing here; --retrieval schedule is expected with it");
-    refused("--retrieval exact --index.every 5", "--index.every: ");
+    refused(
+        "--retrieval.every 2",
+        "--retrieval.every has no effect with --retrieval in-step: add --retrieval schedule, or leave it out",
+    );
+    refused(
+        "--retrieval exact --index.every 5",
+        "--index.every has no effect with --retrieval exact: add --retrieval in-step, or leave it out",
+    );
     refused("--retrieval schedule --hard-from-epoch 2", "--hard-from-epoch: a schedule keeps vectors in one epoch");
     refused("--hard-from-epoch 0", "--hard-from-epoch: 0, expected at least 1");
     refused("--index.recall 2", "--index.recall: recall is 2, expected a share above 0, at most 1");

@@ -147,7 +147,7 @@ fn the_short_help_is_the_one_that_is_kept_and_fits_a_screen() {
         let expected = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         assert_eq!(screen, expected, "{}: XC_WRITE_SCREENS=1 writes it anew", file.display());
         let widest = screen.lines().map(|line| line.chars().count()).max().unwrap();
-        assert!(screen.lines().count() <= 60 && widest <= 100, "{command}: {} x {widest}", screen.lines().count());
+        assert!(screen.lines().count() <= 50 && widest <= 100, "{command}: {} x {widest}", screen.lines().count());
         // Each option that it shows is one of the command, in the section of the long help.
         let long = folder.ok(&format!("{command} --help"));
         let listed = sections(&long);
@@ -168,6 +168,47 @@ fn the_short_help_is_the_one_that_is_kept_and_fits_a_screen() {
         let n = count(&listed);
         assert!(n == 0 || screen.lines().last().unwrap().contains(&format!("all {n} options")), "{command}: {screen}");
     }
+}
+
+/// docs/reference/options is what the program writes. XC_WRITE_DOCS=1 writes it anew. Every option of a page stands in the
+/// command's man page and in its schema.
+#[test]
+fn the_pages_of_options_are_those_of_the_program() {
+    let folder = Folder::new();
+    let kept = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/options");
+    for what in ["pages", "man", "schema"] {
+        folder.ok(&format!("options {what} --output {what}"));
+    }
+    if std::env::var_os("XC_WRITE_DOCS").is_some() {
+        let _ = std::fs::remove_dir_all(&kept);
+        folder.ok(&format!("options pages --output {}", kept.display()));
+    }
+    let names = |path: &std::path::Path| {
+        let files = std::fs::read_dir(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let written = names(&folder.path("pages"));
+    assert_eq!(names(&kept), written, "XC_WRITE_DOCS=1 writes them anew");
+    let schema: serde_json::Value = serde_json::from_str(&folder.read("schema/config.schema.json")).unwrap();
+    let mut n = 0;
+    for name in written {
+        let page = folder.read(&format!("pages/{name}"));
+        let before = std::fs::read_to_string(kept.join(&name)).unwrap();
+        assert!(page == before, "{name}: XC_WRITE_DOCS=1 writes it anew");
+        let Some(command) = name.strip_suffix(".md").filter(|name| *name != "README") else { continue };
+        let man = folder.read(&format!("man/xc-{command}.1")).replace("\\-", "-");
+        let called = page.lines().next().unwrap().strip_prefix("# xc ").unwrap();
+        let properties = &schema["$defs"][called]["properties"];
+        for option in page.lines().filter_map(|line| line.strip_prefix("- `--")) {
+            let option = option.split([' ', '`']).next().unwrap();
+            assert!(man.contains(&format!("--{option}")), "{command}: --{option} is not on the man page");
+            assert!(properties[option].is_object(), "{command}: --{option} is not in the schema");
+            n += 1;
+        }
+    }
+    assert!(n > 800, "{n} options");
 }
 
 /// Options of a long help, but for its own switches.

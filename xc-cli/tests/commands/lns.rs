@@ -108,15 +108,15 @@ fn what_is_impossible_about_candidates_is_refused_in_one_line() {
     refused("--negatives.sampled 0", "--negatives.sampled: 0 labels, expected at least 1");
     refused(
         "--sampler all --negatives.sampled 5",
-        "--negatives.sampled: changes nothing here; --sampler other than all or in-batch is expected with it",
+        "--negatives.sampled has no effect with --sampler all: choose a --sampler other than all or in-batch, or leave it out",
     );
     refused(
         "--sampler in-batch --negatives.sampled 5",
-        "--negatives.sampled: changes nothing here; --sampler other than all or in-batch is expected with it",
+        "--negatives.sampled has no effect with --sampler in-batch: choose a --sampler other than all or in-batch, or leave it out",
     );
     refused(
         "--sampler all --negatives.uniform 5",
-        "--negatives.uniform: changes nothing here; --sampler other than all is expected with it",
+        "--negatives.uniform has no effect with --sampler all: choose a --sampler other than all, or leave it out",
     );
     refused(
         "--negatives.sampled 5 --negatives.uniform 9 --weight-cap -1",
@@ -129,7 +129,7 @@ fn what_is_impossible_about_candidates_is_refused_in_one_line() {
     refused(&format!("{drawn} --negatives.uniform 5 --weighting log-q"), "loss nce with uniform labels in addition");
     refused(
         "--sampler uniform --negatives.sampled 40 --tables 5",
-        "--tables: changes nothing here; --sampler lsh-embedding or lsh-label is expected with it",
+        "--tables has no effect with --sampler uniform: add --sampler lsh-embedding or lsh-label, or leave it out",
     );
     refused(
         "--negatives.sampled 5 --negatives.uniform 9 --upkeep.share=-1",

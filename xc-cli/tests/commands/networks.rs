@@ -206,7 +206,10 @@ fn what_cannot_be_trained_is_refused() {
     refused("--buckets 20 --optimizer.weight-decay 1", "adamw has");
     refused("--buckets 20 --validation-fraction 1.5", "--validation-fraction 1.5");
     refused("--buckets 20 --checkpoint-every 0", "--checkpoint-every 0");
-    refused("--buckets 20 --schedule.lowest 0.1", "changes nothing here; --schedule plateau is expected with it");
+    refused(
+        "--buckets 20 --schedule.lowest 0.1",
+        " has no effect with --schedule cosine: add --schedule plateau, or leave it out",
+    );
     refused("--buckets 20 --schedule plateau --schedule.lowest 2", "--schedule.lowest 2: a share from 0 to 1");
     refused("--buckets 20 --patience-from lowest-rate", "--patience");
     refused("--buckets 20 --patience 1 --patience-from lowest-rate", "a schedule that reaches its lowest rate");

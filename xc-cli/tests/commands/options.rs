@@ -86,7 +86,7 @@ fn help_shows_the_defaults_of_trees() {
     let help = folder.ok("train tree --help").split_whitespace().collect::<Vec<_>>().join(" ");
     for shown in [
         "Trees whose scores are averaged [default: 3; 1 with --preset xr-linear]",
-        "Children of a cluster [default: 16; 2 with --preset parabel, 100 with bonsai]",
+        "Children of a cluster [default: 16; 2 with --preset parabel; 100 with --preset bonsai]",
         "Target for the number of labels in a leaf cluster; a balanced tree may exceed it by half [default: 100]",
         "others are divided by their typical length [default: 1; 10 with --linear.loss logistic]",
         "0 for none [default: 1]",

@@ -189,10 +189,10 @@ fn a_text_of_the_command_line_is_answered_and_explained_as_one_of_a_file() {
             "--text: the model was trained on sparse features, not on text",
         ),
         ("predict --model m --text apple --input train.jsonl", "'--text <TEXT>' cannot be used with '--input <FILE>'"),
-        ("predict --model m --text apple --format csv", "--format csv: --input FILE is expected with it"),
+        ("predict --model m --text apple --format csv", "--format csv has no effect here: add --input FILE"),
         (
             "explain --model m --text apple --label 1 --text-fields a",
-            "--text-fields a: --input FILE is expected with it",
+            "--text-fields a has no effect here: add --input FILE",
         ),
         ("predict --model m", "--input <FILE>"),
     ] {

@@ -452,11 +452,14 @@ fn what_was_trained_goes_out_to_other_libraries() {
     let source = "bert: a folder of format huggingface holds a transformer and no labels; xc train --encoder transformer \
                   learns from it";
     refused("convert --from huggingface bert --to xc no", source);
-    let idle = "expected with it";
-    refused("convert --from xc wide --to huggingface no --tree 0", &format!("--tree 0: --to pecos is {idle}"));
+    let idle = "or leave it out";
+    refused(
+        "convert --from xc wide --to huggingface no --tree 0",
+        &format!("--tree 0 has no effect here: add --to pecos, {idle}"),
+    );
     refused(
         "convert --from xc wide --to huggingface no --precision bf16",
-        &format!("--precision bf16: --to xc is {idle}"),
+        &format!("--precision bf16 has no effect here: add --to xc, {idle}"),
     );
     assert!(!folder.path("no").exists());
 }

@@ -263,7 +263,7 @@ fn settings_of_a_term_need_one_and_a_term_needs_sparse_features() {
         ("wide.precision", "f16"),
     ] {
         for command in ["train dense", "train uniform", "train lns", "train astra"] {
-            let expected = format!("--{option}: changes nothing here; --wide on is expected with it");
+            let expected = format!("--{option} has no effect with --wide off: add --wide on, or leave it out");
             folder.xc(&format!("{command} {TRAIN} --wide off --model m --{option} {value}")).refused(2, &expected);
         }
         let outcome = folder.xc(&format!("train mach {TRAIN} --model m --{option} {value}"));

@@ -96,13 +96,14 @@ pub const TABLE: Table = Table {
             )
             .belongs_to("sampler", &HARD),
         row("retrieval.every", field!(every_epochs), Size, "EPOCHS")
-            .help("Epochs between retrievals (--retrieval schedule) [default: 5]")
+            .rare()
+            .help("Epochs between retrievals (--retrieval schedule)")
             .belongs_to("retrieval", &["schedule"]),
         row("negatives.shared", field!(lists), Forms(&SHARED), "BOOL")
-            .help("One list of negatives per batch, or, if false, one per instance as in the paper [default: true]")
+            .help("One list of negatives per batch, or, if false, one per instance as in the paper")
             .belongs_to("sampler", &CHOOSING),
         row("negatives.hard", field!(hard.per_instance), Size, "N")
-            .help("Hard labels per instance [default: 10]")
+            .help("Hard labels per instance")
             .belongs_to("sampler", &HARD)
             .searched(
                 &["5", "10", "20", "40"],
@@ -112,47 +113,43 @@ pub const TABLE: Table = Table {
             ),
         row("negatives.uniform", field!(uniform), Size, "N")
             .of_data()
-            .help(
-                "Uniform labels per list [default: 500 for up to 20,000 labels, rising to 2,000 for 70,000; 0 \
-                 with --sampler in-batch]",
-            )
+            .help("Uniform labels per list")
             .belongs_to("sampler", &CHOOSING)
             .searched(&[USUAL, "500", "2000", "8000"], 0, Scale::Named, "they stand for all other labels"),
         row("weighting", WEIGHTING, Names(&["capped", "unbiased", "none"]), "WHAT")
             .follows("sampler")
+            .rare()
             .help(
                 "Weight of a uniform label: the number of labels that it stands for, at most --weight-cap \
-                 (capped), or without a limit (unbiased, lemma 4.1 of the paper), or 1 (none) [default: capped]",
+                 (capped), or without a limit (unbiased, lemma 4.1 of the paper), or 1 (none)",
             )
             .belongs_to("sampler", &CHOOSING),
         row("weight-cap", WEIGHT_CAP, F32, "X")
             .follows("weighting")
-            .help("Largest weight (--weighting capped); 0: no limit [default: 4]")
+            .rare()
+            .help("Largest weight (--weighting capped); 0: no limit")
             .belongs_to("weighting", &["capped"]),
         row("hard-from-epoch", FROM_EPOCH, Size, "EPOCH")
             .follows("retrieval")
-            .help(
-                "First epoch with hard labels, from 1; earlier epochs have uniform labels in their place \
-                 [default: 1; 3 with --retrieval schedule, which needs two epochs]",
-            )
+            .rare()
+            .help("First epoch with hard labels, from 1; earlier epochs have uniform labels in their place")
             .belongs_to("sampler", &HARD),
         row("index.every", EVERY, Size, "STEPS")
             .none(REPAIRED)
-            .help(
-                "Steps between repairs of the index [default: whenever the number of steps has doubled, and once \
-                 per epoch, but only after the steps since the last repair have changed four times as many \
-                 labels as there are]",
-            )
+            .help("Steps between repairs of the index")
             .belongs_to("retrieval", &["in-step"]),
         row("index.exact-below", field!(hard.exact_below), Size, "LABELS")
-            .help("Up to this many labels, compare all instead of searching [default: 5000]")
+            .rare()
+            .help("Up to this many labels, compare all instead of searching")
             .belongs_to("retrieval", &["in-step"]),
         row("index.recall", field!(hard.recall), F64, "SHARE")
-            .help("Share of the hardest labels that a search should find [default: 0.9]")
+            .rare()
+            .help("Share of the hardest labels that a search should find")
             .belongs_to("retrieval", &["in-step", "schedule"]),
         Setting::new("head.precision", ROWS.name(), Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
             .at(SettingPlace::Network(ROWS))
             .heading(HEADING)
+            .rare()
             .help("Type of the rows of label weights, in training and in the model"),
     ],
     starts: &[],

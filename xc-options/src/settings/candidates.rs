@@ -47,7 +47,7 @@ const fn tables(name: &'static str, at: At<NetworkParams>, values: Values, unit:
 }
 
 /// What other values are chosen by.
-const PRESET: At<NetworkParams> = At::Form { name: "preset", get: |_| None, put: |_, _| Ok(()) };
+const BY_NAME: At<NetworkParams> = At::Form { name: "preset", get: |_| None, put: |_, _| Ok(()) };
 
 fn negatives(p: &mut NetworkParams) -> &mut NegativeParams {
     &mut p.classifier.learning.negatives
@@ -146,13 +146,16 @@ const SHARE: At<NetworkParams> =
         _ => None,
     });
 
+/// What a paper used.
+pub(super) const PRESET: Setting =
+    candidates("preset", BY_NAME, Names(&["amazon-670k", "wikilshtc-325k", "text8"]), "NAME").help(
+        "Settings that a paper used for a data set: widths, batch, rate, loss, tables; other options override them",
+    );
+
 /// Places are those of [`NegativeParams`] in a network, and of its head.
 pub const TABLE: Table = Table {
     rows: &[
-        candidates("preset", PRESET, Names(&["amazon-670k", "wikilshtc-325k", "text8"]), "NAME").help(
-            "Settings that a paper used for a data set: widths, batch, rate, loss, tables; other options \
-             override them",
-        ),
+        PRESET,
         candidates("sampler", SAMPLER, Names(&SAMPLERS), "SAMPLER")
             .of_preset()
             .of_data()
@@ -161,7 +164,7 @@ pub const TABLE: Table = Table {
              rank of frequency, by frequency to the power of 0.75); true labels of the batch (in-batch); those with the largest \
              logits (top-k), or approximately those by an index (ann); those that hash tables find by the \
              instance's vector (lsh-embedding) or by the true labels (lsh-label); drawn from an inverted \
-             multi-index (midx) [default: lsh-embedding; all where labels are few]",
+             multi-index (midx)",
             )
             .searched(
                 &[USUAL, "midx", "log-uniform", "frequency", "in-batch", "all"],
@@ -171,64 +174,63 @@ pub const TABLE: Table = Table {
             ),
         candidates("negatives.shared", At::Field("classifier.learning.negatives.lists", |p| Some(&mut negatives(p).lists)), Forms(&SHARED), "BOOL")
             .of_preset()
-            .help("One list of negatives per batch, or, if false, one per instance [default: true]")
+            .help("One list of negatives per batch, or, if false, one per instance")
             .belongs_to("sampler", &CHOOSING),
         candidates("negatives.sampled", At::Field("classifier.learning.negatives.sampler.chosen", |p| Some(negatives(p).sampler.n_chosen_mut()?)), Size, "N")
             .of_preset()
             .help(
-                "Sampled labels: per list for samplers that do not look at the instances [default: 2000], else \
-                 per instance [default: 10 for a shared list, 500 for separate lists]",
+                "Sampled labels: per list for samplers that do not look at the instances, else per instance",
             )
-            .belongs_to("sampler", &COUNTING),
+            .belongs_to("sampler", &COUNTING)
+            .said_at(&[&[("negatives.shared", "false")]]),
         candidates("negatives.uniform", At::Field("classifier.learning.negatives.uniform", |p| Some(&mut negatives(p).uniform)), Size, "N")
             .of_preset()
             .help(
                 "Uniform labels per list in addition to those of the sampler, weighted to represent all \
-                 remaining labels [default: 2000 in a shared list of a sampler that looks at the instances, else \
-                 0]",
+                 remaining labels",
             )
             .belongs_to("sampler", &CHOOSING)
+            .said_at(&[&[("negatives.shared", "false")]])
             .searched(&[USUAL, "500", "2000", "8000"], 0, Scale::Named, "they stand for all other labels"),
         candidates("weighting", WEIGHTING, Names(&["none", "log-q", "inverse"]), "WHAT")
             .follows("sampler")
-            .help(
+            .rare().help(
                 "Importance weight of sampled negatives. none: 1. log-q: the log of its probability is \
-                 subtracted from its logit (softmax, nce). inverse: 1 / its probability, at most --weight-cap \
-                 [default: inverse with uniform labels; else none with tables and top-k, log-q with softmax and \
-                 nce, inverse with other losses]",
+                 subtracted from its logit (softmax, nce). inverse: 1 / its probability, at most --weight-cap",
             )
-            .belongs_to("sampler", &CHOOSING),
+            .belongs_to("sampler", &CHOOSING)
+            .said_at(&[&[("negatives.shared", "false")], &[("sampler", "frequency"), ("loss", "softmax")]]),
         candidates("weight-cap", WEIGHT_CAP, F32, "X")
             .follows("weighting")
-            .help("Largest weight (--weighting inverse); 0: no limit [default: 4]")
+            .rare().help("Largest weight (--weighting inverse); 0: no limit")
             .belongs_to("weighting", &["inverse"]),
         candidates("head.precision", ROWS, Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
-            .help("Type of the rows of label weights, in training and in the model"),
+            .rare().help("Type of the rows of label weights, in training and in the model"),
         tables("tables", At::Field("classifier.learning.negatives.sampler.n_tables", |p| Some(&mut tables_of(p)?.n_tables)), Size, "N")
             .follows("codes")
-            .help("Number of tables, L; without --codes, the largest number [default: 50]"),
+            .usual("as many as find the labels that are wanted, at most 50")
+            .help("Number of tables, L; without --codes, the largest number"),
         tables("codes", At::Field("classifier.learning.negatives.sampler.n_codes", |p| Some(&mut tables_of(p)?.n_codes)), Size, "N")
             .of_data()
-            .help("Codes per key, K [default: chosen so that few unrelated labels collide]"),
+            .usual("chosen so that few unrelated labels collide")
+            .help("Codes per key, K"),
         tables("tables.family", FAMILY, Names(&["wta", "sim-hash"]), "NAME").help(
             "Hash functions: winner-take-all over 8 coordinates, or signs of projections, for which the \
-             chance that a label is found is known (--weighting log-q, inverse) [default: wta]",
+             chance that a label is found is known (--weighting log-q, inverse)",
         ),
         tables("upkeep", UPKEEP, Names(&["drift", "rebuild", "immediate"]), "WHEN").help(
             "Rehash policy: as labels drift (drift), all at intervals (rebuild), or in every step that \
-             changes them (immediate) [default: drift]",
+             changes them (immediate)",
         ),
         tables("upkeep.every", EVERY, Size, "STEPS")
             .help(
-                "Steps until the first rebuild; each further interval is a tenth longer (--upkeep rebuild) \
-                 [default: 50]",
+                "Steps until the first rebuild; each further interval is a tenth longer (--upkeep rebuild)",
             )
             .follows("upkeep")
             .belongs_to("upkeep", &["rebuild"]),
         tables("upkeep.share", SHARE, F32, "X")
             .help(
-                "How far a label's row may move before it is rehashed, as a share of its length (--upkeep drift) \
-                 [default: 0.05]",
+                "How far a label's row may move before it is rehashed, as a share of its length (--upkeep drift)",
             )
             .follows("upkeep")
             .belongs_to("upkeep", &["drift"]),
@@ -265,11 +267,11 @@ fn put(mut network: NetworkParams, n_labels: usize, choices: &Choices) -> Result
     classifier.learning.negatives = SamplerParams::All.into();
     TABLE.refuse_idle(choices, |other| (other.name == "sampler").then(|| "all".to_owned())).map_err(|e| {
         let why = format_args!(
-            "changes nothing here: {n_labels} labels are no more than the {} that a step would choose, so it scores all \
-             of them; --negatives.sampled and --negatives.uniform choose fewer",
+            "has no effect: {n_labels} labels are no more than the {} that a step would choose, so it scores all of \
+             them; --negatives.sampled and --negatives.uniform choose fewer",
             asked.wanted()
         );
-        SettingError::of(&e.setting, why)
+        SettingError::plain(&e.setting, why)
     })?;
     TABLE.place(network, choices)
 }

@@ -5,16 +5,17 @@ use crate::tune::Scale;
 use Values::{Bool, Switch};
 use xc_hash::text::{Idf, Norm, TermWeighting, Tf};
 
+/// Whether rows are scaled to length 1; without a value it is true.
+pub const NORMALISE: &str = "normalise";
+
 /// Settings of rows of features; vectors stay as they are.
 pub const TABLE: Table = Table {
     rows: &[
         Setting::new("tfidf", "tfidf", Switch, "")
             .help("Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); stored in the model")
             .searched(&["false", "true"], 0, Scale::Named, "rare features tell more, unless they are weighted already"),
-        Setting::new("normalise", "normalise", Bool, "BOOL").help(
-            "L2-normalise rows, in training and in prediction (stored in the model) [default: true; false for vectors, \
-             which networks use as they are]",
-        ),
+        Setting::new(NORMALISE, NORMALISE, Bool, "BOOL")
+            .help("L2-normalise rows, in training and in prediction (stored in the model)"),
     ],
     starts: &[],
 };

@@ -18,46 +18,41 @@ const SVMLIGHT: &[Format] = &[Format::Svmlight];
 /// What a model was trained with is kept in it; what is given wins.
 pub const TABLE: Table = Table {
     rows: &[
-        row("format", Text(check_format), "FORMAT").none("as the file says").help(
-            "Format of the input: xc, svmlight, fasttext, jsonl, csv, tsv, npz or npy [default: detected from name and \
-             content]",
+        row("format", Text(check_format), "FORMAT").none("as the file says").usual("detected from name and content").help(
+            "Format of the input: xc, svmlight, fasttext, jsonl, csv, tsv, npz or npy",
         ),
-        row("text-fields", ANY, "NAMES").of_files(WITH_FIELDS, Instances).none("text").help(
-            "JSONL fields or CSV columns that make up the text, joined by spaces [default: the model's, else text]",
+        row("text-fields", ANY, "NAMES").of_files(WITH_FIELDS, Instances).none("text").usual("text").help(
+            "JSONL fields or CSV columns that make up the text, joined by spaces",
         ),
-        row("label-field", ANY, "NAME").of_files(WITH_FIELDS, Labels).none("labels").help(
-            "JSONL field or CSV column with the labels; '' if there is none [default: the model's, else labels]",
+        row("label-field", ANY, "NAME").of_files(WITH_FIELDS, Labels).none("labels").usual("labels").help(
+            "JSONL field or CSV column with the labels; '' if there is none",
         ),
         row("label-fields", ANY, "NAMES").of_files(WITH_FIELDS, Labels)
             .help(
                 "JSONL fields or CSV columns with 0 or 1, one for each label, which has the name of the field; in place \
-                 of --label-field [default: the model's]",
+                 of --label-field",
             )
             .excludes(&["label-field", "label-separator"]),
-        row("label-separator", ANY, "S").of_files(WITH_FIELDS, Labels).help(
-            "Separator of labels that are written as one string; '' if each string is one label [default: the model's, \
-             else a string is one label, and one that contains ; | or , is refused]",
+        row("label-separator", ANY, "S").of_files(WITH_FIELDS, Labels).usual("a string is one label, and one that contains ; | or , is refused").help(
+            "Separator of labels that are written as one string; '' if each string is one label",
         ),
-        row("id-field", ANY, "NAME").of_files(WITH_FIELDS, Instances).help(
-            "JSONL field or CSV column with the id of an instance, which JSON answers repeat [default: the model's, else \
-             id if there is one]",
+        row("id-field", ANY, "NAME").of_files(WITH_FIELDS, Instances).usual("id if there is one").help(
+            "JSONL field or CSV column with the id of an instance, which JSON answers repeat",
         ),
-        row("delimiter", Text(check_delimiter), "C").of_files(TABLES, Any).help(
-            "What stands between the fields of a table: one character, or tab [default: the model's, else a comma in csv, \
-             a tab in tsv]",
+        row("delimiter", Text(check_delimiter), "C").of_files(TABLES, Any).usual("a comma in csv, a tab in tsv").help(
+            "What stands between the fields of a table: one character, or tab",
         ),
         row("no-quotes", Switch, "").of_files(TABLES, Any).help(
-            "Read quotes in a table as text: fields are not in quotes, and each line is a row [default: as the model's]",
+            "Read quotes in a table as text: fields are not in quotes, and each line is a row",
         ),
         row("no-header", Switch, "").of_files(TABLES, Any).help(
-            "The table has no header: its first line is an instance, and columns are named by their numbers, from 1 \
-             [default: as the model's]",
+            "The table has no header: its first line is an instance, and columns are named by their numbers, from 1",
         ),
         row("svmlight-base", BASE, "0|1").of_files(SVMLIGHT, Any).help(
-            "Number of the first svmlight feature; required, since svmlight files differ [default: the model's]",
+            "Number of the first svmlight feature; required, since svmlight files differ",
         ),
         row("svmlight-label-base", BASE, "0|1").of_files(SVMLIGHT, Labels)
-            .help("Number of the first svmlight label [default: the model's, else 0]"),
+            .usual("0").help("Number of the first svmlight label"),
         row("unseen", Names(&["ignore", "refuse"]), "WHAT").none("ignore").help(
             "What to do about features of the input that the model was not trained on: leave them out and count them on \
              stderr, or refuse the file",
@@ -73,7 +68,8 @@ const BASE: Values = Text(|text| parse_base(text).map(drop).map_err(str::to_owne
 pub const ROWS: Table = Table {
     rows: &[
         row("format", Text(check_format), "FORMAT")
-            .help("Format of sparse rows: xc, svmlight, jsonl or npz [default: detected from name and content]"),
+            .usual("detected from name and content")
+            .help("Format of sparse rows: xc, svmlight, jsonl or npz"),
         row("svmlight-base", BASE, "0|1")
             .help("Number of the first svmlight feature; required, since svmlight files differ"),
     ],

@@ -33,8 +33,7 @@ const RANGE: At<MachLayout> = At::Form {
 pub const TABLE: Table = Table {
     rows: &[
         row("repetitions", REPETITIONS, Size, "R").of_data().excludes(&["repetitions-range"]).help(
-            "Repetitions: more distinguish labels better, at proportional cost [default: 8 for up to 160000 labels, rising \
-             to 32 for 640000]",
+            "Repetitions: more distinguish labels better, at proportional cost",
         )
         .searched(
             &[USUAL, "4", "16", "32"],
@@ -46,8 +45,7 @@ pub const TABLE: Table = Table {
             .follows("repetitions")
             .help("Train only the repetitions with these numbers, excluding TO, to be merged with others"),
         row("buckets", field!(n_buckets), Size, "B").of_data().help(
-            "Buckets of a repetition, fewer than labels [default: such that all repetitions together have half as many \
-             buckets as there are labels; from 128, or half of the labels, to 10000]",
+            "Buckets of a repetition, fewer than labels",
         )
         .searched(
             &[USUAL, "250", "500", "1000", "2000", "4000"],
@@ -57,13 +55,12 @@ pub const TABLE: Table = Table {
         ),
         row("hash.family", field!(family), Names(&["prime", "mersenne61", "multiply-shift", "tabulation"]), "FAMILY").of_data().help(
             "Family of the hash functions; prime needs no memory for labels, but has room for few further labels (xc \
-             merge --labels) [default: multiply-shift; prime for more than a million labels]",
+             merge --labels)",
         ),
         row("decoder", field!(decoder), Names(&["mean", "min", "median"]), "NAME").of_data().help(
             "How bucket scores are combined into a label's score, unless a query asks for another decoder. The median \
              was best, or within 0.1 points of P@1, on every data set measured; with tens of millions of labels the mean \
-             decodes ten times as fast [default: median; min below 12 buckets, where labels share half of theirs too often \
-             for a median]",
+             decodes ten times as fast",
         )
         .searched(
             &["median", "mean"],

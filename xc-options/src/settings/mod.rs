@@ -19,14 +19,16 @@
 //! assert_eq!(tree::params(xc_tree::Preset::Default, &choices)?.cluster.branching, 8);
 //! choices.set(tree::TABLE.row("cluster.max-depth").unwrap(), "4")?;
 //! let refused = tree::params(xc_tree::Preset::Default, &choices).unwrap_err();
-//! assert_eq!(refused.to_string(), "--cluster.max-depth: changes nothing here; --cluster.method unbalanced is expected with it");
+//! assert_eq!(refused.to_string(), "--cluster.max-depth has no effect with --cluster.method balanced: add --cluster.method unbalanced, or leave it out");
 //! # Ok::<(), xc_options::settings::SettingError>(())
 //! ```
 
 pub mod astra;
 pub mod candidates;
 pub mod data;
+pub mod index;
 pub mod input;
+pub mod kinds;
 pub mod mach;
 pub mod network;
 mod place;
@@ -80,6 +82,10 @@ pub struct Setting {
     pub of_data: bool,
     /// What is said where it has no value.
     pub none: &'static str,
+    /// What is said of its usual value in place of that which is computed.
+    pub usual: Option<&'static str>,
+    /// Choices at which its usual value is said too, beside those of what it follows from and belongs to.
+    pub said_at: &'static [&'static [(&'static str, &'static str)]],
     /// What a search tries.
     pub searched: Option<Searched>,
     /// Whether a search has a use for it: trials are trained as the final model is, without instances that choose an
@@ -160,6 +166,9 @@ pub struct Searched {
 /// What a number of things is.
 const WHOLE: &str = "expected a number from 0 on, without a fraction";
 
+/// Between a setting and values that do not give another one its meaning.
+const OTHER_THAN: &str = " other than ";
+
 /// How the default of a setting is called in a search if its value depends on others.
 pub const USUAL: &str = "usual";
 
@@ -174,9 +183,20 @@ pub struct SettingError {
 }
 
 impl SettingError {
-    /// A setting that changes nothing, since it goes with something that is not there.
+    /// A setting that has no effect, since it goes with something that is not there.
     pub fn idle(setting: &str, needs: impl std::fmt::Display) -> Self {
-        Self::of(setting, format_args!("changes nothing here; {needs} is expected with it"))
+        Self::idle_with(setting, "here", needs)
+    }
+
+    /// A setting that has no effect beside a choice, `with --sampler all`, and what it goes with.
+    fn idle_with(setting: &str, beside: impl std::fmt::Display, needs: impl std::fmt::Display) -> Self {
+        let needs = needs.to_string();
+        let change = match needs.starts_with("--") {
+            true if needs.contains(OTHER_THAN) => format!("choose a {needs}, or leave it out"),
+            true => format!("add {needs}, or leave it out"),
+            false => format!("it needs {needs}"),
+        };
+        Self::plain(setting, format_args!("has no effect {beside}: {change}"))
     }
 
     /// What is wrong with a setting, whatever its value is.
@@ -215,6 +235,8 @@ impl Setting {
             of_preset: false,
             of_data: false,
             none,
+            usual: None,
+            said_at: &[],
             searched: None,
             in_search: true,
             is_rare: false,
@@ -284,6 +306,24 @@ impl Setting {
     /// With what is said where it has no value.
     pub const fn none(mut self, said: &'static str) -> Self {
         self.none = said;
+        self
+    }
+
+    /// With what is said of its usual value, where that is not computed.
+    pub const fn usual(mut self, said: &'static str) -> Self {
+        self.usual = Some(said);
+        self
+    }
+
+    /// With choices at which its usual value is said too.
+    pub const fn said_at(mut self, choices: &'static [&'static [(&'static str, &'static str)]]) -> Self {
+        self.said_at = choices;
+        self
+    }
+
+    /// With other values, each as it is typed.
+    pub const fn names_alone(mut self, names: &'static [&'static str]) -> Self {
+        self.values = Values::Names(names);
         self
     }
 
@@ -580,7 +620,7 @@ impl Table {
         Some(match values {
             [] => format!("--{other}"),
             _ if without.len() < values.len() && !without.is_empty() && values.len() > 2 => {
-                format!("--{other} other than {}", without.join(" or "))
+                format!("--{other}{OTHER_THAN}{}", without.join(" or "))
             }
             _ => format!("--{other} {}", values.join(" or ")),
         })
@@ -621,12 +661,12 @@ impl Table {
     /// Refuses a setting that belongs to a choice that is not made.
     fn check_idle(&self, row: &Setting, made: impl Fn(&Setting) -> Option<String>) -> Result<(), SettingError> {
         let (Some((other, values)), Some(needs)) = (row.belongs_to, self.needs(row)) else { return Ok(()) };
-        let made = self.row(other).and_then(made);
-        // Without values: any.
-        if made.is_some_and(|made| values.is_empty() || values.contains(&&*made)) {
-            return Ok(());
+        match self.row(other).and_then(made) {
+            // Without values: any.
+            Some(made) if values.is_empty() || values.contains(&&*made) => Ok(()),
+            Some(made) => Err(SettingError::idle_with(row.name, format_args!("with --{other} {made}"), needs)),
+            None => Err(SettingError::idle(row.name, needs)),
         }
-        Err(SettingError::idle(row.name, needs))
     }
 
     /// Parameters with what was chosen in their places, whether it has an effect or not: [`Self::refuse_idle`] says.

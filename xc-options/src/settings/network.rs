@@ -30,19 +30,57 @@ const fn run(name: &'static str, at: At<RunParams>, values: Values, unit: &'stat
     Setting::new(name, at.name(), values, unit).at(SettingPlace::Run(at)).heading(TRAINING)
 }
 
+/// Layers.
+pub(super) const WIDTHS: Setting = network(
+    "network.widths",
+    At::Field("classifier.encoder.widths", |p| Some(p.classifier.encoder.widths_mut())),
+    Sizes,
+    "N,...",
+)
+.of_preset()
+.help(
+    "Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their \
+             embeddings; vectors need none",
+)
+.searched(
+    &[USUAL, "128", "256", "512", "1024"],
+    0,
+    Scale::Named,
+    "small data sets need wide embeddings, very many labels narrow ones",
+);
+
+/// How fast embeddings learn.
+pub(super) const EMBEDDING_RATE: Setting = network("network.embedding-rate", RATE_OF_EMBEDDINGS, F32, "SHARE")
+    .rare()
+    .none(NO_EMBEDDINGS)
+    .help("Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed")
+    .follows("network.init");
+
+/// Dropout below the first layer.
+pub(super) const INPUT_DROPOUT: Setting =
+    network("network.input-dropout", field!(classifier.learning.input_dropout), F32, "X")
+        .of_preset()
+        .follows("network.dropout")
+        .said_at(&[&[("network.dropout", "0.5")]])
+        .rare()
+        .help("Dropout probability of the input: the values of a vector, or of the sum of embeddings");
+
+/// What is minimised.
+pub(super) const LOSS: Setting =
+    network("loss", field!(classifier.loss), Names(&["softmax", "bce", "nce", "squared-hinge"]), "LOSS")
+        .of_preset()
+        .help("softmax (one true label), bce or squared-hinge (each label true or false)")
+        .searched(
+            &[USUAL, "bce", "squared-hinge", "softmax"],
+            0,
+            Scale::Named,
+            "the squared hinge leaves labels alone that are right by a margin",
+        );
+
 /// Places are those of [`NetworkParams`] and [`RunParams`].
 pub const TABLE: Table = Table {
     rows: &[
-        network("network.widths", At::Field("classifier.encoder.widths", |p| Some(p.classifier.encoder.widths_mut())), Sizes, "N,...").of_preset().help(
-            "Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their \
-             embeddings; vectors need none",
-        )
-        .searched(
-            &[USUAL, "128", "256", "512", "1024"],
-            0,
-            Scale::Named,
-            "small data sets need wide embeddings, very many labels narrow ones",
-        ),
+        WIDTHS,
         network("network.init", INIT, Names(&["random", "lsa"]), "INIT").of_preset().none(NO_EMBEDDINGS).help(
             "Initial embeddings of sparse features: random, or lsa (latent semantic analysis of the training rows)",
         )
@@ -56,14 +94,8 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "many labels want no ReLU after the embeddings, nor does lsa",
             ),
-        network("network.embedding-rate", EMBEDDING_RATE, F32, "SHARE").rare().none(NO_EMBEDDINGS)
-            .help(
-                "Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1 after \
-                 lsa, else 1]",
-            )
-            .follows("network.init"),
-        network("network.input-dropout", field!(classifier.learning.input_dropout), F32, "X").of_preset().follows("network.dropout")
-            .help("Dropout probability of the input: the values of a vector, or of the sum of embeddings"),
+        EMBEDDING_RATE,
+        INPUT_DROPOUT,
         network("network.dropout", field!(classifier.learning.dropout), F32, "X").of_preset()
             .help("Dropout probability of the hidden units above the input")
             .searched(
@@ -72,18 +104,11 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "few epochs over many labels want none, many epochs more",
             ),
-        network("network.precision", field!(classifier.precision), Names(&["f32", "bf16"]), "TYPE").of_preset().help(
+        network("network.precision", field!(classifier.precision), Names(&["f32", "bf16"]), "TYPE").of_preset().rare().help(
             "Precision of dense products: f32, or values rounded to bf16 (sums stay f32), which is faster on processors \
              with AVX512_BF16; stored in the model",
         ),
-        network("loss", field!(classifier.loss), Names(&["softmax", "bce", "nce", "squared-hinge"]), "LOSS").of_preset()
-            .help("softmax (one true label), bce or squared-hinge (each label true or false)")
-            .searched(
-                &[USUAL, "bce", "squared-hinge", "softmax"],
-                0,
-                Scale::Named,
-                "the squared hinge leaves labels alone that are right by a margin",
-            ),
+        LOSS,
         network("epochs", field!(training.epochs), Size, "N").of_preset()
             .help("Passes over the training instances")
             .searched(
@@ -108,36 +133,37 @@ pub const TABLE: Table = Table {
                 "goes with the width, the batch and the number of epochs",
             ),
         training("optimizer.weight-decay", field!(optimizer.weight_decay), F64, "X").rare()
-            .help("Weight decay, decoupled [default: 0.01 for adamw, else 0]")
+            .help("Weight decay, decoupled")
             .follows("optimizer"),
         training("schedule", field!(schedule.name), Names(&["constant", "cosine", "plateau"]), "NAME").help(
             "Schedule of the learning rate: constant, cosine (warm-up, then down to 0), or plateau (halved when the \
              --monitor value stops improving)",
         ),
         training("schedule.lowest", field!(schedule.lowest), F64, "SHARE").rare()
-            .help("Lowest learning rate, as a share of the initial one (plateau) [default: 0]").none("0")
+            .help("Lowest learning rate, as a share of the initial one (plateau)").none("0")
             .belongs_to("schedule", &["plateau"]),
         training("clip-norm", field!(training.clip_norm), F64, "X").rare()
-            .help("Clip gradients to this norm [default: no clipping]")
+            .help("Clip gradients to this norm")
             .none("no clipping"),
-        run("validation-fraction", field!(validation_fraction), F64, "SHARE").none("0").help(
+        run("validation-fraction", field!(validation_fraction), F64, "SHARE").none("0")
+            .usual("none; the instances of --validation, if given, are evaluated instead").help(
             "Hold out this share of the training instances, to evaluate the network after each epoch; the same file and \
-             --seed give the same instances for every kind of model [default: none; the instances of --validation, if \
-             given, are evaluated instead]",
+             --seed give the same instances for every kind of model",
         ),
         run("split-seed", field!(split_seed), Size, "N").of_training_alone().rare()
-            .help("Seed of the held-out instances, which runs of several seeds then share [default: that of --seed]")
+            .help("Seed of the held-out instances, which runs of several seeds then share")
             .none("that of --seed")
             .belongs_to("validation-fraction", &[]),
         training("patience", PATIENCE, Size, "N").of_training_alone()
-            .help("Stop after N epochs in which the --monitor value did not improve [default: never]")
+            .help("Stop after N epochs in which the --monitor value did not improve")
             .none("never stops early"),
         training("patience-from", PATIENCE_FROM, Names(&["start", "lowest-rate"]), "WHEN").of_training_alone().rare()
             .help("Count these epochs from the start, or once the learning rate is at its lowest")
             .belongs_to("patience", &[]),
-        training("monitor", field!(training.monitor), Text(check_monitor), "WHAT").of_training_alone().follows("validation").help(
+        training("monitor", field!(training.monitor), Text(check_monitor), "WHAT").of_training_alone().follows("validation")
+            .usual("P@1; the training loss where no instances are held out").help(
             "Metric for model selection and early stopping: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on the \
-             held-out instances [default: P@1; the training loss if none are held out]",
+             held-out instances",
         ),
         training("keep", field!(training.keep), Names(&["best", "last"]), "WHICH").of_training_alone()
             .help("Keep the parameters of the best epoch or of the last one"),
@@ -168,7 +194,7 @@ const ACTIVATION: At<NetworkParams> =
         None => None,
     });
 
-const EMBEDDING_RATE: At<NetworkParams> =
+const RATE_OF_EMBEDDINGS: At<NetworkParams> =
     At::Field("classifier.learning.embedding_rate", |p| match p.has_embeddings() {
         true => Some(&mut p.classifier.learning.embedding_rate),
         false => None,
@@ -368,8 +394,13 @@ mod tests {
         );
         assert_eq!(refused(&[("patience", "0")]), "--patience: patience is 0, expected at least 1");
         assert!(refused(&[("epochs", "4294967296")]).starts_with("--epochs 4294967296: "));
-        assert!(refused(&[("schedule.lowest", "0.1")]).ends_with("--schedule plateau is expected with it"));
-        assert!(refused(&[("patience-from", "start")]).ends_with("--patience is expected with it"));
+        assert!(
+            refused(&[("schedule.lowest", "0.1")])
+                .ends_with("with --schedule cosine: add --schedule plateau, or leave it out")
+        );
+        assert!(
+            refused(&[("patience-from", "start")]).ends_with(" has no effect here: add --patience, or leave it out")
+        );
         assert!(refused(&[("optimizer.weight-decay", "0.1")]).contains("adamw has"));
         assert!(refused(&[("network.widths", "3,x")]).starts_with("--network.widths 3,x: "));
     }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
+use xc_ann::BuildParams;
 use xc_hash::text::PipelineParams;
 use xc_model::mach::MachLayout;
 use xc_train::astra::AstraParams;
@@ -123,6 +124,8 @@ pub enum SettingPlace {
     Text(At<PipelineParams>),
     /// Of the negatives of ASTRA.
     Astra(At<AstraParams>),
+    /// Of an index.
+    Index(At<BuildParams>),
 }
 
 /// Parameters in which settings have places.
@@ -141,4 +144,4 @@ macro_rules! placed {
     };
 }
 
-placed!(Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams);
+placed!(Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams, Index: BuildParams);

@@ -31,12 +31,12 @@ pub const OWN: Table = Table {
     rows: &[
         row("preset", "preset", Names(&["default", "parabel", "bonsai", "xr-linear"]), "NAME")
             .help("Named settings: default, parabel, bonsai or xr-linear; other options override them"),
-        row("validation-fraction", "validation_fraction", F64, "SHARE").none("0").help(
+        row("validation-fraction", "validation_fraction", F64, "SHARE").none("0").usual("none").help(
             "Hold out this share of the training instances and score the model on them, unless --validation is given; the \
              same file and --seed give the same instances for every kind of model",
         ),
         row("split-seed", "split_seed", Size, "N").of_training_alone().rare()
-            .help("Seed of the held-out instances, which runs of several seeds then share [default: that of --seed]")
+            .help("Seed of the held-out instances, which runs of several seeds then share")
             .none("that of --seed")
             .belongs_to("validation-fraction", &[]),
     ],
@@ -64,7 +64,7 @@ pub const TABLE: Table = Table {
                 "more labels are set against one another; with few labels there is one level, without a search",
             ),
         shape("cluster.slack", "cluster.slack", F32, "SHARE")
-            .help("Allowed imbalance of a split, from 0 (parts of equal size) to below 1 (balanced)")
+            .rare().help("Allowed imbalance of a split, from 0 (parts of equal size) to below 1 (balanced)")
             .belongs_to("cluster.method", &["balanced"]),
         shape("cluster.method", "cluster.method", Names(&["balanced", "unbalanced"]), "METHOD")
             .help("balanced (parts of nearly equal size) or unbalanced (parts as k-means finds them)")
@@ -135,7 +135,7 @@ pub const TABLE: Table = Table {
         ranker("linear.tolerance", "linear.tolerance", F32, "X").rare()
             .help("Stop a ranker when its gradients differ by at most this (liblinear's eps)"),
         ranker("linear.max-passes", "linear.max_passes", Size, "N")
-            .help(
+            .rare().help(
                 "Maximum number of passes over the instances",
             ),
         ranker("linear.prune-below", "linear.prune_below", F32, "X")
@@ -171,12 +171,11 @@ pub const TABLE: Table = Table {
             "rankers see rows that the levels above send to them by mistake",
         ),
         ranker("negatives.beam", "negatives.matcher-aware.beam", Size, "B")
-            .help("Clusters that matcher-aware negatives reach per level [default: 10]")
+            .help("Clusters that matcher-aware negatives reach per level")
             .belongs_to("negatives", &["matcher-aware"]),
         saved("post-processor", "post", Text(check_post), "NAME")
             .help(
-                "Maps margins to scores: sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to 9 \
-                 [default: l3-hinge; l2-hinge with --preset parabel; sigmoid with --linear.loss logistic]",
+                "Maps margins to scores: sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to 9",
             )
             .follows("linear.loss")
             .searched(
@@ -288,9 +287,10 @@ mod tests {
             // A value of what it belongs to that gives it no meaning.
             let Some((other, values)) = row.belongs_to else { continue };
             let idle = TABLE.row(other).unwrap().names().unwrap().into_iter().find(|name| !values.contains(name));
-            let refused = chosen(&[(row.name, &value), (other, idle.unwrap())]).unwrap_err().to_string();
-            let expected =
-                format!("--{}: changes nothing here; --{other} {} is expected with it", row.name, values.join(" or "));
+            let idle = idle.unwrap();
+            let refused = chosen(&[(row.name, &value), (other, idle)]).unwrap_err().to_string();
+            let needs = format!("--{other} {}", values.join(" or "));
+            let expected = format!("--{} has no effect with --{other} {idle}: add {needs}, or leave it out", row.name);
             assert_eq!(refused, expected);
         }
     }

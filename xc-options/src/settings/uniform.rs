@@ -93,7 +93,7 @@ pub const TABLE: Table = Table {
             .of_data()
             .help(
                 "Units of the layer that labels are connected with; none: labels are connected with the layer \
-             below it [default: five for four labels, as a multiple of 512, from 512 to 32768; none for many labels]",
+             below it",
             )
             .searched(
                 &[USUAL, "1024", "4096", "16384", "none"],
@@ -101,40 +101,67 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "a wider layer tells more labels apart",
             ),
-        row("head.fan-in", At::Field("network.classifier.head.fan_in", |p| Some(&mut p.head_mut()?.fan_in)), Size, "N").of_data().help("Connections per label").searched(
-            &["16", "32", "64", "128"],
-            1,
-            Scale::Ordered,
-            "more connections fit better, at a cost that grows with them",
-        ),
-        row("head.wiring", WIRING, Names(&["uniform", "unstructured", "dense"]), "WIRING").help(
+        row("head.fan-in", At::Field("network.classifier.head.fan_in", |p| Some(&mut p.head_mut()?.fan_in)), Size, "N")
+            .of_data()
+            .help("Connections per label")
+            .searched(
+                &["16", "32", "64", "128"],
+                1,
+                Scale::Ordered,
+                "more connections fit better, at a cost that grows with them",
+            ),
+        row("head.wiring", WIRING, Names(&["uniform", "unstructured", "dense"]), "WIRING").rare().help(
             "The same number of connections for every label, the same number on average, or connections with \
              all units (for comparison)",
         ),
-        row("head.precision", At::Field("network.classifier.head.weights", |p| Some(&mut p.head_mut()?.weights)), Forms(&TYPES), "TYPE")
-            .help("Type of the connections' weights, in training and in the model [default: f32]"),
-        row("head.moments", At::Field("network.classifier.learning.connections.moments", |p| Some(&mut p.connections_mut()?.moments)), Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
-            .help("Type of the optimiser's moments of the connections [default: f32]"),
+        row(
+            "head.precision",
+            At::Field("network.classifier.head.weights", |p| Some(&mut p.head_mut()?.weights)),
+            Forms(&TYPES),
+            "TYPE",
+        )
+        .help("Type of the connections' weights, in training and in the model"),
+        row(
+            "head.moments",
+            At::Field("network.classifier.learning.connections.moments", |p| Some(&mut p.connections_mut()?.moments)),
+            Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]),
+            "TYPE",
+        )
+        .rare()
+        .help("Type of the optimiser's moments of the connections"),
         row("head.no-screening", NO_SCREENING, Switch, "").rare().help(
             "Score every label in full in each step. By default, with the squared hinge, batches of more \
              than 64 and many labels, a step first screens labels in 8 bits and scores those that may be \
              within the margin",
         ),
-        row("head.rewire-every", At::Field("network.classifier.learning.connections.rewire_every", |p| Some(&mut p.connections_mut()?.rewire_every)), Size, "STEPS")
-            .follows("batch")
-            .help("Steps between rewirings; 0: connections stay fixed [default: as many as 32000 instances take]"),
-        row("head.rewire-fraction", At::Field("network.classifier.learning.connections.rewire_fraction", |p| Some(&mut p.connections_mut()?.rewire_fraction)), F64, "SHARE")
-            .help("Share of the connections, the weakest, that are redrawn in a rewiring; 0: none"),
+        row(
+            "head.rewire-every",
+            At::Field("network.classifier.learning.connections.rewire_every", |p| {
+                Some(&mut p.connections_mut()?.rewire_every)
+            }),
+            Size,
+            "STEPS",
+        )
+        .follows("batch")
+        .rare()
+        .help("Steps between rewirings; 0: connections stay fixed"),
+        row(
+            "head.rewire-fraction",
+            At::Field("network.classifier.learning.connections.rewire_fraction", |p| {
+                Some(&mut p.connections_mut()?.rewire_fraction)
+            }),
+            F64,
+            "SHARE",
+        )
+        .rare()
+        .help("Share of the connections, the weakest, that are redrawn in a rewiring; 0: none"),
         row("sampler", SAMPLER, Names(&["all", "uniform", "log-uniform", "frequency"]), "SAMPLER")
             .follows("negatives.sampled")
             .help(
                 "Labels that a step scores in addition to the true ones of its batch: all, uniform negatives, or \
-             negatives drawn by the rank of labels by frequency, or by their frequency to the power of 0.75 [default: all; frequency for many labels; uniform with \
-             --negatives.sampled]",
+             negatives drawn by the rank of labels by frequency, or by their frequency to the power of 0.75",
             ),
-        row("negatives.sampled", SAMPLED, Size, "N")
-            .of_data()
-            .help("Negatives drawn per step [default: a tenth of many labels]"),
+        row("negatives.sampled", SAMPLED, Size, "N").of_data().help("Negatives drawn per step"),
     ],
     starts: &[],
 };

@@ -48,9 +48,9 @@ pub const TABLE: Table = Table {
             .heading("Network options")
             .of_data()
             .help(
-                "Rank the best labels again by sparse rankers, one a label: they keep rare words, which labels of few \
-                 instances need (off where features are fewer than two for a value of an embedding, and over \
-                 tokens, where on reads all words)",
+                "Re-rank the best labels with one sparse linear model per label, which sees the rare words that \
+                 embeddings lose. Off by default for small vocabularies (fewer than two features per value of an \
+                 embedding) and over tokens; with on there, it reads all words, not only the first tokens",
             )
             .searched(&[super::USUAL, "on", "off"], 0, Scale::Named, "labels of few instances need rare words"),
         of_term("wide.weight", of!(weight), F32, "X")
@@ -122,7 +122,7 @@ mod tests {
         let made = sparse(None, &[("wide.cost", "0.5"), ("wide", "on"), ("wide.precision", "bf16")]).unwrap();
         assert_eq!(made, Some(WideLearning { cost: 0.5, precision: DType::Bf16, ..usual }));
         let idle = sparse(None, &[("wide.labels", "3")]).unwrap_err();
-        assert_eq!(idle, "--wide.labels: changes nothing here; --wide on is expected with it");
+        assert_eq!(idle, "--wide.labels has no effect with --wide off: add --wide on, or leave it out");
         assert_eq!(chosen(Some(usual), InputKind::Dense, &[]), Ok(None));
         // Beside tokens there is one where it was asked for, with the other values of the preset.
         let more = WideLearning { negatives: 40, ..usual };

@@ -13,7 +13,7 @@ pub const TABLE: Table = Table {
     rows: &[
         row("window", field!(window), Size, "N").help("Context window: words on each side, within a line"),
         row("min-count", field!(min_count), Size, "N").help("Keep words that occur at least N times"),
-        row("vocabulary", field!(vocabulary), Size, "N").none("all").help("Keep at most N words, the most frequent ones [default: all]"),
+        row("vocabulary", field!(vocabulary), Size, "N").none("all").help("Keep at most N words, the most frequent ones"),
         row("subsample", field!(subsample), F64, "SHARE").help(
             "Leave out occurrences of words whose share of the text is above SHARE, more of them for more frequent words; \
              word2vec uses 1e-3, 0 leaves out none",

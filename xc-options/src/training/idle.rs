@@ -73,11 +73,11 @@ fn refuse_idle_of<'a>(
     }
     let found = match formats.first() {
         Some(first) if formats.len() == 1 => format!("the file is {first}"),
-        _ => "none of the files is one".to_owned(),
+        _ => "none of the files is one of them".to_owned(),
     };
     for (name, of) in given {
         if !formats.iter().any(|format| of.formats.contains(format)) {
-            choices.refuse_if(|option| option == name, format_args!("{} is expected with it; {found}", of.said()))?;
+            choices.refuse_if(|option| option == name, format_args!("it is for {} files, and {found}", of.said()))?;
         }
     }
     Ok(())
@@ -103,13 +103,12 @@ pub(super) fn refuse_idle_of_text(
     let (Some(of_train), Some(of_further)) = (of_train, of_further.unwrap_or(Some(false))) else { return Ok(()) };
     let name = train.display();
     if !of_train && !of_further {
-        let what = if is_vectors { "instances are vectors" } else { "the file holds features" };
-        let why = format_args!("text is expected with it; {name}: {what}");
+        let what = if is_vectors { "vectors" } else { "features" };
+        let why = format_args!("it is for texts, and {name} holds {what}");
         choices.refuse_if(|option| option.starts_with(OF_TEXT), why)?;
     }
     if of_train {
-        let why =
-            format_args!("features are expected with it; {name} holds text, which is weighted and scaled already");
+        let why = format_args!("it is for features, and {name} holds text, which is weighted and scaled already");
         choices.refuse_if(|option| ["tfidf", "normalise"].contains(&option), why)?;
     }
     Ok(())

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A [`Training`] says what is learned from ([`Source`]), with which settings ([`Choices`]; the rows of
-//! [`tables`]), and where the model goes ([`Place`]). What is done is what `xc train` does: values that nobody gave
+//! [`rows`](crate::rows)), and where the model goes ([`Place`]). What is done is what `xc train` does: values that nobody gave
 //! follow from the data, instances can be held out, work that does not fit into memory is refused before it begins,
 //! and a run that was interrupted goes on from its checkpoint. A [`Watch`] is told what happens, and cancels.
 //!
@@ -29,12 +29,15 @@ pub mod plan;
 mod reading;
 mod refit;
 mod tree;
+mod usual;
 
 pub use idle::{refuse_idle_form, refuse_idle_of_instances, refuse_idle_of_labels};
 pub use refit::Refit;
+pub use usual::usual_values;
 
 use crate::data::Source;
-use crate::settings::{self, Choices, SettingError, Table};
+use crate::settings::kinds::{self, KINDS};
+use crate::settings::{Choices, SettingError};
 use network::{Judges, System};
 use plan::{Origin, Resolved, TrainingPlan};
 use reading::NamedReading;
@@ -42,49 +45,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xc_data::HoldOut;
 use xc_model::skipgram::SkipgramModel;
-use xc_nn::encoder::transformer::IS_BUILT;
 use xc_store::Container;
 
 use xc_train::fit::{Context, FitError, Fitted, Given, Judging, Place, Report, SharedTexts, Target, Watch};
-
-/// Kinds of models that can be trained.
-pub const KINDS: [&str; 7] = ["tree", "mach", "dense", "uniform", "lns", "astra", "skipgram"];
-
-/// The settings of a kind, table by table; none for a kind that is not known.
-pub fn tables(kind: &str) -> Vec<Table> {
-    use settings::{astra, candidates, data, input, mach, network, text, tree, uniform, wide, words};
-    let own = match kind {
-        "tree" => vec![tree::OWN, tree::TABLE],
-        "mach" => with(settings::transformer::FROZEN, vec![mach::TABLE, network::TABLE]),
-        "dense" => of_tokens(vec![wide::TABLE, network::TABLE]),
-        "uniform" => of_tokens(vec![uniform::TABLE, wide::TABLE, network::TABLE]),
-        "lns" => of_tokens(vec![candidates::TABLE, wide::TABLE, network::TABLE]),
-        "astra" => of_tokens(vec![astra::TABLE, wide::TABLE, network::TABLE]),
-        "skipgram" => return vec![candidates::TABLE, network::TABLE, words::TABLE, text::TOKENS],
-        _ => return Vec::new(),
-    };
-    own.into_iter().chain([text::TABLE, text::TOKENS, data::TABLE, input::TABLE]).collect()
-}
-
-/// With the settings of a transformer that is trained.
-fn of_tokens(tables: Vec<Table>) -> Vec<Table> {
-    with(settings::transformer::TABLE, tables)
-}
-
-/// With settings of a transformer, in a build that has one.
-fn with(of_transformer: Table, tables: Vec<Table>) -> Vec<Table> {
-    IS_BUILT.then_some(of_transformer).into_iter().chain(tables).collect()
-}
-
-/// Settings that a kind has in other builds: chosen here they are refused with what this build lacks.
-fn absent(kind: &str) -> &'static [Table] {
-    match kind {
-        _ if IS_BUILT => &[],
-        "dense" | "uniform" | "lns" | "astra" => &[settings::transformer::TABLE],
-        "mach" => &[settings::transformer::FROZEN],
-        _ => &[],
-    }
-}
 
 /// Trains a model of a kind and saves it in the folder `model`, with settings by their names and values as they are
 /// typed. One call for what [`Training`] says in parts.
@@ -163,7 +126,7 @@ impl Training {
     /// # Errors
     /// The kind has no such setting, or the setting no such value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), FitError> {
-        let row = tables(&self.kind).iter().chain(absent(&self.kind)).find_map(|table| table.row(name));
+        let row = kinds::row(&self.kind, name);
         let what = format_args!("models of kind {} have no such setting", self.kind);
         let row = row.ok_or_else(|| SettingError::of(name, what))?;
         Ok(self.choices.set(row, value)?)

@@ -3,7 +3,7 @@
 use crate::settings::{Choices, Placed, Setting, Table, serialised};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 /// Why an option that nobody gave has its value.
@@ -32,12 +32,21 @@ impl Display for Origin {
 
 /// Values that settings have in this training, where what was given does not say them.
 #[derive(Debug, Default)]
-pub struct Resolved(BTreeMap<&'static str, (String, Origin)>);
+pub struct Resolved {
+    values: BTreeMap<&'static str, (String, Origin)>,
+    /// Those that change nothing.
+    idle: BTreeSet<&'static str>,
+}
 
 impl Resolved {
     /// The value of a setting, and where it comes from unless it was given.
     pub fn get(&self, setting: &str) -> Option<(&str, &Origin)> {
-        self.0.get(setting).map(|(value, origin)| (&**value, origin))
+        self.values.get(setting).map(|(value, origin)| (&**value, origin))
+    }
+
+    /// Whether a setting changes nothing.
+    pub fn is_idle(&self, setting: &str) -> bool {
+        self.idle.contains(setting)
     }
 
     /// The rows of a table, with their values among settings that `choices` were made of; `preset` says where a value
@@ -80,13 +89,16 @@ impl Resolved {
             let origin = idle.map(Origin::Follows).or_else(of_preset).or(row.follows.map(Origin::Follows));
             let usual = if row.of_data { Origin::Data } else { Origin::Default };
             let none = if idle.is_some() { NONE } else { row.none };
+            if idle.is_some() {
+                self.idle.insert(row.name);
+            }
             self.set_some(row.name, value, none, origin.unwrap_or(usual));
         }
     }
 
     /// An option's value, and where it comes from unless the option was given.
     pub fn set(&mut self, option: &'static str, value: impl Display, origin: Origin) {
-        self.0.insert(option, (value.to_string(), origin));
+        self.values.insert(option, (value.to_string(), origin));
     }
 
     /// The same of a value that may be none.

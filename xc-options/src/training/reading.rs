@@ -106,11 +106,11 @@ impl<'a> NamedReading<'a> {
                     arrays.label_features.as_ref().is_some_and(|rows| has_text(rows.view())),
                 );
                 if !of_train && !of_labels {
-                    choices.refuse_if(|name| name.starts_with("text."), "text is expected with it")?;
+                    choices.refuse_if(|name| name.starts_with("text."), "it is for texts, and there is none")?;
                 }
                 if arrays.train.rows().kind() != InputKind::Sparse {
                     let is_weighting = |name: &str| ["tfidf", "normalise"].contains(&name);
-                    choices.refuse_if(is_weighting, "sparse rows are expected with it")?;
+                    choices.refuse_if(is_weighting, "it is for sparse rows, and there are none")?;
                 }
             }
         }
@@ -124,12 +124,16 @@ impl<'a> NamedReading<'a> {
 
     /// The values of the settings that say this.
     pub(super) fn resolve(&self, out: &mut Resolved) -> Result<(), SettingError> {
-        let choices = self.choices;
-        let preset = |_: &Setting, _: Option<&str>| choices.value("text.preset").map(Origin::Preset);
-        out.add(&text::TABLE, &TextSettings::new(choices)?, choices, preset);
-        out.add_placed(&text::TOKENS, &self.reading.features.text, choices, preset);
-        out.add(&data::TABLE, &json!({ "normalise": self.normalises() }), choices, preset);
-        out.add(&input::TABLE, &json!({}), choices, preset);
-        Ok(())
+        resolve(self.choices, self.normalises(), out)
     }
+}
+
+/// The values of the settings of files, and of texts and rows of features; `normalises`: whether rows are scaled to length 1.
+pub(super) fn resolve(choices: &Choices, normalises: bool, out: &mut Resolved) -> Result<(), SettingError> {
+    let preset = |_: &Setting, _: Option<&str>| choices.value("text.preset").map(Origin::Preset);
+    out.add(&text::TABLE, &TextSettings::new(choices)?, choices, preset);
+    out.add_placed(&text::TOKENS, &text::params(choices)?, choices, preset);
+    out.add(&data::TABLE, &json!({ "normalise": normalises }), choices, preset);
+    out.add(&input::TABLE, &json!({}), choices, preset);
+    Ok(())
 }

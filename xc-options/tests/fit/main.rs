@@ -426,11 +426,11 @@ fn what_cannot_be_is_said_by_the_name_of_the_setting_and_the_rows() {
     assert_eq!(wrong("lns", &[("epoch", "3")], source()), "--epoch: models of kind lns have no such setting");
     assert!(wrong("lns", &[("epochs", "x")], source()).starts_with("--epochs x: "));
     assert!(wrong("tree", &[("text.hash", "8"), ("text.min-df", "3")], source()).contains("cannot be used with"));
-    assert!(wrong("tree", &[("format", "xc")], source()).contains("a file is expected with it"));
-    assert!(wrong("dense", &[("tfidf", "true")], source()).contains("sparse rows are expected with it"));
-    assert!(wrong("tree", &[("text.ngrams", "2")], rows().into()).contains("text is expected with it"));
+    assert!(wrong("tree", &[("format", "xc")], source()).contains("has no effect here: it needs a file"));
+    assert!(wrong("dense", &[("tfidf", "true")], source()).contains("it is for sparse rows, and there are none"));
+    assert!(wrong("tree", &[("text.ngrams", "2")], rows().into()).contains("it is for texts, and there is none"));
     let fewer = LabelRows::from_lists(vec![vec![0]; 3], 1).unwrap();
-    assert!(wrong("tree", &[], (texts.clone(), fewer).into()).contains("240 instances and 3 rows of labels"));
+    assert!(wrong("tree", &[], (texts.clone(), fewer).into()).contains("240 rows and 3 rows of labels"));
     let none = LabelRows::from_lists(vec![vec![]; 240], 2).unwrap();
     assert!(wrong("lns", &[], (texts.clone(), none).into()).contains("at least one label is expected"));
     let names = Arrays::new(OwnedRows::Texts(texts.clone()), labels.clone()).with_names(vec!["a".to_owned(); 16]);

@@ -248,7 +248,10 @@ fn what_does_not_go_with_frozen_vectors_is_said() {
     }
     assert!(refused(&frozen("lns", &at("bert"), &at("model"), &[("wide", "on")])).starts_with("--wide on: "));
     let rate = refused(&frozen("lns", &at("bert"), &at("model"), &[("transformer.rate", "0.1")]));
-    assert_eq!(rate, "--transformer.rate: changes nothing here; --encoder transformer is expected with it");
+    assert_eq!(
+        rate,
+        "--transformer.rate has no effect with --encoder frozen: add --encoder transformer, or leave it out"
+    );
     let mut mach = frozen("mach", &at("bert"), &at("model"), &[]);
     let said = mach.set("encoder", "transformer").unwrap_err().to_string();
     assert!(said.contains("features") && said.contains("frozen"), "{said}");

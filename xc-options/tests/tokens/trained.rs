@@ -313,7 +313,7 @@ fn what_does_not_go_with_a_transformer_is_said() {
     let long = with(&[("transformer.prefix", "library of a mail")]);
     assert_eq!(long, "--transformer.prefix \"library of a mail\": it takes all of at most 6 tokens");
     assert!(with(&[("transformer.frozen-layers", "3")]).contains("frozen_layers is 3, expected at most the 2 layers"));
-    let idle = "--transformer.cache-states: changes nothing here; --transformer.frozen-layers is expected with it";
+    let idle = "--transformer.cache-states has no effect here: add --transformer.frozen-layers, or leave it out";
     assert_eq!(with(&[("transformer.cache-states", "true")]), idle);
     assert!(with(&[("transformer.dropout", "1")]).contains("dropout is 1, expected 0 <= rate < 1"));
     assert!(with(&[("transformer.from", "nowhere")]).starts_with("nowhere: no such folder"));
@@ -327,7 +327,7 @@ fn what_does_not_go_with_a_transformer_is_said() {
     assert_eq!(refused(&alone), "--encoder transformer: a folder is expected with it (--transformer.from)");
     let mut idle = Training::new("dense", of_rows.source.clone(), at("model")).unwrap();
     idle.set("transformer.rate", "0.1").unwrap();
-    assert!(refused(&idle).ends_with("--encoder transformer is expected with it"));
+    assert!(refused(&idle).ends_with("add --encoder transformer, or leave it out"));
     // A tokenizer of other weights.
     std::fs::write(at("bert/tokenizer.json"), of_words(&format!("{} more", crate::made::NAMES)).to_string()).unwrap();
     assert!(with(&[]).ends_with("the two do not belong together"));

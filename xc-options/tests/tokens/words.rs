@@ -196,7 +196,7 @@ fn what_does_not_go_with_words_beside_tokens_is_said() {
     };
     assert!(of(&[WIDE, ("tfidf", "true")]).starts_with("--tfidf: "));
     let idle = of(&[("wide.labels", "3")]);
-    assert_eq!(idle, "--wide.labels: changes nothing here; --wide on is expected with it");
+    assert_eq!(idle, "--wide.labels has no effect with --wide off: add --wide on, or leave it out");
     assert!(of(&[("text.ngrams", "2")]).starts_with("--text.ngrams 2: a transformer reads tokens"));
 }
 

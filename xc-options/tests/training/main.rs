@@ -1,5 +1,5 @@
 //! Settings and their page, networks with a wide term.
 
 mod idle_settings;
-mod options_page;
+mod rows;
 mod wide;

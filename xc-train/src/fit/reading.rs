@@ -145,7 +145,7 @@ fn check_lengths(name: &Path, labels: &LabelRows, expected: usize) -> Result<(),
     match labels.len() {
         got if got == expected && got > 0 => Ok(()),
         got => Err(FitError::usage(format_args!(
-            "{}: {expected} instances and {got} rows of labels; at least one and as many are expected",
+            "{}: {expected} rows and {got} rows of labels; they must be as many, at least 1",
             name.display()
         ))),
     }

@@ -155,7 +155,7 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     let why = "queries alone are read, without labels and ids";
     context.options.refuse_if(|option| option == "id-field" || of_labels().contains(&option), why)?;
     if !args.model.join(PART_FOLDER).exists() {
-        context.options.refuse(&["max-age"], "a model with an index of its labels is expected with it")?;
+        context.options.refuse_idle(&["max-age"], "a model with an index of its labels", "")?;
     }
     let mut queries = Queries::open(&args.input, &args.format.settings(), &model)?;
     let rows = queries

@@ -306,11 +306,11 @@ impl Args {
             context.options.refuse(&["text-fields"], "no text is read: --predictions has the answers")?;
         }
         if self.propensity_from.is_none() && self.model.is_none() {
-            context.options.refuse(&["propensity-a", "propensity-b"], "--propensity-from is expected with it")?;
+            context.options.refuse_idle(&["propensity-a", "propensity-b"], "--propensity-from", "")?;
         }
         if !self.intervals && self.compare.is_none() {
             let bootstrap = ["resamples", "level"];
-            context.options.refuse(&bootstrap, "--intervals or --compare is expected with it")?;
+            context.options.refuse_idle(&bootstrap, "--intervals or --compare", "")?;
         }
         Ok(())
     }

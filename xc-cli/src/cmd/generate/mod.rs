@@ -143,7 +143,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             context.options.refuse(&of_data, "--model makes no training data; expected without --model")?;
             if output.is_none() {
                 let of_queries = ["test-instances", "query-features"];
-                context.options.refuse(&of_queries, "--output is expected with it, which gets queries for --model")?;
+                context.options.refuse_idle(&of_queries, "--output", "the folder gets queries for --model")?;
             }
             untrained::run(args, model, shape, context)
         }

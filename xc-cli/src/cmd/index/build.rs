@@ -11,6 +11,7 @@ use crate::measure::Meter;
 use crate::model::OpenArgs;
 use crate::named::named;
 use crate::output;
+use crate::settings::{Chosen, OfTable};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,6 +20,7 @@ use xc_buffer::HugePageVec;
 use xc_model::classifier::LostPrecision;
 use xc_model::message::counted;
 use xc_model::{IndexFit, OwnedRows, label_index_params};
+use xc_options::settings::{Setting, Table, index};
 use xc_store::{ContainerWriter, PART_FOLDER};
 
 /// Build an index over vectors, or over the labels of a model
@@ -60,59 +62,29 @@ pub(super) struct Args {
     /// model's folder]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Maximum number of edges of a vector (elsewhere M)
-    #[arg(long, value_name = "R", default_value_t = 32)]
-    degree: usize,
-    /// Construction beam (elsewhere efConstruction): a wider one gives better edges and takes longer
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    keep: usize,
-    /// Build passes: a later pass finds better edges
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    passes: usize,
-    /// Pruning factor: more edges above 1 for distances, below 1 for inner products [default: 1; for inner products the
-    /// one of 0.79, 0.9 and 1 that is best on small graphs over some of the vectors]
-    #[arg(long, value_name = "X")]
-    factor: Option<f32>,
-    /// Cells of vectors near each other, in addition to the graph; 0: none [default: twice the square root of the
-    /// number of vectors, kept if they are faster than the graph]
-    #[arg(long, value_name = "N")]
-    cells: Option<usize>,
-    /// Answers per query that the width is fitted for
-    #[arg(long, value_name = "K", default_value_t = 10)]
-    top_k: usize,
-    /// Share of the best to find. For a model, also the share of queries whose best label must be found [default: 0.95;
-    /// for a model 0.99, or --max-loss instead if the instances have labels]
-    #[arg(long, value_name = "R", conflicts_with = "max_loss")]
-    target_recall: Option<f64>,
-    /// Refuse an index that finds a smaller share of the best than this
-    #[arg(long, value_name = "R")]
-    min_recall: Option<f64>,
+    #[command(flatten)]
+    settings: Chosen<OfIndex>,
     #[command(flatten)]
     instances: Instances,
 }
 
+/// How an index is built.
+#[derive(Clone, Copy, Debug)]
+struct OfIndex;
+
+impl OfTable for OfIndex {
+    const TABLE: Table = index::TABLE;
+
+    fn usual(row: &Setting) -> Option<String> {
+        row.usual.map(str::to_owned).or_else(|| row.shown_in(&BuildParams::new(Metric::L2)))
+    }
+}
+
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
-    if args.top_k == 0 {
-        return Err(CliError::usage("--top-k 0: at least 1 is expected"));
-    }
-    if let Some(least) = args.min_recall.filter(|v| !(0.0..=1.0).contains(v)) {
-        return Err(CliError::usage(format_args!("--min-recall {least}: a share from 0 to 1 is expected")));
-    }
     args.instances.check()?;
     let usual = args.metric.map_or_else(label_index_params, BuildParams::new);
-    let params = BuildParams {
-        max_degree: args.degree,
-        build_width: args.keep,
-        passes: args.passes,
-        alpha: args.factor,
-        seed: context.seed,
-        top_k: args.top_k,
-        target_recall: args.target_recall.unwrap_or(usual.target_recall),
-        min_recall: args.min_recall,
-        cells: args.cells,
-        ..usual
-    };
+    let params = BuildParams { seed: context.seed, ..index::params(usual, &args.settings.choices)? };
     if let (Some(path), Some(output)) = (&args.vectors, &args.output)
         && sparse::holds_rows(path, &args.instances.format.options())?
     {
@@ -123,7 +95,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         return sparse::build(path, output, params.metric, &args.instances.format, context);
     }
     args.instances.refuse_idle(args.model.is_some(), context)?;
-    if args.model.is_some() && args.target_recall.is_some() {
+    if args.model.is_some() && args.has_target() {
         let why = "true labels are not read: --target-recall is fitted to the best labels";
         context.options.refuse(&["label-field", "label-fields", "label-separator", "svmlight-label-base"], why)?;
     }
@@ -207,20 +179,15 @@ struct Built {
 impl Args {
     /// Lists have no settings: such an option would do nothing.
     fn refuse_settings_of_a_graph(&self, context: &Context) -> Result<(), CliError> {
-        let of_graphs = [
-            "degree",
-            "keep",
-            "passes",
-            "factor",
-            "cells",
-            "fit-queries",
-            "fit-instances",
-            "max-loss",
-            "top-k",
-            "target-recall",
-            "min-recall",
-        ];
-        context.options.refuse(&of_graphs, "an index of sparse rows has no graph to fit; it answers exactly")
+        let is_of_graphs = |name: &str| {
+            index::TABLE.row(name).is_some() || ["fit-queries", "fit-instances", "max-loss"].contains(&name)
+        };
+        context.options.refuse_if(is_of_graphs, "an index of sparse rows has no graph to fit; it answers exactly")
+    }
+
+    /// Whether a share of the best labels is to be found, whatever is lost by that.
+    fn has_target(&self) -> bool {
+        self.settings.choices.get("target-recall").is_some()
     }
 }
 
@@ -237,12 +204,11 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
     let mut index = built.map_err(|e| label_error(folder, &e))?;
     drop(watch);
     let build_s = begin.elapsed().as_secs_f64();
-    let lost = match args.target_recall {
-        Some(_) => None,
-        None => {
-            let fit = IndexFit { top_k: args.top_k, min_recall: args.min_recall, ..IndexFit::default() };
-            args.instances.fit(&model, &mut index, asked.as_ref(), fit, (folder, context))?
-        }
+    let lost = if args.has_target() {
+        None
+    } else {
+        let fit = IndexFit { top_k: params.top_k, min_recall: params.min_recall, ..IndexFit::default() };
+        args.instances.fit(&model, &mut index, asked.as_ref(), fit, (folder, context))?
     };
     let save = || model.save_index(&index, args.output.as_deref()).map_err(|e| label_error(folder, &e));
     let Some(graph) = index.graph() else {
@@ -306,26 +272,4 @@ fn of_vectors(
     log::write(output, build_s, context);
     let (what, lost, output) = ("vectors", None, output.to_owned());
     Ok(Built { n, width, what, stats, n_cells, fitted, is_scan, lost, build_s, n_bytes, output })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser;
-
-    #[derive(clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
-
-    #[test]
-    fn an_index_without_options_is_built_as_the_library_builds_it() {
-        let line = "xc --vectors v --metric l2 --output o";
-        let args = Line::try_parse_from(line.split_whitespace()).unwrap_or_else(|e| panic!("{e}")).args;
-        let usual = BuildParams::new(Metric::L2);
-        assert_eq!((args.degree, args.keep, args.passes), (usual.max_degree, usual.build_width, usual.passes));
-        assert_eq!((args.factor, args.cells, args.top_k), (usual.alpha, usual.cells, usual.top_k));
-        assert_eq!((args.min_recall, args.target_recall), (usual.min_recall, None));
-    }
 }

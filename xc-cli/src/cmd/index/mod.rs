@@ -129,7 +129,7 @@ impl Asked {
             return Ok(Opened::Sparse(sparse::Opened::new(self, &container, context)?));
         }
         container.expect_kind(KIND).map_err(|e| open_error(&e.into()))?;
-        context.options.refuse(&RowArgs::NAMES, "an index of sparse rows is expected with it; this one has vectors")?;
+        context.options.refuse_idle(&RowArgs::NAMES, "an index of sparse rows", "this one has vectors")?;
         let index = Index::read(&container).map_err(|e| open_error(&e))?;
         let queries = vectors_of_width(&self.queries, index.graph().dim())?;
         if queries.rows() == 0 {
@@ -172,7 +172,7 @@ struct Instances {
     fit_instances: usize,
     /// Points that P@1, P@3 and P@5 may lose against scoring all labels, of instances of --fit-queries that have labels
     /// [default: 0.1]
-    #[arg(long, value_name = "POINTS", requires_all = ["model", "fit_queries"])]
+    #[arg(id = "max-loss", long, value_name = "POINTS", requires_all = ["model", "fit_queries"])]
     max_loss: Option<f64>,
     #[command(flatten)]
     format: InputArgs,
@@ -193,11 +193,11 @@ impl Instances {
             context.options.refuse(&["id-field"], "ids of queries are not read")?;
             return self.format.refuse_idle(&self.format.settings(), [&**path]);
         }
-        let why = match is_of_model {
-            true => "--fit-queries is expected with it",
-            false => "sparse rows, or --model with --fit-queries, are expected with it",
+        let needs = match is_of_model {
+            true => "--fit-queries",
+            false => "sparse rows, or --model with --fit-queries",
         };
-        context.options.refuse(&InputArgs::NAMES, why)
+        context.options.refuse_idle(&InputArgs::NAMES, needs, "")
     }
 
     /// Labels of the instances that were read, if the file has some.

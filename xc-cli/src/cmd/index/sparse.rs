@@ -103,7 +103,7 @@ impl Opened {
         }
         let options = ReadOptions { n_features: Some(index.n_columns()), ..asked.format.options() };
         if asked.queries.is_file() && Format::detect(&asked.queries, &options)? != Format::Svmlight {
-            context.options.refuse(&["svmlight-base"], "svmlight is expected with it")?;
+            context.options.refuse_idle(&["svmlight-base"], "an svmlight file", "")?;
         }
         let queries = read(&asked.queries, &options)?;
         let bits = asked.row_bits(index.len())?;

@@ -4,6 +4,7 @@ mod stream;
 
 use crate::answer::{EXCLUDED, LabelLists, Only, SearchArgs, query_error};
 use crate::answer_file::{Form, Style, Writer};
+use crate::cmd::explain::TEXT_AS_IT_STANDS;
 use crate::context::Context;
 use crate::data::{InputArgs, NamesArgs, Queries, label_format, of_labels, of_tables, read_label_set};
 use crate::device::DeviceArgs;
@@ -371,29 +372,27 @@ impl Args {
     fn refuse_idle(&self, model: &Model, form: Form, by_name: bool, context: &Context) -> Result<(), CliError> {
         let from_stdin = self.is_from_stdin();
         if !from_stdin {
-            context
-                .options
-                .refuse(&["on-error"], "--input - is expected with it: a file is answered whole or refused")?;
+            context.options.refuse_idle(&["on-error"], "--input -", "a file is answered whole or refused")?;
         }
         if self.candidates.is_none() && self.only_labels.is_none() {
-            context.options.refuse(&["unknown-labels"], "--candidates or --only-labels is expected with it")?;
+            context.options.refuse_idle(&["unknown-labels"], "--candidates or --only-labels", "")?;
         }
         let has_index = self.model.join(PART_FOLDER).exists();
         if !has_index {
-            context.options.refuse(&["max-age"], "a model with an index of its labels is expected with it")?;
+            context.options.refuse_idle(&["max-age"], "a model with an index of its labels", "")?;
         }
         if model.calibration().is_none() {
             let why = "the model is not calibrated: its scores are those without it";
             context.options.refuse(&["raw-scores"], why)?;
         }
         if !form.has_names() {
-            context.options.refuse(&["id-field"], "--output-format jsonl or csv is expected with it")?;
+            context.options.refuse_idle(&["id-field"], "--output-format jsonl or csv", "")?;
         }
         if self.input.is_none() {
-            let why = "--input FILE is expected with it: --text is a text as it stands";
-            context.options.refuse(&["text-fields", "id-field"], why)?;
+            let (needs, since) = ("--input FILE", TEXT_AS_IT_STANDS);
+            context.options.refuse_idle(&["text-fields", "id-field"], needs, since)?;
             if self.candidates.is_none() && self.exclude.is_none() {
-                context.options.refuse(&["format", "svmlight-base"], why)?;
+                context.options.refuse_idle(&["format", "svmlight-base"], needs, since)?;
             }
         }
         let input = self.format.or(model.input());
@@ -403,27 +402,25 @@ impl Args {
             let with_field = self.exclude_field.as_ref().and(self.input.as_deref());
             self.format.refuse_idle_of_labels(&input.of_any_format(), files().chain(with_field))?;
         } else {
-            let why = "--candidates or --exclude is expected with it: labels of the input are ignored";
-            let is_read = |option: &str| option == "label-separator" && self.exclude_field.is_some();
-            context.options.refuse_if(|option| of_labels().contains(&option) && !is_read(option), why)?;
+            let is_read = |option: &&str| *option == "label-separator" && self.exclude_field.is_some();
+            let unread: Vec<_> = of_labels().into_iter().filter(|option| !is_read(option)).collect();
+            context.options.refuse_idle(&unread, "--candidates or --exclude", "labels of the input are ignored")?;
         }
         if !from_stdin {
             self.format.refuse_idle_of_instances(&input, self.input.as_deref())?;
             self.format.refuse_idle(&input, self.input.as_deref().into_iter().chain(files()))?;
         } else if model.describe().takes != InputKind::Text {
-            context.options.refuse(&["text-fields"], "a model of text is expected with it")?;
+            context.options.refuse_idle(&["text-fields"], "a model of text", "")?;
         }
         if from_stdin {
-            context.options.refuse(&of_tables(), "a file of csv or tsv is expected with it")?;
+            context.options.refuse_idle(&of_tables(), "a csv or tsv file", "")?;
         }
         if from_stdin && !input.is_svmlight() {
-            context.options.refuse(&["svmlight-base"], "--format svmlight is expected with it")?;
+            context.options.refuse_idle(&["svmlight-base"], "--format svmlight", "")?;
         }
         let shows_names = self.names || form.has_names();
         if !shows_names && !by_name && !from_stdin {
-            context
-                .options
-                .refuse(&["label-names"], "--names, or --output-format jsonl or csv, is expected with it")?;
+            context.options.refuse_idle(&["label-names"], "--names, or --output-format jsonl or csv", "")?;
         }
         Ok(())
     }

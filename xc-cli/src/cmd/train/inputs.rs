@@ -1,14 +1,13 @@
 //! What training reads for every kind of model: instances with labels, and others to judge by.
 
-use crate::data::{InputArgs, NamesArgs, OfData, TextArgs};
-use crate::settings::Chosen;
+use crate::data::NamesArgs;
 use std::path::PathBuf;
+use xc_buffer::Part;
 use xc_options::data::Files;
-use xc_options::settings::Choices;
 use xc_train::fit::Place;
 
 /// What is trained on, and where the model and its checkpoint are kept.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct PlaceArgs {
     /// Training instances; - is stdin, kept in a file beside --model until the end
     #[arg(long, value_name = "FILE")]
@@ -37,7 +36,7 @@ pub(crate) struct PlaceArgs {
 }
 
 /// Options of every kind of model that is trained on instances with labels.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 pub(crate) struct DataArgs {
     #[command(flatten)]
     pub(in crate::cmd) place: PlaceArgs,
@@ -57,12 +56,6 @@ pub(crate) struct DataArgs {
     pub(in crate::cmd) refit: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cmd) names: NamesArgs,
-    #[command(flatten)]
-    pub(in crate::cmd) weighting: Chosen<OfData>,
-    #[command(flatten)]
-    pub(in crate::cmd) input: InputArgs,
-    #[command(flatten)]
-    pub(in crate::cmd) text: TextArgs,
 }
 
 impl PlaceArgs {
@@ -85,26 +78,17 @@ impl DataArgs {
             ..Files::default()
         }
     }
-
-    /// What was chosen of the settings that say what they hold.
-    pub(in crate::cmd) fn choices(&self) -> Choices {
-        let mut choices = self.weighting.choices.clone();
-        [&self.input.choices, &self.text.terms.choices, &self.text.tokens.choices]
-            .into_iter()
-            .for_each(|more| choices.extend(more));
-        choices
-    }
 }
 
 /// Files of instances, sparse or as vectors.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 pub(crate) struct FileArgs {
     /// Vectors of the training instances, npy; --train then gives only their labels
     #[arg(long, value_name = "FILE.npy", conflicts_with_all = ["train_labels", "tfidf"])]
-    features: Option<PathBuf>,
+    pub(super) features: Option<PathBuf>,
     /// Vectors of the validation instances, npy; --validation then gives only their labels
     #[arg(long, value_name = "FILE.npy", requires = "validation", conflicts_with = "validation_labels")]
-    validation_features: Option<PathBuf>,
+    pub(super) validation_features: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cmd) data: DataArgs,
 }
@@ -115,4 +99,48 @@ impl FileArgs {
         let (features, validation_features) = (self.features.clone(), self.validation_features.clone());
         Files { features, validation_features, ..self.data.files() }
     }
+}
+
+/// Files of trees.
+#[derive(clap::Args, Debug)]
+pub(super) struct OfTrees {
+    /// Train part I of N of the trees, from 0/N on, as a process of its own; --model is then the folder of the part, and
+    /// `xc merge` makes the model of all N. Not with validation instances or matcher-aware negatives
+    #[arg(long, value_name = "I/N")]
+    pub(super) part: Option<Part>,
+    /// Features or text of the labels, one row per label, for --cluster.representation
+    #[arg(long, value_name = "FILE")]
+    pub(super) label_features: Option<PathBuf>,
+    /// Weight of each training instance in the loss, one number per line
+    #[arg(long, value_name = "FILE", help_heading = "Ranker options")]
+    pub(super) instance_weights: Option<PathBuf>,
+    /// Cost factor of each label's own ranker, one number per line
+    #[arg(long, value_name = "FILE", help_heading = "Ranker options")]
+    pub(super) label_costs: Option<PathBuf>,
+}
+
+/// A part of MACH.
+#[derive(clap::Args, Debug)]
+pub(super) struct OfMach {
+    /// Train part I of N of the repetitions, from 0/N on, as a process of its own: `xc merge` makes one model of all
+    #[arg(long, value_name = "I/N")]
+    pub(super) part: Option<Part>,
+}
+
+/// Files of ASTRA.
+#[derive(clap::Args, Debug)]
+pub(super) struct OfAstra {
+    /// Texts or features of the labels, one row per label: each becomes a training instance with that label, and its
+    /// features are made as those of the others
+    #[arg(long, value_name = "FILE")]
+    pub(super) label_features: Option<PathBuf>,
+}
+
+/// Files of word vectors.
+#[derive(clap::Args, Debug)]
+pub(super) struct OfWords {
+    /// File for the vectors in word2vec's text format [default: MODEL.vectors.txt]
+    // Another id than the vectors that are read.
+    #[arg(id = "written_vectors", long = "vectors", value_name = "FILE")]
+    pub(super) vectors: Option<PathBuf>,
 }

@@ -3,9 +3,8 @@
 mod outcome;
 mod typed;
 
-use crate::cmd::train::{self, astra, dense, lns, mach, tree, uniform};
+use crate::cmd::train;
 use crate::context::Context;
-use crate::described::Described;
 use crate::error::CliError;
 use crate::output;
 use clap::{Arg, value_parser};
@@ -20,17 +19,7 @@ use xc_options::tuning::{Found, SearchPlan, Tuning, parse_time};
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    kind: Kind,
-}
-
-#[derive(clap::Subcommand, Debug)]
-enum Kind {
-    Tree(Described<Typed<tree::Args>>),
-    Mach(Described<Typed<mach::Args>>),
-    Dense(Described<Typed<dense::Args>>),
-    Uniform(Described<Typed<uniform::Args>>),
-    Lns(Described<Typed<lns::Args>>),
-    Astra(Described<Typed<astra::Args>>),
+    typed: Typed,
 }
 
 const HEADING: &str = "Options of the search";
@@ -72,9 +61,22 @@ const OUTPUT_HELP: &str = "Folder for the results: best.toml, trials.jsonl, tria
 const FRACTION_HELP: &str = "Share of the training instances in each part to evaluate on, at most 0.5: at most five parts, \
                              one after the other [default: 0.2]";
 
-fn long_about<A: Tuned>() -> String {
-    let kind = A::KIND;
-    let about = A::ABOUT;
+/// Kinds with options to choose, and one line about their commands.
+const ABOUT: [(&str, &str); 6] = [
+    ("tree", "Tune the options of a label tree for a data set"),
+    ("mach", "Tune the options of MACH for a data set"),
+    ("dense", "Tune the options of a network with one output per label for a data set"),
+    ("uniform", "Tune the options of a network with a sparse output layer for a data set"),
+    ("lns", "Tune the options of a network with negative sampling for a data set"),
+    ("astra", "Tune the options of a network with hard and uniform negatives (ASTRA) for a data set"),
+];
+
+fn about(kind: &str) -> &'static str {
+    ABOUT.iter().find(|(of, _)| *of == kind).map_or("", |(_, about)| about)
+}
+
+fn long_about(kind: &str) -> String {
+    let about = about(kind);
     format!(
         "{about}\n
 Trains with the default options, then with others, and keeps those that predict held-out
@@ -108,49 +110,8 @@ Examples:
     )
 }
 
-/// A kind of model with options to choose.
-trait Tuned: train::Kind + clap::Args {
-    /// One line about the command.
-    const ABOUT: &'static str;
-}
-
-impl Tuned for tree::Args {
-    const ABOUT: &'static str = "Tune the options of a label tree for a data set";
-}
-
-impl Tuned for mach::Args {
-    const ABOUT: &'static str = "Tune the options of MACH for a data set";
-}
-
-impl Tuned for dense::Args {
-    const ABOUT: &'static str = "Tune the options of a network with one output per label for a data set";
-}
-
-impl Tuned for uniform::Args {
-    const ABOUT: &'static str = "Tune the options of a network with a sparse output layer for a data set";
-}
-
-impl Tuned for lns::Args {
-    const ABOUT: &'static str = "Tune the options of a network with negative sampling for a data set";
-}
-
-impl Tuned for astra::Args {
-    const ABOUT: &'static str = "Tune the options of a network with hard and uniform negatives (ASTRA) for a data set";
-}
-
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    match &args.kind {
-        Kind::Tree(typed) => search(typed, context),
-        Kind::Mach(typed) => search(typed, context),
-        Kind::Dense(typed) => search(typed, context),
-        Kind::Uniform(typed) => search(typed, context),
-        Kind::Lns(typed) => search(typed, context),
-        Kind::Astra(typed) => search(typed, context),
-    }
-}
-
-fn search<A: Tuned>(typed: &Typed<A>, context: &Context) -> Result<(), CliError> {
-    let Typed { tune, part, args } = typed;
+    let Typed { tune, part, args } = &args.typed;
     let mut tuning = Tuning {
         budget: tune.budget,
         trials: tune.trials,
@@ -161,16 +122,16 @@ fn search<A: Tuned>(typed: &Typed<A>, context: &Context) -> Result<(), CliError>
     };
     tuning.training.place.part = *part;
     output::check(Path::new("-"))?;
-    if args.data().place.explain {
+    if args.place.explain {
         return output::print(&explain(&tuning.plan(context.seed)?));
     }
+    let folder = &args.place.model;
     if part.is_some() {
         context.options.refuse(&["no-model"], "a part trains none")?;
         let found = context.on_threads(|| tuning.run_part(&context.fit()))?;
-        return outcome::print_part(&found, A::KIND, &args.data().place.model, context);
+        return outcome::print_part(&found, args.kind, folder, context);
     }
     let found: Found = context.on_threads(|| tuning.run(&context.fit()))?;
-    let folder = &args.data().place.model;
     outcome::draw(&found, folder)?;
     if tuning.train_model {
         let context = Context { json: false, ..context.clone() };

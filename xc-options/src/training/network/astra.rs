@@ -5,7 +5,7 @@ use super::choices::NetworkChoices;
 use super::lns::few_or_long;
 use crate::settings::{Choices, Setting, astra};
 use crate::training::Training;
-use crate::training::plan::TrainingPlan;
+use crate::training::plan::{Resolved, TrainingPlan};
 use xc_data::HoldOut;
 use xc_model::classifier::InputKind;
 use xc_nn::Loss;
@@ -85,6 +85,13 @@ impl System for Astra {
         Ok(())
     }
 
+    fn resolve(&self, shape: &TrainingShape, network: &NetworkParams, out: &mut Resolved) {
+        let none = |_: &Setting, _: Option<&str>| None;
+        let of = astra::shown(&self.negatives(shape.n_labels), shape.n_labels);
+        out.add_placed(&astra::TABLE, &of, &self.choices, none);
+        out.add_placed(&astra::TABLE, network, &self.choices, none);
+    }
+
     fn explain(&self, session: &NetworkSession<'_>, plan: &mut TrainingPlan) {
         plan.lines.push(few_or_long(&session.shape));
         let n_labels = session.shape.n_labels;
@@ -141,9 +148,6 @@ impl System for Astra {
         };
         out.push(("advice", advice.to_owned()));
         plan.lines.extend(out);
-        let none = |_: &Setting, _: Option<&str>| None;
-        plan.resolved.add_placed(&astra::TABLE, &astra::shown(&of, n_labels), &self.choices, none);
-        plan.resolved.add_placed(&astra::TABLE, &session.network, &self.choices, none);
     }
 }
 

@@ -110,7 +110,7 @@ impl NetworkChoices {
     }
 
     /// What the run does beside the training.
-    pub(super) fn run(&self) -> Result<RunParams, FitError> {
+    pub(in crate::training) fn run(&self) -> Result<RunParams, FitError> {
         Ok(network::run_params(&self.choices)?)
     }
 

@@ -1,15 +1,15 @@
 //! What the options of networks mean for the data.
 
 use super::System;
-use crate::settings::{Setting, network, transformer, wide};
+use crate::settings::{Choices, Setting, network, transformer, wide};
 use crate::training::Training;
-use crate::training::plan::{Origin, TrainingPlan};
+use crate::training::plan::{Origin, Resolved, TrainingPlan};
 use serde_json::{Map, Value, json};
 use xc_model::classifier::LearningParams;
 use xc_model::message::counted;
 use xc_store::to_parameter;
 use xc_train::fit::{FitError, NetworkSession, TrainingShape};
-use xc_train::network::{EncoderName, NetworkParams, TextEncoder};
+use xc_train::network::{EncoderName, NetworkParams, RunParams, TextEncoder};
 use xc_train::preset::SHAPES;
 
 /// The training, resolved.
@@ -50,21 +50,7 @@ pub(super) fn plan(
         memory,
     };
     plan.lines.extend(tokens);
-    let choices = &of.choices;
-    // Without what a kind adds to the layers.
-    let mut shown = system.choices().shown(&system.preset_for(shape), shape.input)?;
-    shown.training.monitor = session.network.training.monitor;
-    shown.classifier.learning.wide = session.network.classifier.learning.wide;
-    let of_preset = of_preset(shape, system);
-    plan.resolved.add_placed(&network::TABLE, &shown, choices, &of_preset);
-    plan.resolved.add_placed(&network::TABLE, &session.run, choices, &of_preset);
-    plan.resolved.add_placed(&wide::TABLE, &shown, choices, &of_preset);
-    if let Some(encoder) = transformer::encoder(choices)? {
-        let none = |_: &Setting, _: Option<&str>| None;
-        let trains = encoder.encoder == EncoderName::Transformer;
-        let table = if trains { transformer::TABLE } else { transformer::FROZEN };
-        plan.resolved.add_placed(&table, &encoder, choices, none);
-    }
+    resolve(system, &of.choices, shape, (&session.network, &session.run), &mut plan.resolved)?;
     system.explain(session, &mut plan);
     if session.network.classifier.learning.wide.is_some() && session.has_judges() {
         let said = "of the network alone after each epoch, which chooses the epoch; the wide term is learned after the \
@@ -72,6 +58,33 @@ pub(super) fn plan(
         plan.lines.push(("validation", said.to_owned()));
     }
     Ok(plan)
+}
+
+/// The values of all settings of a network for instances of a shape: those of how it looks and learns, of the run beside it, of
+/// a transformer, and those of the kind alone.
+pub(in crate::training) fn resolve(
+    system: &dyn System,
+    choices: &Choices,
+    shape: &TrainingShape,
+    (network, run): (&NetworkParams, &RunParams),
+    out: &mut Resolved,
+) -> Result<(), FitError> {
+    // Without what a kind adds to the layers.
+    let mut shown = system.choices().shown(&system.preset_for(shape), shape.input)?;
+    shown.training.monitor = network.training.monitor;
+    shown.classifier.learning.wide = network.classifier.learning.wide;
+    let of_preset = of_preset(shape, system);
+    out.add_placed(&network::TABLE, &shown, choices, &of_preset);
+    out.add_placed(&network::TABLE, run, choices, &of_preset);
+    out.add_placed(&wide::TABLE, &shown, choices, &of_preset);
+    if let Some(encoder) = transformer::encoder(choices)? {
+        let none = |_: &Setting, _: Option<&str>| None;
+        let trains = encoder.encoder == EncoderName::Transformer;
+        let table = if trains { transformer::TABLE } else { transformer::FROZEN };
+        out.add_placed(&table, &encoder, choices, none);
+    }
+    system.resolve(shape, network, out);
+    Ok(())
 }
 
 /// What is said of the tokens of the instances, where a transformer reads them.

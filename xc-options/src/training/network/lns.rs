@@ -32,11 +32,16 @@ pub(super) fn say_if_all(session: &NetworkSession<'_>, choices: &Choices) {
 }
 
 /// The values of the settings of candidates.
-pub(super) fn resolve_candidates(session: &NetworkSession<'_>, choices: &Choices, out: &mut Resolved) {
-    let TrainingShape { n_features, n_labels, .. } = session.shape;
-    let shown = candidates::shown(session.network.clone(), n_features, n_labels);
+pub(super) fn resolve_candidates(network: &NetworkParams, choices: &Choices, out: &mut Resolved) {
     let preset: Option<String> = choices.value("preset");
-    out.add_placed(&candidates::TABLE, &shown, choices, |_, _| preset.clone().map(Origin::Preset));
+    out.add_placed(&candidates::TABLE, network, choices, |_, _| preset.clone().map(Origin::Preset));
+}
+
+/// The same with tables of the sizes that they have for the data.
+pub(super) fn size_tables(session: &NetworkSession<'_>, choices: &Choices, out: &mut Resolved) {
+    let TrainingShape { n_features, n_labels, .. } = session.shape;
+    let sized = candidates::shown(session.network.clone(), n_features, n_labels);
+    resolve_candidates(&sized, choices, out);
 }
 
 /// What width, initial embeddings, dropout, loss, rate and epochs follow from.
@@ -89,9 +94,13 @@ impl System for Lns {
         self.choices.value("preset")
     }
 
+    fn resolve(&self, _: &TrainingShape, network: &NetworkParams, out: &mut Resolved) {
+        resolve_candidates(network, &self.choices, out);
+    }
+
     fn explain(&self, session: &NetworkSession<'_>, plan: &mut TrainingPlan) {
         plan.lines.extend(self.named_preset().is_none().then(|| few_or_long(&session.shape)));
-        resolve_candidates(session, &self.choices, &mut plan.resolved);
+        size_tables(session, &self.choices, &mut plan.resolved);
     }
 
     fn announce(&self, session: &NetworkSession<'_>) -> Result<(), FitError> {

@@ -4,7 +4,7 @@ use super::choices::NetworkChoices;
 use super::{System, params_error};
 use crate::settings::mach::{TABLE, layout};
 use crate::settings::{Choices, SettingError};
-use crate::training::plan::TrainingPlan;
+use crate::training::plan::{Resolved, TrainingPlan};
 use xc_buffer::Part;
 use xc_model::classifier::ClassifierParams;
 use xc_model::mach::{MachLayout, MachParams};
@@ -97,6 +97,10 @@ impl System for Mach {
         Ok(Outputs::buckets(self.layout(shape.n_labels)))
     }
 
+    fn resolve(&self, shape: &TrainingShape, _: &NetworkParams, out: &mut Resolved) {
+        out.add_placed(&TABLE, &self.layout(shape.n_labels), &self.choices, |_, _| None);
+    }
+
     fn explain(&self, session: &NetworkSession<'_>, plan: &mut TrainingPlan) {
         let n_labels = session.shape.n_labels;
         let params = self.mach_params(n_labels, &session.network.classifier);
@@ -114,7 +118,6 @@ impl System for Mach {
                 ),
             ));
         }
-        plan.resolved.add_placed(&TABLE, &self.layout(n_labels), &self.choices, |_, _| None);
         plan.parameters["mach"] = to_parameter(&params);
     }
 

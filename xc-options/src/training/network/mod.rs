@@ -9,11 +9,12 @@ mod mach;
 mod skipgram;
 mod uniform;
 
-use super::plan::TrainingPlan;
+use super::plan::{Resolved, TrainingPlan};
 use super::{Outcome, Training};
 use crate::settings::{Choices, network};
 use choices::NetworkChoices;
 pub(super) use choices::for_all;
+pub(super) use explain::resolve;
 use std::time::Instant;
 use xc_data::HoldOut;
 use xc_train::fit::{Context, FitError, Instances, Judging, NetworkSession, Outputs, Place, TrainingShape};
@@ -87,7 +88,12 @@ pub(super) trait System {
         None
     }
 
-    /// Adds the values of its own settings to a plan, and what they mean for the data.
+    /// Adds the values of its own settings for instances of a shape.
+    fn resolve(&self, shape: &TrainingShape, network: &NetworkParams, out: &mut Resolved) {
+        let _ = (shape, network, out);
+    }
+
+    /// Adds to a plan what its own settings mean for the data.
     fn explain(&self, session: &NetworkSession<'_>, plan: &mut TrainingPlan) {
         let _ = (session, plan);
     }

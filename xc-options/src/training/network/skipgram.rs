@@ -2,12 +2,12 @@
 
 use super::System;
 use super::choices::NetworkChoices;
-use super::lns::{resolve_candidates, say_if_all};
+use super::lns::{resolve_candidates, say_if_all, size_tables};
 use crate::data::words::read_words;
 use crate::settings::text::TOKENS;
 use crate::settings::{Choices, SettingError, candidates, words};
 use crate::training::Training;
-use crate::training::plan::{Origin, TrainingPlan};
+use crate::training::plan::{Origin, Resolved, TrainingPlan};
 use std::path::PathBuf;
 use xc_data::HoldOut;
 use xc_hash::text::PipelineParams;
@@ -85,11 +85,15 @@ impl System for Skipgram {
         self.choices.value("preset")
     }
 
+    fn resolve(&self, _: &TrainingShape, network: &NetworkParams, out: &mut Resolved) {
+        resolve_candidates(network, &self.choices, out);
+        out.add_placed(&words::TABLE, &self.words().unwrap_or_default(), &self.choices, |_, _| None);
+        out.add_placed(&TOKENS, &self.tokens().unwrap_or_default(), &self.choices, |_, _| None);
+    }
+
     fn explain(&self, session: &NetworkSession<'_>, plan: &mut TrainingPlan) {
-        resolve_candidates(session, &self.choices, &mut plan.resolved);
+        size_tables(session, &self.choices, &mut plan.resolved);
         plan.resolved.set("vectors", self.vectors.display(), Origin::Follows("model"));
-        plan.resolved.add_placed(&words::TABLE, &self.words().unwrap_or_default(), &self.choices, |_, _| None);
-        plan.resolved.add_placed(&TOKENS, &self.tokens().unwrap_or_default(), &self.choices, |_, _| None);
     }
 
     fn announce(&self, session: &NetworkSession<'_>) -> Result<(), FitError> {

@@ -3,7 +3,7 @@
 use super::choices::NetworkChoices;
 use super::{System, params_error};
 use crate::settings::{Choices, uniform};
-use crate::training::plan::TrainingPlan;
+use crate::training::plan::{Resolved, TrainingPlan};
 use xc_model::classifier::{EmbeddingInit, EncoderParams, InputKind};
 use xc_model::message::counted;
 use xc_train::fit::{FitError, NetworkSession, TrainingShape};
@@ -37,6 +37,11 @@ impl Uniform {
             preset.params.encoder = EncoderParams::bag(preset.params.encoder.widths());
         }
         (shape.above_input(preset), usual)
+    }
+
+    /// Units of the intermediate layer of a network, where it has one.
+    fn units(&self, shape: &TrainingShape, network: &NetworkParams) -> Option<usize> {
+        network.classifier.encoder.widths().last().copied().filter(|_| self.has_intermediate(shape))
     }
 }
 
@@ -75,10 +80,17 @@ impl System for Uniform {
         Ok(network)
     }
 
+    fn resolve(&self, shape: &TrainingShape, network: &NetworkParams, out: &mut Resolved) {
+        let mut shown = UniformParams { network: network.clone(), intermediate: self.units(shape, network) };
+        let beneath = shown.network.classifier.encoder.widths_mut();
+        beneath.truncate(beneath.len() - usize::from(shown.intermediate.is_some()));
+        out.add_placed(&uniform::TABLE, &shown, &self.choices, |_, _| None);
+    }
+
     fn explain(&self, session: &NetworkSession<'_>, plan: &mut TrainingPlan) {
         let NetworkSession { shape, network, .. } = session;
-        let (params, training) = (&network.classifier, &network.training);
-        let units = params.encoder.widths().last().copied().filter(|_| self.has_intermediate(shape));
+        let training = &network.training;
+        let units = self.units(shape, network);
         let (labels, instances) = (shape.n_labels, session.instances.targets().len());
         let has_few = shape.data.is_some_and(|data| data.has_few_instances());
         let is_of_many = shape.sparse_data().is_some_and(|data| data.is_of_many_labels());
@@ -93,10 +105,6 @@ impl System for Uniform {
                 training.batch_size,
             ),
         ));
-        let mut shown = UniformParams { network: session.network.clone(), intermediate: units };
-        let beneath = shown.network.classifier.encoder.widths_mut();
-        beneath.truncate(beneath.len() - usize::from(units.is_some()));
-        plan.resolved.add_placed(&uniform::TABLE, &shown, &self.choices, |_, _| None);
     }
 
     fn announce(&self, session: &NetworkSession<'_>) -> Result<(), FitError> {

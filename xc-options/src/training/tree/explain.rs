@@ -1,7 +1,7 @@
 //! What the options of trees mean for the data.
 
 use super::Tree;
-use crate::settings::{serialised, tree};
+use crate::settings::{Choices, SettingError, serialised, tree};
 use crate::training::plan::{Origin, Resolved, TrainingPlan};
 use serde_json::{Map, Value, json};
 use xc_hash::text::{Featurizer, Idf, Norm, TermWeighting};
@@ -9,7 +9,7 @@ use xc_model::message::{counted, name_of};
 use xc_sparse::rows::typical_length;
 use xc_train::fit::FitError;
 use xc_train::fit::data::Dataset;
-use xc_tree::{LabelRepresentation, Negatives, TreeParams};
+use xc_tree::{LabelRepresentation, Negatives, Preset, TreeParams};
 
 /// A training run, resolved.
 pub(super) fn plan(
@@ -39,14 +39,25 @@ pub(super) fn plan(
 }
 
 fn resolved(args: &Tree<'_>, params: &TreeParams) -> Result<Resolved, FitError> {
-    let (mut out, choices) = (args.of.resolved()?, &args.of.choices);
-    let all = TreeParams { post: Some(params.post_processor()), ..params.clone() };
-    let usual = serialised(&args.preset.params());
-    out.add(&tree::TABLE, &all, choices, |row, value| {
-        (value == row.shown(&usual).as_deref()).then(|| Origin::Preset(name_of(&args.preset)))
-    });
-    out.add(&tree::OWN, &tree::OWN.put(&json!({ "preset": args.preset }), choices)?, choices, |_, _| None);
+    let mut out = args.of.resolved()?;
+    resolve(args.preset, params, &args.of.choices, &mut out)?;
     Ok(out)
+}
+
+/// The values of all settings of trees.
+pub(in crate::training) fn resolve(
+    preset: Preset,
+    params: &TreeParams,
+    choices: &Choices,
+    out: &mut Resolved,
+) -> Result<(), SettingError> {
+    let all = TreeParams { post: Some(params.post_processor()), ..params.clone() };
+    let usual = serialised(&preset.params());
+    out.add(&tree::TABLE, &all, choices, |row, value| {
+        (value == row.shown(&usual).as_deref()).then(|| Origin::Preset(name_of(&preset)))
+    });
+    out.add(&tree::OWN, &tree::OWN.put(&json!({ "preset": preset }), choices)?, choices, |_, _| None);
+    Ok(())
 }
 
 fn lines(args: &Tree<'_>, params: &TreeParams, data: &Dataset) -> Vec<(&'static str, String)> {

@@ -2,6 +2,8 @@
 
 mod explain;
 
+pub(super) use explain::resolve;
+
 use super::{Outcome, Training};
 use crate::settings::{refuse_idle, tree};
 use serde_json::{Map, json};
