@@ -46,6 +46,9 @@ def without_measures(value):
     if isinstance(value, dict):
         return {key: without_measures(of) for key, of in value.items() if not MEASURED.search(key) and key != "run"}
     if isinstance(value, list):
+        if all(isinstance(of, dict) and "option" in of for of in value):
+            # In the order of the help, which is for readers.
+            value = sorted(value, key=lambda of: of["option"])
         return [without_measures(of) for of in value]
     return TIMES.sub("TIME", value) if isinstance(value, str) else value
 

@@ -66,7 +66,12 @@ pub fn rows(kind: &str) -> Vec<&'static Setting> {
 
 /// The same of any build.
 pub fn rows_of(kind: &str, build: Build) -> Vec<&'static Setting> {
-    let tables = tables_of(kind, build);
+    let mut tables = tables_of(kind, build);
+    // A transformer stands below the network, and beside what makes other rows of features.
+    let has_encoder = tables.first().and_then(|table| table.row("encoder"));
+    if let (Some(_), Some(at)) = (has_encoder, tables.iter().position(|table| table.row("epochs").is_some())) {
+        tables[..at].rotate_left(1);
+    }
     let all = tables.iter().flat_map(|table| table.rows).filter(|row| !unused(kind).contains(&row.name));
     all.map(|row| own(kind).iter().find(|own| own.name == row.name).unwrap_or(row)).collect()
 }
