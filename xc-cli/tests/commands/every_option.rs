@@ -5,8 +5,8 @@
 //! stdout, exit code), or the option must be refused by its name. So an option that belongs to a choice that is not
 //! made cannot be given in silence, and every option must change something in at least one scenario.
 //!
-//! So many options and scenarios make thousands of runs, so every fifth pair is run, and more where an option has not shown
-//! its effect yet. XC_FIFTH=0..4 says which fifth; `cargo test -p xc-cli --test commands every_pair -- --ignored` runs all.
+//! So many options and scenarios make thousands of runs, so every fifth pair is run (of training, none), and more where an
+//! option has not shown its effect yet. XC_FIFTH=0..4 says which fifth; `cargo test -p xc-cli --test commands every_pair -- --ignored` runs all.
 //!
 //! Some options are let off, each list with its reason (`every_option/values.rs`): of those that ask for what may hold
 //! already the help says so (`TAKEN`), and those that only decide whether a command is refused do that (`GATES`).
@@ -222,17 +222,18 @@ impl Asked<'_> {
         }
     }
 
-    /// Looks at all scenarios, two at a time.
-    fn look_at_all(&self, is_tried: &(dyn Fn(usize, &str) -> bool + Sync)) {
+    /// Looks at all scenarios, two at a time, from one of them on.
+    fn look_at_all(&self, first: usize, is_tried: &(dyn Fn(usize, &str) -> bool + Sync)) {
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     loop {
-                        let place = next.fetch_add(1, Ordering::Relaxed);
-                        if place >= self.scenarios.len() {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        if at >= self.scenarios.len() {
                             break;
                         }
+                        let place = (first + at) % self.scenarios.len();
                         self.look(place, |option| is_tried(place, option));
                     }
                 });
@@ -247,6 +248,9 @@ enum Pairs {
     All,
     /// Every fifth, and those that an option without an effect so far needs.
     Fifth,
+    /// Those that an option needs to show its effect, from a scenario on that turns with the fifth: what is refused beside which
+    /// choice is asked in process (`xc-options/src/training/effects.rs`).
+    Shown,
 }
 
 /// The fifth that a pair belongs to.
@@ -293,8 +297,14 @@ fn every_option_in(folder: &Folder, commands: &[&str], is_pooled: bool, pairs: P
     let options = commands.iter().map(|command| (*command, options(folder, command))).collect();
     let asked = Asked { folder, scenarios, options, found: Mutex::default() };
     let chosen = chosen_fifth();
-    let is_first = |place: usize, option: &str| pairs == Pairs::All || fifth_of(place, option) == chosen;
-    asked.look_at_all(&is_first);
+    let is_first = |place: usize, option: &str| match pairs {
+        Pairs::All => true,
+        Pairs::Fifth => fifth_of(place, option) == chosen,
+        Pairs::Shown => false,
+    };
+    if pairs != Pairs::Shown {
+        asked.look_at_all(0, &is_first);
+    }
     // The options of a search that training shows need not change a search.
     let need_not = |command: &str, option: &str| {
         values::is_exempt(command, option) || (command.starts_with("tune") && !values::OF_SEARCH.contains(&option))
@@ -302,11 +312,12 @@ fn every_option_in(folder: &Folder, commands: &[&str], is_pooled: bool, pairs: P
     let is_shown = |effective: &BTreeSet<(String, String)>, command: &str, option: &str| {
         effective.iter().any(|(of, shown)| shown == option && (is_pooled || of == command))
     };
-    if pairs == Pairs::Fifth {
-        let shown = asked.found.lock().unwrap().effective.clone();
-        asked.look_at_all(&|place, option| {
+    if pairs != Pairs::All {
+        let first = chosen as usize * asked.scenarios.len() / 5;
+        asked.look_at_all(first, &|place, option| {
             let command = asked.scenarios[place].command;
-            !is_first(place, option) && !need_not(command, option) && !is_shown(&shown, command, option)
+            let is_open = || !is_shown(&asked.found.lock().unwrap().effective, command, option);
+            !is_first(place, option) && !need_not(command, option) && is_open()
         });
     }
     let Asked { scenarios, options, found, .. } = asked;
@@ -356,17 +367,17 @@ const OTHERS: &[&str] = &["quickstart", "generate", "merge", "calibrate", "conve
 
 #[test]
 fn every_option_of_training_a_tree_changes_something_or_is_refused() {
-    every_option_of(TREES, false, Pairs::Fifth);
+    every_option_of(TREES, false, Pairs::Shown);
 }
 
 #[test]
 fn every_option_of_training_a_network_changes_something_or_is_refused() {
-    every_option_of(NETWORKS, true, Pairs::Fifth);
+    every_option_of(NETWORKS, true, Pairs::Shown);
 }
 
 #[test]
 fn every_option_of_a_search_changes_something_or_is_refused() {
-    every_option_of(SEARCHES, true, Pairs::Fifth);
+    every_option_of(SEARCHES, true, Pairs::Shown);
 }
 
 #[test]

@@ -22,6 +22,8 @@
 
 #[cfg(test)]
 mod defaults;
+#[cfg(test)]
+mod effects;
 mod hold_out;
 mod idle;
 mod network;

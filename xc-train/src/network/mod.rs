@@ -147,7 +147,7 @@ impl NetworkParams {
             return wrong("optimizer.weight_decay", decay.to_string(), "a number from 0 on is expected");
         }
         if optimizer.name == OptimizerName::Adam && decay > 0.0 {
-            return wrong("optimizer.name", "adam has no weight decay".to_owned(), "adamw has");
+            return wrong("optimizer.weight_decay", decay.to_string(), "adam has no weight decay; adamw has");
         }
         Ok(training.check()?)
     }
@@ -218,7 +218,10 @@ mod tests {
         assert_eq!(refused(|p| p.training.epochs = 0), "training.epochs 0: at least 1 is expected");
         assert_eq!(refused(|p| p.training.batch_size = 0), "training: batch_size is 0, expected at least 1");
         assert_eq!(refused(|p| p.schedule.lowest = Some(2.0)), "schedule.lowest 2: a share from 0 to 1 is expected");
-        assert_eq!(refused(|p| p.optimizer.weight_decay = 0.1), "optimizer.name adam has no weight decay: adamw has");
+        assert_eq!(
+            refused(|p| p.optimizer.weight_decay = 0.1),
+            "optimizer.weight_decay 0.1: adam has no weight decay; adamw has"
+        );
         let decay = refused(|p| p.optimizer.weight_decay = f64::NAN);
         assert_eq!(decay, "optimizer.weight_decay NaN: a number from 0 on is expected");
     }

@@ -41,7 +41,7 @@ impl NetworkChoices {
     }
 
     /// What a network over these settings reads of instances that are found so.
-    pub(super) fn input(&self, found: InputKind) -> InputKind {
+    pub(in crate::training) fn input(&self, found: InputKind) -> InputKind {
         match transformer::chosen(&self.tokens) {
             EncoderName::Features => found,
             EncoderName::Transformer => InputKind::Tokens,
@@ -85,7 +85,7 @@ impl NetworkChoices {
     }
 
     /// Refuses options of layers that a network does not have.
-    pub(super) fn refuse_idle(&self, preset: &Preset, params: &ClassifierParams) -> Result<(), FitError> {
+    pub(in crate::training) fn refuse_idle(&self, preset: &Preset, params: &ClassifierParams) -> Result<(), FitError> {
         let encoder = &params.encoder;
         let embeddings = usize::from(encoder.input() == InputKind::Sparse);
         let of_preset = &preset.params.learning;
