@@ -77,6 +77,10 @@ CALLS = {
 }
 
 
+OTHERS = [("index", "index build"), ("blend", "blend"), ("calibrate", "calibrate")]
+"""What has options beside kinds of models."""
+
+
 def of_arrays(kind):
     """The settings that arrays can have, by keyword: those about the form of a file are not among them."""
     return {name: row for name, row in xc.settings(kind).items() if row["heading"] != "Input options"}
@@ -132,7 +136,7 @@ def overloads(call):
 
 def text():
     """The whole file."""
-    parts = [HEAD, *(options_of(kind, f"train {kind}") for kind in _native.kinds()), options_of("index", "index build")]
+    parts = [HEAD, *(options_of(kind, f"train {kind}") for kind in _native.kinds()), *(options_of(name, command) for name, command in OTHERS)]
     for call in CALLS:
         parts += overloads(call)
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"

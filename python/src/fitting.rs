@@ -5,16 +5,16 @@ use crate::input::Input;
 use crate::json::to_python;
 use crate::labels::Labels;
 use crate::model::Model;
-use crate::train::{Run, labelled};
+use crate::train::{Run, chosen, labelled};
 use crate::work::{Watch, run};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use xc_metrics::{Metric, MetricReport};
-use xc_model::blend::RuleKind;
 use xc_model::calibrate::Reliability;
 use xc_model::{OpenOptions, UseIndex};
 use xc_options::data::HeldOut;
+use xc_options::settings::fitted;
 use xc_store::OpenMode;
 use xc_train::blend::FitParams;
 use xc_train::calibrate::CalibrateParams;
@@ -52,32 +52,13 @@ pub(crate) fn blend<'py>(
     members: Vec<Bound<'py, Model>>,
     refits: Option<Vec<Bound<'py, Model>>>,
     rows: Rows<'py>,
-    rule: Option<String>,
-    sizes: (Option<usize>, Option<usize>, Option<usize>),
+    options: Vec<(String, String)>,
     output: PathBuf,
     with: Run,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let rule = rule.map(|name| name.parse().map_err(|what: String| error::option(py, &format!("--rule: {what}"))));
-    let usual = FitParams::default();
-    let (folds, hidden, networks) = sizes;
-    let rule = rule.transpose()?;
-    if rule.is_some_and(|rule| rule != RuleKind::Net) {
-        for (name, value) in [("hidden", hidden), ("networks", networks)] {
-            if let Some(value) = value {
-                let line =
-                    format!("--{name} {value} has no effect here: add --rule net (or no --rule), or leave it out");
-                return Err(error::option(py, &line));
-            }
-        }
-    }
-    let params = FitParams {
-        rule,
-        folds: folds.unwrap_or(usual.folds),
-        hidden: hidden.unwrap_or(usual.hidden),
-        networks: networks.unwrap_or(usual.networks),
-        seed: with.seed,
-        ..usual
-    };
+    let choices = chosen(py, &fitted::BLEND, &options)?;
+    let params = fitted::blend_params(&choices).map_err(|e| error::option(py, &e.to_string()))?;
+    let params = FitParams { seed: with.seed, ..params };
     let (rows, members) = (rows.held_out(py)?, opened(py, &members)?);
     let refits = refits.map(|refits| opened(py, &refits)).transpose()?;
     let watch = Watch::default();
@@ -107,22 +88,13 @@ pub(crate) fn calibrate<'py>(
     py: Python<'py>,
     model: Bound<'py, Model>,
     rows: Rows<'py>,
-    method: String,
-    sizes: (Option<usize>, Option<u64>, Option<usize>),
+    options: Vec<(String, String)>,
     output: PathBuf,
     with: Run,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let method = serde_json::from_value(Value::String(method.clone()))
-        .map_err(|_| error::option(py, &format!("--method {method:?}: isotonic or platt is expected")))?;
-    let usual = CalibrateParams::default();
-    let (top_k, least_true, folds) = sizes;
-    let params = CalibrateParams {
-        method,
-        folds: folds.unwrap_or(usual.folds),
-        least_true: least_true.unwrap_or(usual.least_true),
-        top_k: top_k.unwrap_or(usual.top_k),
-        seed: with.seed,
-    };
+    let choices = chosen(py, &fitted::CALIBRATION, &options)?;
+    let params = fitted::calibration_params(&choices).map_err(|e| error::option(py, &e.to_string()))?;
+    let params = CalibrateParams { seed: with.seed, ..params };
     let rows = rows.held_out(py)?;
     let watch = Watch::default();
     let context = with.context(py, &watch)?;

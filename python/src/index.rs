@@ -7,7 +7,7 @@ use crate::labels::Labels;
 use crate::model::Model;
 use crate::pools::{default_threads, pool};
 use crate::ranked::{Arrays, arrays};
-use crate::train::Run;
+use crate::train::{Run, chosen};
 use crate::work::{Watch, in_parts, run};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
@@ -43,13 +43,7 @@ fn params(
     options: &[(String, String)],
     seed: u64,
 ) -> PyResult<(BuildParams, Choices)> {
-    let mut choices = Choices::default();
-    for (name, value) in options {
-        let row = index::TABLE
-            .row(name)
-            .ok_or_else(|| error::option(py, &format!("--{name}: an index has no such option")))?;
-        choices.set(row, value).map_err(|e| error::option(py, &e.to_string()))?;
-    }
+    let choices = chosen(py, &index::TABLE, options)?;
     let made = index::params(usual, &choices).map_err(|e| error::option(py, &e.to_string()))?;
     Ok((BuildParams { seed, ..made }, choices))
 }

@@ -13,9 +13,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use xc_metrics::Metric;
-use xc_options::settings::{Setting, Values, index};
+use xc_options::settings::kinds::table_of;
+use xc_options::settings::{Choices, Setting, Table, Values};
 use xc_options::training::plan::TrainingPlan;
-use xc_options::training::usual_values;
+use xc_options::training::{usual_values, usual_values_of};
 use xc_options::tuning::{Found, Tuning, parse_time};
 use xc_options::{Build, KINDS, Training, rows};
 use xc_sparse::LabelRows;
@@ -313,25 +314,24 @@ fn found_of(found: &Found) -> Value {
     })
 }
 
-/// What has settings beside kinds of models.
-const INDEX: &str = "index";
-
 /// Kinds of models.
 #[pyfunction]
 pub(crate) fn kinds() -> Vec<&'static str> {
     KINDS.to_vec()
 }
 
-/// The settings of a kind, or of an index: each row of its tables.
+/// Choices by the names of settings and values as they are typed.
+pub(crate) fn chosen(py: Python<'_>, table: &Table, options: &[(String, String)]) -> PyResult<Choices> {
+    let given = table.given(options.iter().map(|(name, value)| (&**name, &**value)));
+    given.map_err(|e| error::option(py, &e.to_string()))
+}
+
+/// The settings of a kind, or of an index and the like: each row of its tables.
 #[pyfunction]
 pub(crate) fn settings<'py>(py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
-    let usual = match kind {
-        INDEX => index::TABLE.rows.iter().filter_map(|row| Some((row.name, row.usual?.to_owned()))).collect(),
-        kind => usual_values(kind, Build::This),
-    };
-    let rows = match kind {
-        INDEX => index::TABLE.rows.iter().collect(),
-        kind => rows(kind),
+    let (rows, usual) = match table_of(kind) {
+        Some(table) => (table.rows.iter().collect(), usual_values_of(kind)),
+        None => (rows(kind), usual_values(kind, Build::This)),
     };
     let row = |row: &Setting| {
         let (values, names) = match row.values {

@@ -232,15 +232,15 @@ def test_options_of_fitting_that_cannot_be_are_refused(model, data, tmp_path):
     X, Y = data.arrays("sparse")
     fit = {"held_out": True, "output": tmp_path / "c", "progress": False}
     for options, message in (
-        ({"method": "spline"}, "method \"spline\": isotonic or platt is expected"),
+        ({"method": "spline"}, "method spline: expected isotonic, platt"),
         ({"top_k": 0}, "top_k 0: at least 1 is expected"), ({"folds": 1}, ".*folds.*2"), ({"threads": 0}, "threads 0"),
     ):
         with pytest.raises((xc.OptionError, xc.DataError), match=f"^{message}"):
             xc.calibrate(model, X, Y, **{**fit, **options})
     other = xc.train("dense", X, Y, progress=False, validation_fraction=0.3, **SMALL["dense"]).model
     for options, message in (
-        ({"rule": "vote"}, "rule: "), ({"rule": "logistic", "hidden": 3}, "hidden 3 has no effect here: add rule net \\(or no rule\\)"),
-        ({"rule": "logistic", "networks": 3}, "networks 3 has no effect here: add rule net"), ({"folds": 0}, ".*folds.*2"),
+        ({"rule": "vote"}, "rule vote: expected "), ({"rule": "logistic", "hidden": 3}, "hidden has no effect here: add rule net \\(or no rule\\)"),
+        ({"rule": "logistic", "networks": 3}, "networks has no effect here: add rule net"), ({"folds": 0}, ".*folds.*2"),
         ({"hidden": 0}, ".*hidden.*1"),
     ):
         with pytest.raises((xc.OptionError, xc.DataError), match=f"^{message}"):

@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 from typing_extensions import Unpack
 
-from ._options import IndexOptions, plan as plan, train as train, tune as tune
+from ._options import BlendOptions, CalibrateOptions, IndexOptions, plan as plan, train as train, tune as tune
 
 __version__: str
 
@@ -346,10 +346,6 @@ def blend(
     *,
     held_out: bool = False,
     refits: Union[Iterable[Model], None] = None,
-    rule: Union[str, None] = None,
-    folds: Union[int, None] = None,
-    hidden: Union[int, None] = None,
-    networks: Union[int, None] = None,
     output: Union[Path, None] = None,
     unknown_rows: bool = False,
     seed: int = 0,
@@ -358,17 +354,14 @@ def blend(
     progress: Union[bool, None] = None,
     callbacks: Union[Callback, Iterable[Callback]] = (),
     text_fields: Union[str, Sequence[str], None] = None,
+    **options: Unpack[BlendOptions],
 ) -> Fitted: ...
 def calibrate(
     model: Model,
     X: RowsLike,
     Y: LabelsLike,
     *,
-    method: str = "isotonic",
     held_out: bool = False,
-    top_k: Union[int, None] = None,
-    least_true: Union[int, None] = None,
-    folds: Union[int, None] = None,
     output: Union[Path, None] = None,
     unknown_rows: bool = False,
     seed: int = 0,
@@ -377,6 +370,7 @@ def calibrate(
     progress: Union[bool, None] = None,
     callbacks: Union[Callback, Iterable[Callback]] = (),
     text_fields: Union[str, Sequence[str], None] = None,
+    **options: Unpack[CalibrateOptions],
 ) -> Fitted: ...
 def convert(
     model: Union[Model, Path],

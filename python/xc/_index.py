@@ -8,7 +8,7 @@ from ._folders import absolute, place
 from ._model import running
 from ._ranked import Ranked
 from ._rows import number_list, row_numbers, rows, unmasked
-from ._settings import INDEX, typed
+from ._settings import typed
 
 
 def index(vectors, metric, folder=None, *, fit_queries=None, seed=0, threads=None, callback=None, **options):
@@ -18,7 +18,7 @@ def index(vectors, metric, folder=None, *, fit_queries=None, seed=0, threads=Non
     The search is fitted so that ``target_recall`` of the ``top_k`` nearest are found: of ``fit_queries``, else of vectors
     made from neighbours. ``report`` of the index says what it reached.
     """
-    options = typed(INDEX, None, options)
+    options = typed("index", None, options)
     metric, folder = _given.text("metric", metric, "'l2', 'cosine' or 'ip'"), place(folder, of_index=True)
     given, run = rows(vectors, "vectors"), running(seed, threads, None, callback)
     if given.is_sparse:

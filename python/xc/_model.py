@@ -9,7 +9,7 @@ from ._errors import ModelError, OptionError, XcWarning
 from ._folders import absolute, fingerprint, packed, place, unpacked
 from ._ranked import Ranked
 from ._rows import labels, lists, number_list, rows
-from ._settings import INDEX, typed
+from ._settings import typed
 
 TEMPORARY = "model"
 
@@ -190,7 +190,7 @@ class Model:
         self._check_folder()
         queries = None if X is None else rows(X, "X", text_fields)
         truth = None if Y is None else labels(Y, "Y", self.labels, self.n_labels, append=True)
-        options = typed(INDEX, None, options)
+        options = typed("index", None, options)
         output, max_loss = place(output, of_index=True), _given.number("max_loss", max_loss)
         run = running(seed, threads)
         report = _native.build_index(self._native, queries, truth, options, max_loss, output, run)

@@ -184,16 +184,14 @@ def blend(
     members: Sequence[Model],
     refits: Union[Sequence[Model], None],
     rows: _Given,
-    rule: Union[str, None],
-    sizes: tuple[Union[int, None], Union[int, None], Union[int, None]],
+    options: Sequence[tuple[str, str]],
     output: _Path,
     with_: _Given,
 ) -> dict[str, Any]: ...
 def calibrate(
     model: Model,
     rows: _Given,
-    method: str,
-    sizes: tuple[Union[int, None], Union[int, None], Union[int, None]],
+    options: Sequence[tuple[str, str]],
     output: _Path,
     with_: _Given,
 ) -> dict[str, Any]: ...

@@ -168,22 +168,6 @@ class TreeOptions(TypedDict, total=False):
 class MachOptions(TypedDict, total=False):
     """Options of `xc train mach`."""
 
-    encoder: Union[Literal["features", "frozen"], None]
-    """What makes vectors of instances: features (embeddings, or vectors as they come), or frozen (texts by a
-    transformer as it comes) [default: features]."""
-
-    transformer_from: Union[Union[str, os.PathLike[str]], None]
-    """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched;
-    nothing is downloaded. Needs encoder frozen."""
-
-    transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included [default: 64]. Needs encoder frozen."""
-
-    transformer_prefix: Union[Union[str, int], None]
-    """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
-    frozen."""
-
     repetitions: Union[int, None]
     """Repetitions: more distinguish labels better, at proportional cost [default: 8; 32 for 1,000,000 labels]."""
 
@@ -203,6 +187,22 @@ class MachOptions(TypedDict, total=False):
     """How bucket scores are combined into a label's score, unless a query asks for another decoder. The median was
     best, or within 0.1 points of P@1, on every data set measured; with tens of millions of labels the mean decodes
     ten times as fast [default: median]."""
+
+    encoder: Union[Literal["features", "frozen"], None]
+    """What makes vectors of instances: features (embeddings, or vectors as they come), or frozen (texts by a
+    transformer as it comes) [default: features]."""
+
+    transformer_from: Union[Union[str, os.PathLike[str]], None]
+    """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
+    RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched;
+    nothing is downloaded. Needs encoder frozen."""
+
+    transformer_max_tokens: Union[int, None]
+    """Tokens of a text, at most, special ones included [default: 64]. Needs encoder frozen."""
+
+    transformer_prefix: Union[Union[str, int], None]
+    """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
+    frozen."""
 
     network_widths: Union[Union[int, Sequence[int]], None]
     """Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their
@@ -350,6 +350,32 @@ class MachOptions(TypedDict, total=False):
 class DenseOptions(TypedDict, total=False):
     """Options of `xc train dense`."""
 
+    wide: Union[Literal["on", "off"], None]
+    """Re-rank the best labels with one sparse linear model per label, which sees the rare words that embeddings
+    lose. Off by default for small vocabularies (fewer than two features per value of an embedding) and over tokens;
+    with on there, it reads all words, not only the first tokens [default: on; off for vectors and a transformer
+    that is trained]."""
+
+    wide_weight: Union[float, None]
+    """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin
+    [default: the best on instances that are held out, else 0.3; of a squared hinge 1]. Needs wide on."""
+
+    wide_labels: Union[int, None]
+    """Labels of a query that are ranked again [default: 100]. Needs wide on."""
+
+    wide_negatives: Union[int, None]
+    """False labels of the largest logits, of those that a step scores, that are kept of each instance in each epoch
+    for the rankers to learn from [default: 20]. Needs wide on."""
+
+    wide_cost: Union[float, None]
+    """Weight of a ranker's errors against its regularisation [default: 2]. Needs wide on."""
+
+    wide_prune_below: Union[float, None]
+    """Drop weights of rankers below this magnitude [default: 0.1]. Needs wide on."""
+
+    wide_precision: Union[Literal["f32", "bf16", "f16"], None]
+    """Type of their weights in the model [default: f32]. Needs wide on."""
+
     encoder: Union[Literal["features", "transformer", "frozen"], None]
     """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
     texts, trained with the network), or frozen (texts by a transformer as it comes) [default: features]."""
@@ -383,32 +409,6 @@ class DenseOptions(TypedDict, total=False):
     transformer_dropout: Union[float, None]
     """Dropout probability inside of it: of states and of weights of attention [default: 0]. Needs encoder
     transformer."""
-
-    wide: Union[Literal["on", "off"], None]
-    """Re-rank the best labels with one sparse linear model per label, which sees the rare words that embeddings
-    lose. Off by default for small vocabularies (fewer than two features per value of an embedding) and over tokens;
-    with on there, it reads all words, not only the first tokens [default: on; off for vectors and a transformer
-    that is trained]."""
-
-    wide_weight: Union[float, None]
-    """Weight of the network beside them: of the logarithm of its probability, of a squared hinge of its margin
-    [default: the best on instances that are held out, else 0.3; of a squared hinge 1]. Needs wide on."""
-
-    wide_labels: Union[int, None]
-    """Labels of a query that are ranked again [default: 100]. Needs wide on."""
-
-    wide_negatives: Union[int, None]
-    """False labels of the largest logits, of those that a step scores, that are kept of each instance in each epoch
-    for the rankers to learn from [default: 20]. Needs wide on."""
-
-    wide_cost: Union[float, None]
-    """Weight of a ranker's errors against its regularisation [default: 2]. Needs wide on."""
-
-    wide_prune_below: Union[float, None]
-    """Drop weights of rankers below this magnitude [default: 0.1]. Needs wide on."""
-
-    wide_precision: Union[Literal["f32", "bf16", "f16"], None]
-    """Type of their weights in the model [default: f32]. Needs wide on."""
 
     network_widths: Union[Union[int, Sequence[int]], None]
     """Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their
@@ -556,40 +556,6 @@ class DenseOptions(TypedDict, total=False):
 class UniformOptions(TypedDict, total=False):
     """Options of `xc train uniform`."""
 
-    encoder: Union[Literal["features", "transformer", "frozen"], None]
-    """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
-    texts, trained with the network), or frozen (texts by a transformer as it comes) [default: features]."""
-
-    transformer_from: Union[Union[str, os.PathLike[str]], None]
-    """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched;
-    nothing is downloaded. Needs encoder transformer or frozen."""
-
-    transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included [default: 64]. Needs encoder transformer or frozen."""
-
-    transformer_prefix: Union[Union[str, int], None]
-    """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
-    transformer or frozen."""
-
-    transformer_rate: Union[float, None]
-    """Learning rate of the transformer; AdamW, weight decay 0.01 [default: 0.0001]. Needs encoder transformer."""
-
-    transformer_layer_decay: Union[float, None]
-    """Learning rate of each of its layers, as a share of that of the layer above [default: 1]. Needs encoder
-    transformer."""
-
-    transformer_frozen_layers: Union[int, None]
-    """Lowest layers that stay as they are, the embeddings with them [default: 0]. Needs encoder transformer."""
-
-    transformer_cache_states: Union[bool, None]
-    """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
-    transformer."""
-
-    transformer_dropout: Union[float, None]
-    """Dropout probability inside of it: of states and of weights of attention [default: 0]. Needs encoder
-    transformer."""
-
     network_intermediate: Union[Union[str, int], None]
     """Units of the layer that labels are connected with; none: labels are connected with the layer below it
     [default: 32768; 1536 for 1,000 labels; none for many labels]."""
@@ -651,6 +617,40 @@ class UniformOptions(TypedDict, total=False):
 
     wide_precision: Union[Literal["f32", "bf16", "f16"], None]
     """Type of their weights in the model [default: f32]. Needs wide on."""
+
+    encoder: Union[Literal["features", "transformer", "frozen"], None]
+    """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
+    texts, trained with the network), or frozen (texts by a transformer as it comes) [default: features]."""
+
+    transformer_from: Union[Union[str, os.PathLike[str]], None]
+    """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
+    RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched;
+    nothing is downloaded. Needs encoder transformer or frozen."""
+
+    transformer_max_tokens: Union[int, None]
+    """Tokens of a text, at most, special ones included [default: 64]. Needs encoder transformer or frozen."""
+
+    transformer_prefix: Union[Union[str, int], None]
+    """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
+    transformer or frozen."""
+
+    transformer_rate: Union[float, None]
+    """Learning rate of the transformer; AdamW, weight decay 0.01 [default: 0.0001]. Needs encoder transformer."""
+
+    transformer_layer_decay: Union[float, None]
+    """Learning rate of each of its layers, as a share of that of the layer above [default: 1]. Needs encoder
+    transformer."""
+
+    transformer_frozen_layers: Union[int, None]
+    """Lowest layers that stay as they are, the embeddings with them [default: 0]. Needs encoder transformer."""
+
+    transformer_cache_states: Union[bool, None]
+    """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
+    transformer."""
+
+    transformer_dropout: Union[float, None]
+    """Dropout probability inside of it: of states and of weights of attention [default: 0]. Needs encoder
+    transformer."""
 
     network_widths: Union[Union[int, Sequence[int]], None]
     """Hidden layer sizes below the intermediate one, input side first, e.g. 512,512: for sparse features the first
@@ -798,40 +798,6 @@ class UniformOptions(TypedDict, total=False):
 class LnsOptions(TypedDict, total=False):
     """Options of `xc train lns`."""
 
-    encoder: Union[Literal["features", "transformer", "frozen"], None]
-    """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
-    texts, trained with the network), or frozen (texts by a transformer as it comes) [default: features]."""
-
-    transformer_from: Union[Union[str, os.PathLike[str]], None]
-    """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched;
-    nothing is downloaded. Needs encoder transformer or frozen."""
-
-    transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included [default: 64]. Needs encoder transformer or frozen."""
-
-    transformer_prefix: Union[Union[str, int], None]
-    """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
-    transformer or frozen."""
-
-    transformer_rate: Union[float, None]
-    """Learning rate of the transformer; AdamW, weight decay 0.01 [default: 0.0001]. Needs encoder transformer."""
-
-    transformer_layer_decay: Union[float, None]
-    """Learning rate of each of its layers, as a share of that of the layer above [default: 1]. Needs encoder
-    transformer."""
-
-    transformer_frozen_layers: Union[int, None]
-    """Lowest layers that stay as they are, the embeddings with them [default: 0]. Needs encoder transformer."""
-
-    transformer_cache_states: Union[bool, None]
-    """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
-    transformer."""
-
-    transformer_dropout: Union[float, None]
-    """Dropout probability inside of it: of states and of weights of attention [default: 0]. Needs encoder
-    transformer."""
-
     preset: Union[Literal["amazon-670k", "wikilshtc-325k", "text8"], None]
     """Settings that a paper used for a data set: widths, batch, rate, loss, tables; other options override them."""
 
@@ -917,6 +883,40 @@ class LnsOptions(TypedDict, total=False):
 
     wide_precision: Union[Literal["f32", "bf16", "f16"], None]
     """Type of their weights in the model [default: f32]. Needs wide on."""
+
+    encoder: Union[Literal["features", "transformer", "frozen"], None]
+    """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
+    texts, trained with the network), or frozen (texts by a transformer as it comes) [default: features]."""
+
+    transformer_from: Union[Union[str, os.PathLike[str]], None]
+    """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
+    RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched;
+    nothing is downloaded. Needs encoder transformer or frozen."""
+
+    transformer_max_tokens: Union[int, None]
+    """Tokens of a text, at most, special ones included [default: 64]. Needs encoder transformer or frozen."""
+
+    transformer_prefix: Union[Union[str, int], None]
+    """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
+    transformer or frozen."""
+
+    transformer_rate: Union[float, None]
+    """Learning rate of the transformer; AdamW, weight decay 0.01 [default: 0.0001]. Needs encoder transformer."""
+
+    transformer_layer_decay: Union[float, None]
+    """Learning rate of each of its layers, as a share of that of the layer above [default: 1]. Needs encoder
+    transformer."""
+
+    transformer_frozen_layers: Union[int, None]
+    """Lowest layers that stay as they are, the embeddings with them [default: 0]. Needs encoder transformer."""
+
+    transformer_cache_states: Union[bool, None]
+    """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
+    transformer."""
+
+    transformer_dropout: Union[float, None]
+    """Dropout probability inside of it: of states and of weights of attention [default: 0]. Needs encoder
+    transformer."""
 
     network_widths: Union[Union[int, Sequence[int]], None]
     """Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their
@@ -1066,40 +1066,6 @@ class LnsOptions(TypedDict, total=False):
 class AstraOptions(TypedDict, total=False):
     """Options of `xc train astra`."""
 
-    encoder: Union[Literal["features", "transformer", "frozen"], None]
-    """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
-    texts, trained with the network), or frozen (texts by a transformer as it comes) [default: features]."""
-
-    transformer_from: Union[Union[str, os.PathLike[str]], None]
-    """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
-    RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched;
-    nothing is downloaded. Needs encoder transformer or frozen."""
-
-    transformer_max_tokens: Union[int, None]
-    """Tokens of a text, at most, special ones included [default: 64]. Needs encoder transformer or frozen."""
-
-    transformer_prefix: Union[Union[str, int], None]
-    """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
-    transformer or frozen."""
-
-    transformer_rate: Union[float, None]
-    """Learning rate of the transformer; AdamW, weight decay 0.01 [default: 0.0001]. Needs encoder transformer."""
-
-    transformer_layer_decay: Union[float, None]
-    """Learning rate of each of its layers, as a share of that of the layer above [default: 1]. Needs encoder
-    transformer."""
-
-    transformer_frozen_layers: Union[int, None]
-    """Lowest layers that stay as they are, the embeddings with them [default: 0]. Needs encoder transformer."""
-
-    transformer_cache_states: Union[bool, None]
-    """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
-    transformer."""
-
-    transformer_dropout: Union[float, None]
-    """Dropout probability inside of it: of states and of weights of attention [default: 0]. Needs encoder
-    transformer."""
-
     sampler: Union[Literal["weights", "label-text", "random", "in-batch", "all"], None]
     """Labels that a step scores in addition to the true ones: those whose weights score highest and uniform ones
     (weights), those whose texts have similar encodings and uniform ones (label-text), uniform ones alone (random),
@@ -1174,6 +1140,40 @@ class AstraOptions(TypedDict, total=False):
 
     wide_precision: Union[Literal["f32", "bf16", "f16"], None]
     """Type of their weights in the model [default: f32]. Needs wide on."""
+
+    encoder: Union[Literal["features", "transformer", "frozen"], None]
+    """What makes vectors of instances: features (embeddings, or vectors as they come), transformer (tokens of
+    texts, trained with the network), or frozen (texts by a transformer as it comes) [default: features]."""
+
+    transformer_from: Union[Union[str, os.PathLike[str]], None]
+    """Folder with config.json, tokenizer.json and model.safetensors of a BERT, DistilBERT, MPNet, RoBERTa or XLM-
+    RoBERTa, as HuggingFace's libraries write it, or the name of a repository that `hf download` has fetched;
+    nothing is downloaded. Needs encoder transformer or frozen."""
+
+    transformer_max_tokens: Union[int, None]
+    """Tokens of a text, at most, special ones included [default: 64]. Needs encoder transformer or frozen."""
+
+    transformer_prefix: Union[Union[str, int], None]
+    """What stands before every text, such as "query: " where the transformer was trained with it. Needs encoder
+    transformer or frozen."""
+
+    transformer_rate: Union[float, None]
+    """Learning rate of the transformer; AdamW, weight decay 0.01 [default: 0.0001]. Needs encoder transformer."""
+
+    transformer_layer_decay: Union[float, None]
+    """Learning rate of each of its layers, as a share of that of the layer above [default: 1]. Needs encoder
+    transformer."""
+
+    transformer_frozen_layers: Union[int, None]
+    """Lowest layers that stay as they are, the embeddings with them [default: 0]. Needs encoder transformer."""
+
+    transformer_cache_states: Union[bool, None]
+    """Keep what frozen layers make of the training texts in memory: the same model sooner. Needs encoder
+    transformer."""
+
+    transformer_dropout: Union[float, None]
+    """Dropout probability inside of it: of states and of weights of attention [default: 0]. Needs encoder
+    transformer."""
 
     network_widths: Union[Union[int, Sequence[int]], None]
     """Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their
@@ -1488,13 +1488,14 @@ class IndexOptions(TypedDict, total=False):
     """Options of `xc index build`."""
 
     degree: Union[int, None]
-    """Maximum number of edges of a vector (elsewhere M)."""
+    """Maximum number of edges of a vector (elsewhere M) [default: 32]."""
 
     keep: Union[int, None]
-    """Construction beam (elsewhere efConstruction): a wider one gives better edges and takes longer."""
+    """Construction beam (elsewhere efConstruction): a wider one gives better edges and takes longer [default:
+    100]."""
 
     passes: Union[int, None]
-    """Build passes: a later pass finds better edges."""
+    """Build passes: a later pass finds better edges [default: 2]."""
 
     factor: Union[float, None]
     """Pruning factor: more edges above 1 for distances, below 1 for inner products [default: 1; for inner products
@@ -1505,7 +1506,7 @@ class IndexOptions(TypedDict, total=False):
     number of vectors, kept if they are faster than the graph]."""
 
     top_k: Union[int, None]
-    """Answers per query that the width is fitted for."""
+    """Answers per query that the width is fitted for [default: 10]."""
 
     target_recall: Union[float, None]
     """Share of the best to find. For a model, also the share of queries whose best label must be found [default:
@@ -1513,6 +1514,39 @@ class IndexOptions(TypedDict, total=False):
 
     min_recall: Union[float, None]
     """Refuse an index that finds a smaller share of the best than this."""
+
+class BlendOptions(TypedDict, total=False):
+    """Options of `xc blend`."""
+
+    rule: Union[Literal["reciprocal-ranks", "logistic", "net"], None]
+    """How the answers are merged into one ranking: reciprocal-ranks (only the probabilities are fitted), logistic,
+    or net [default: the best of them in cross-validation]."""
+
+    folds: Union[int, None]
+    """Folds of the validation instances in cross-validation [default: 5]."""
+
+    hidden: Union[int, None]
+    """Hidden units of a network, at most 65536 (rule net) [default: 24]."""
+
+    networks: Union[int, None]
+    """Networks whose answers are averaged, at most 1024 (rule net) [default: 4]."""
+
+class CalibrateOptions(TypedDict, total=False):
+    """Options of `xc calibrate`."""
+
+    method: Union[Literal["isotonic", "platt"], None]
+    """The curve: isotonic (any rising curve) or platt (a logistic one with two parameters, for few rows) [default:
+    isotonic]."""
+
+    top_k: Union[int, None]
+    """Best labels of each row that are used [default: 50]."""
+
+    least_true: Union[int, None]
+    """Number of rows with a label that it needs for its own threshold; other labels use the macro F1 threshold
+    [default: 5]."""
+
+    folds: Union[int, None]
+    """Folds of the rows, each evaluated by a fit on the others [default: 5]."""
 
 @overload
 def train(

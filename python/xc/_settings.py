@@ -9,8 +9,8 @@ import numpy as np
 from . import _native
 from ._errors import OptionError, keyword
 
-INDEX = "index"
-"""What has settings beside kinds of models."""
+FITTED = {"index": "an index", "blend": "a blend", "calibrate": "a calibration"}
+"""What has settings beside kinds of models, and what messages call it."""
 
 
 def settings(kind):
@@ -23,7 +23,7 @@ def settings(kind):
 @functools.lru_cache(maxsize=None)
 def _settings(kind):
     known = _native.kinds()
-    if kind not in known and kind != INDEX:
+    if kind not in known and kind not in FITTED:
         near = difflib.get_close_matches(str(kind), known, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise OptionError(f"kind {kind!r}: one of {', '.join(known)} is expected{hint}")
@@ -47,7 +47,7 @@ def typed(kind, options, keywords):
         if row is None:
             near = difflib.get_close_matches(name, list(known) + list(CALL), 3, 0.6)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            whose = "an index" if kind == INDEX else f"kind {kind!r}"
+            whose = FITTED.get(kind, f"kind {kind!r}")
             raise OptionError(f"{name}: {whose} has no such option{hint}")
         if row["name"] in given:
             raise OptionError(f"{name}: given twice")

@@ -266,11 +266,13 @@ def fitted_rows(X, Y, model, held_out, unknown_rows, text_fields):
 
 
 def blend(
-    members, X, Y, *, held_out=False, refits=None, rule=None, folds=None, hidden=None, networks=None, output=None,
-    unknown_rows=False, seed=0, threads=None, max_memory=None, progress=None, callbacks=(), text_fields=None,
+    members, X, Y, *, held_out=False, refits=None, output=None, unknown_rows=False, seed=0, threads=None, max_memory=None,
+    progress=None, callbacks=(), text_fields=None, **options,
 ):
     """Blends models into one, fitted to rows that none of them was trained on; ``held_out=True`` leaves out those that
-    were. ``refits`` are the members trained again on all rows. Returns an object with ``model`` and ``report``."""
+    were. ``refits`` are the members trained again on all rows. ``xc.settings("blend")`` lists further options. Returns an
+    object with ``model`` and ``report``."""
+    given = typed("blend", None, options)
     members = list(members)
     if not members:
         raise OptionError("members: at least two models are expected")
@@ -286,37 +288,32 @@ def blend(
     path = owner.inside(TEMPORARY) if output is None else place(output)
     watch = Watch(progress, callbacks, "xc blend")
     refits = None if refits is None else [model._native for model in refits]
-    run, sizes = running(seed, threads, max_memory, watch), sizes_of(folds=folds, hidden=hidden, networks=networks)
+    run = running(seed, threads, max_memory, watch)
     natives = [model._native for model in members]
-    report = followed(watch, False, lambda: _native.blend(natives, refits, data, rule, sizes, path, run))
+    report = followed(watch, False, lambda: _native.blend(natives, refits, data, given, path, run))
     report["notes"] = watch.notes
     return Fitted(Model(_opened(path), owner=owner), report)
 
 
 def calibrate(
-    model, X, Y, *, method="isotonic", held_out=False, top_k=None, least_true=None, folds=None, output=None,
-    unknown_rows=False, seed=0, threads=None, max_memory=None, progress=None, callbacks=(), text_fields=None,
+    model, X, Y, *, held_out=False, output=None, unknown_rows=False, seed=0, threads=None, max_memory=None, progress=None,
+    callbacks=(), text_fields=None, **options,
 ):
     """Fits probabilities and thresholds of a model's scores to rows that it was not trained on. The calibrated model is
     saved in ``output``, by default in the model's own folder, which ``model`` then answers from. Returns an object with
-    ``model`` and ``report``."""
+    ``model`` and ``report``. ``xc.settings("calibrate")`` lists further options."""
+    given = typed("calibrate", None, options)
     model._check_folder()
     data = fitted_rows(X, Y, model, held_out, unknown_rows, text_fields)
     path = model.folder if output is None else place(output)
     watch = Watch(progress, callbacks, "xc calibrate")
-    run, sizes = running(seed, threads, max_memory, watch), sizes_of(top_k=top_k, least_true=least_true, folds=folds)
-    method = _given.text("method", method, "'isotonic' or 'platt'")
-    report = followed(watch, False, lambda: _native.calibrate(model._native, data, method, sizes, path, run))
+    run = running(seed, threads, max_memory, watch)
+    report = followed(watch, False, lambda: _native.calibrate(model._native, data, given, path, run))
     report["notes"] = watch.notes
     if output is not None:
         return Fitted(Model(_opened(path)), report)
     model._take(_opened(path, *model._options))
     return Fitted(model, report)
-
-
-def sizes_of(**sizes):
-    """Numbers that are given, or None, in order."""
-    return tuple(_given.count(name, value, 0) for name, value in sizes.items())
 
 
 class Fitted:

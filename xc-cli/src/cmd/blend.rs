@@ -6,15 +6,16 @@ use crate::data::HeldOutArgs;
 use crate::error::{CliError, chain};
 use crate::measure::Meter;
 use crate::model::OpenArgs;
-use crate::named::named;
 use crate::output;
+use crate::settings::{Chosen, OfTable};
 use crate::written::is_same;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use xc_metrics::{Metric, MetricReport};
 use xc_model::Model;
-use xc_model::blend::RuleKind;
 use xc_options::data::FittedTo;
+use xc_options::settings::{Setting, Table, fitted};
+use xc_options::training::usual_values_of;
 use xc_store::ContainerWriter;
 use xc_train::blend::{FitParams, FittedRule};
 
@@ -53,39 +54,30 @@ pub(crate) struct Args {
     /// rule that was fitted to the original members
     #[arg(long, value_name = "MODEL", num_args = 1..)]
     refit_members: Option<Vec<PathBuf>>,
-    /// How the answers are merged into one ranking: reciprocal-ranks (only the probabilities are fitted), logistic, or
-    /// net [default: the best of them in cross-validation]
-    #[arg(long, value_name = "RULE", value_parser = named::<RuleKind, _>(RuleKind::ALL.map(RuleKind::name)))]
-    rule: Option<RuleKind>,
-    /// Folds of the validation instances in cross-validation
-    #[arg(long, value_name = "N", default_value_t = FitParams::default().folds)]
-    folds: usize,
-    /// Hidden units of a network, at most 65536 (--rule net)
-    #[arg(long, value_name = "N", default_value_t = FitParams::default().hidden)]
-    hidden: usize,
-    /// Networks whose answers are averaged, at most 1024 (--rule net)
-    #[arg(long, value_name = "N", default_value_t = FitParams::default().networks)]
-    networks: usize,
+    #[command(flatten)]
+    settings: Chosen<OfBlend>,
     #[command(flatten)]
     rows: HeldOutArgs,
+}
+
+/// How the rule is fitted.
+#[derive(Clone, Copy, Debug)]
+struct OfBlend;
+
+impl OfTable for OfBlend {
+    const TABLE: Table = fitted::BLEND;
+
+    fn usual(row: &Setting) -> Option<String> {
+        usual_values_of("blend").remove(row.name)
+    }
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
     ContainerWriter::check(&args.output)?;
     output::check(Path::new("-"))?;
-    let params = FitParams {
-        rule: args.rule,
-        folds: args.folds,
-        hidden: args.hidden,
-        networks: args.networks,
-        seed: context.seed,
-        ..FitParams::default()
-    };
+    let params = FitParams { seed: context.seed, ..fitted::blend_params(&args.settings.choices)? };
     params.check().map_err(|e| CliError::usage(chain(&e)))?;
-    if args.rule.is_some_and(|rule| rule != RuleKind::Net) {
-        context.options.refuse_idle(&["hidden", "networks"], "--rule net (or no --rule)", "")?;
-    }
     let named = args.members.iter().chain(args.refit_members.iter().flatten());
     if let Some(path) = named.clone().find(|path| is_same(path, &args.output)) {
         let (path, output) = (path.display(), args.output.display());

@@ -5,14 +5,16 @@ use crate::data::HeldOutArgs;
 use crate::error::CliError;
 use crate::measure::Meter;
 use crate::model::{OpenArgs, beside};
-use crate::named::named;
 use crate::output;
+use crate::settings::{Chosen, OfTable};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xc_metrics::{Average, Decision, Metric, MetricReport};
 use xc_model::calibrate::{Method, Reliability, ThresholdKind};
 use xc_options::data::FittedTo;
 use xc_options::plot::{Axis, Chart, Picture, Scale, Series};
+use xc_options::settings::{Setting, Table, fitted};
+use xc_options::training::usual_values_of;
 use xc_store::ContainerWriter;
 use xc_store::atomic::parent_of;
 use xc_train::calibrate::{CalibrateParams, FittedCurve};
@@ -49,24 +51,25 @@ pub(crate) struct Args {
     /// is complete]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// The curve: isotonic (any rising curve) or platt (a logistic one with two parameters, for few rows)
-    #[arg(long, value_name = "NAME", default_value = "isotonic",
-        value_parser = named::<Method, _>(Method::ALL.map(Method::name)))]
-    method: Method,
-    /// Best labels of each row that are used
-    #[arg(long, value_name = "K", default_value_t = CalibrateParams::default().top_k)]
-    top_k: usize,
-    /// Number of rows with a label that it needs for its own threshold; other labels use the macro F1 threshold
-    #[arg(long, value_name = "N", default_value_t = CalibrateParams::default().least_true)]
-    least_true: u64,
-    /// Folds of the rows, each evaluated by a fit on the others
-    #[arg(long, value_name = "N", default_value_t = CalibrateParams::default().folds)]
-    folds: usize,
+    #[command(flatten)]
+    settings: Chosen<OfCurve>,
     /// Reliability diagram, SVG [default: calibration.svg in MODEL.log]
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
     #[command(flatten)]
     rows: HeldOutArgs,
+}
+
+/// How the curve is fitted.
+#[derive(Clone, Copy, Debug)]
+struct OfCurve;
+
+impl OfTable for OfCurve {
+    const TABLE: Table = fitted::CALIBRATION;
+
+    fn usual(row: &Setting) -> Option<String> {
+        usual_values_of("calibrate").remove(row.name)
+    }
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -79,13 +82,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     };
     output::check_in_folder(&picture)?;
     output::check(Path::new("-"))?;
-    let params = CalibrateParams {
-        method: args.method,
-        folds: args.folds,
-        least_true: args.least_true,
-        top_k: args.top_k,
-        seed: context.seed,
-    };
+    let params = CalibrateParams { seed: context.seed, ..fitted::calibration_params(&args.settings.choices)? };
     args.rows.check()?;
     let model = OpenArgs::default().open_as_saved(&args.model, context)?;
     context.options.refuse(&["id-field"], "ids of instances are not read")?;
@@ -93,7 +90,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let fit = context.fit();
     let done = context.on_threads(|| xc_options::data::calibrate(&model, &rows, &params, destination, &fit))?;
     draw(&done.fitted, destination, &picture)?;
-    let report = Report { args, destination, done: &done, fitted: &done.fitted, picture: &picture };
+    let report = Report { method: params.method, destination, done: &done, fitted: &done.fitted, picture: &picture };
     report.print(&meter, context)
 }
 
@@ -117,7 +114,7 @@ fn draw(fitted: &FittedCurve, model: &Path, path: &Path) -> Result<(), CliError>
 
 /// What is printed.
 struct Report<'a> {
-    args: &'a Args,
+    method: Method,
     destination: &'a Path,
     done: &'a FittedTo<FittedCurve>,
     fitted: &'a FittedCurve,
@@ -132,7 +129,7 @@ impl Report<'_> {
         context.note(format_args!(
             "calibrate: saved {}: {} curve from {} instances, picture {}, in {:.1} s",
             self.destination.display(),
-            self.args.method.name(),
+            self.method.name(),
             self.done.instances,
             self.picture.display(),
             meter.usage().wall_s
@@ -155,7 +152,7 @@ impl Report<'_> {
             "left_out": self.done.left_out,
             "answers": fitted.n_pairs,
             "true_answers": fitted.n_true,
-            "method": self.args.method.name(),
+            "method": self.method.name(),
             "before": fitted.before,
             "after": fitted.after,
             "thresholds": {

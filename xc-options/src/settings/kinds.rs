@@ -9,6 +9,16 @@ use xc_nn::encoder::transformer::IS_BUILT;
 /// Kinds of models that can be trained.
 pub const KINDS: [&str; 7] = ["tree", "mach", "dense", "uniform", "lns", "astra", "skipgram"];
 
+/// The settings of what is no kind of model: `index`, `blend`, `calibrate`.
+pub fn table_of(command: &str) -> Option<Table> {
+    match command {
+        "index" => Some(super::index::TABLE),
+        "blend" => Some(super::fitted::BLEND),
+        "calibrate" => Some(super::fitted::CALIBRATION),
+        _ => None,
+    }
+}
+
 /// The settings of a kind, table by table; none for a kind that is not known. What it says of one in other words stands in
 /// [`rows`].
 pub fn tables(kind: &str) -> Vec<Table> {

@@ -26,6 +26,7 @@
 pub mod astra;
 pub mod candidates;
 pub mod data;
+pub mod fitted;
 pub mod index;
 pub mod input;
 pub mod kinds;
@@ -545,6 +546,19 @@ impl Table {
     /// The setting whose place is called so.
     pub fn at(&self, field: &str) -> Option<&'static Setting> {
         self.rows.iter().find(|row| row.field == field)
+    }
+
+    /// Choices by the names of settings and values as they are typed.
+    ///
+    /// # Errors
+    /// A name that is none of the table's, or a value that the setting cannot have.
+    pub fn given<'a>(&self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Choices, SettingError> {
+        let mut choices = Choices::default();
+        for (name, value) in pairs {
+            let row = self.row(name).ok_or_else(|| SettingError::of(name, "there is no such option here"))?;
+            choices.set(row, value)?;
+        }
+        Ok(choices)
     }
 
     /// Parameters with what was chosen in their places.

@@ -8,6 +8,8 @@ use xc_ann::BuildParams;
 use xc_hash::text::PipelineParams;
 use xc_model::mach::MachLayout;
 use xc_train::astra::AstraParams;
+use xc_train::blend::FitParams;
+use xc_train::calibrate::CalibrateParams;
 use xc_train::network::{NetworkParams, RunParams, TextEncoder, UniformParams};
 use xc_train::skipgram::WordsParams;
 
@@ -126,6 +128,10 @@ pub enum SettingPlace {
     Astra(At<AstraParams>),
     /// Of an index.
     Index(At<BuildParams>),
+    /// Of a blend.
+    Blend(At<FitParams>),
+    /// Of a calibration.
+    Calibration(At<CalibrateParams>),
 }
 
 /// Parameters in which settings have places.
@@ -144,4 +150,4 @@ macro_rules! placed {
     };
 }
 
-placed!(Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams, Index: BuildParams);
+placed!(Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams, Index: BuildParams, Blend: FitParams, Calibration: CalibrateParams);

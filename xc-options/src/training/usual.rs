@@ -7,7 +7,10 @@ use super::{reading, tree};
 use crate::settings::kinds::{self, Build};
 use crate::settings::{self, Choices, Setting, SettingPlace, Values, data};
 use std::collections::BTreeMap;
+use xc_ann::{BuildParams, Metric};
 use xc_model::classifier::InputKind;
+use xc_train::blend::FitParams;
+use xc_train::calibrate::CalibrateParams;
 use xc_train::fit::{Place, TrainingShape};
 use xc_train::network::TextEncoder;
 use xc_train::preset::DataShape;
@@ -49,6 +52,21 @@ pub fn usual_values(kind: &str, build: Build) -> BTreeMap<&'static str, String> 
     let shapes = SHAPES.into_iter().filter(|(whom, _)| trains || *whom != TOKENS).collect();
     let mut of = Usual { kind, shapes, known: BTreeMap::new() };
     rows.into_iter().filter_map(|row| Some((row.name, of.said(row)?))).collect()
+}
+
+/// The same of what is no kind of model: an index, a blend, a calibration.
+pub fn usual_values_of(command: &str) -> BTreeMap<&'static str, String> {
+    let rows = kinds::table_of(command).map_or(&[][..], |table| table.rows);
+    let shown = |row: &Setting| {
+        let computed = match row.place {
+            SettingPlace::Index(_) => row.shown_in(&BuildParams::new(Metric::L2)),
+            SettingPlace::Blend(_) => row.shown_in(&FitParams::default()),
+            SettingPlace::Calibration(_) => row.shown_in(&CalibrateParams::default()),
+            _ => None,
+        };
+        row.usual.map(str::to_owned).or(computed)
+    };
+    rows.iter().filter_map(|row| Some((row.name, shown(row)?))).collect()
 }
 
 struct Usual<'a> {

@@ -21,6 +21,7 @@ use xc_model::classifier::LostPrecision;
 use xc_model::message::counted;
 use xc_model::{IndexFit, OwnedRows, label_index_params};
 use xc_options::settings::{Setting, Table, index};
+use xc_options::training::usual_values_of;
 use xc_store::{ContainerWriter, PART_FOLDER};
 
 /// Build an index over vectors, or over the labels of a model
@@ -76,7 +77,7 @@ impl OfTable for OfIndex {
     const TABLE: Table = index::TABLE;
 
     fn usual(row: &Setting) -> Option<String> {
-        row.usual.map(str::to_owned).or_else(|| row.shown_in(&BuildParams::new(Metric::L2)))
+        usual_values_of("index").remove(row.name)
     }
 }
 
