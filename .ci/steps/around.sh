@@ -27,7 +27,7 @@ drivers() {
   return 0
 }
 
-# Python files compile, and shell files parse.
+# Python files compile, shell files parse, and patches fit the code that they change.
 scripts() {
   local file
   python3 - << 'END' || return 1
@@ -39,8 +39,11 @@ for path in files:
 print(len(files), "Python files compile")
 sys.exit(not files)
 END
-  for file in .ci/run .ci/steps/*.sh bench/*.sh bench/faults/run bench/same_models/run bench/gpu/run bench/gpu/pack bench/gpu/compare; do
+  for file in .ci/run .ci/steps/*.sh bench/*.sh bench/faults/run bench/same_models/run bench/additions/run bench/gpu/run bench/gpu/pack bench/gpu/compare; do
     bash -n "$file" || return 1
+  done
+  for file in bench/{faults,same_models,additions}/*.patch; do
+    git apply --check "$file" || { printf '%s does not apply\n' "$file" && return 1; }
   done
 }
 
