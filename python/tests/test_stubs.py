@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import inspect
+import json
 import pathlib
 import subprocess
 import sys
@@ -183,10 +184,30 @@ WRONG = [
 ]
 
 
+def right_calls():
+    """The right calls, and what their results are."""
+    return textwrap.dedent(RIGHT) + "".join(f"reveal_type({value})\n" for value in REVEALED)
+
+
+def test_pyright_accepts_right_calls_and_knows_their_results(tmp_path):
+    pytest.importorskip("basedpyright", reason="no pyright: the stubs are not checked by it")
+    (tmp_path / "calls.py").write_text(right_calls(), encoding="utf-8")
+    config = {"typeCheckingMode": "strict", "pythonVersion": f"{max((3, 10), sys.version_info[:2])[0]}.{max((3, 10), sys.version_info[:2])[1]}"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    checked = subprocess.run(
+        [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, "calls.py"],
+        capture_output=True, text=True, cwd=tmp_path,
+    )
+    said = json.loads(checked.stdout)["generalDiagnostics"]
+    assert [one["message"] for one in said if one["severity"] == "error"] == []
+    types = [one["message"] for one in said if one["severity"] == "information"]
+    assert len(types) == len(REVEALED) and not any("Unknown" in one for one in types), types
+
+
 def test_a_checker_of_types_accepts_right_calls_and_no_wrong_ones(tmp_path):
     pytest.importorskip("mypy", reason="no mypy: the stubs are not checked by one")
     file = tmp_path / "calls.py"
-    right = textwrap.dedent(RIGHT) + "".join(f"reveal_type({value})\n" for value in REVEALED)
+    right = right_calls()
     for name in xc.__all__:
         assert f"xc.{name}" in right, f"{name} is not among the right calls"
     file.write_text(right + "\n".join(call for call, _ in WRONG) + "\n", encoding="utf-8")
