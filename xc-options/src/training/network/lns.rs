@@ -48,19 +48,17 @@ pub(super) fn size_tables(session: &NetworkSession<'_>, choices: &Choices, out: 
 pub(super) fn few_or_long(shape: &TrainingShape) -> (&'static str, String) {
     let said = match shape.sparse_data() {
         Some(data) => {
-            let number = if data.has_few_instances() { "fewer than" } else { "at least" };
-            let length = if data.has_long_instances() { "at least" } else { "fewer than" };
-            let labels = match () {
-                () if data.has_many_labels() => format!("at least {MANY} labels"),
-                () if data.has_rare_labels_alone() => {
-                    format!("labels that are all rare (one for {FOR_EACH} instances, none on more than one of {SHARE})")
-                }
-                () => format!("fewer than {MANY} labels, not all of them rare"),
+            let of = match () {
+                () if data.has_few_instances() => "few instances",
+                () if data.has_long_instances() => "long instances",
+                () if data.has_many_labels() => "many labels",
+                () if data.has_rare_labels_alone() => "rare labels alone",
+                () => "none of these",
             };
             format!(
-                "{number} {FEW} instances, of {length} {LONG} features on average, {labels}: width, initial \
-                 embeddings, dropout, loss, rate and epochs follow from this; few instances come before long ones, long \
-                 ones before many or rare labels"
+                "defaults of {of}: width, initial embeddings, dropout, loss, rate and epochs follow from the first of few \
+                 instances (fewer than {FEW}), long instances ({LONG} features or more on average), many labels ({MANY} or \
+                 more), and rare labels alone (one for {FOR_EACH} instances, none on more than one of {SHARE})"
             )
         }
         None => match shape.input {
