@@ -2,7 +2,7 @@
 """The crates of one tree beside those of another: `bench/house.py BEFORE [AFTER]`, folders of checkouts; a table in Markdown.
 
 Lines are those of src/ as rustfmt writes them, without tests: what stands behind `#[cfg(test)]` at the beginning of a line, and
-files that are named tests. Names are public types, traits, aliases, functions outside of impl blocks and constants. Packages are
+files that are named tests or are modules of tests. Names are public types, traits, aliases, functions outside of impl blocks and constants. Packages are
 all that somebody compiles who depends on the crate without its default features.
 """
 import pathlib
@@ -12,6 +12,9 @@ import sys
 
 ITEM = re.compile(r"^(?:pub )(?:unsafe )?(?:const )?(?:struct|enum|trait|type|union|fn|const|static) (\w+)", re.M)
 
+# A file of tests beside the others.
+OF_TESTS = re.compile(r"^#\[cfg\(test\)\]\nmod (\w+);\n", re.M)
+
 
 def of(tree):
     out = {}
@@ -19,11 +22,15 @@ def of(tree):
         name = re.search(r'^name = "(.*)"', manifest.read_text(), re.M).group(1)
         if not (manifest.parent / "src").is_dir() or manifest.parent.name in ("fuzz", "python"):
             continue
-        lines, names = 0, set()
-        for file in (manifest.parent / "src").rglob("*.rs"):
-            if file.stem == "tests" or "tests" in file.parts:
+        lines, names, files = 0, set(), list((manifest.parent / "src").rglob("*.rs"))
+        of_tests = {
+            (file.parent if file.stem in ("mod", "lib", "main") else file.with_suffix("")) / f"{name}.rs"
+            for file in files for name in OF_TESTS.findall(file.read_text())
+        }
+        for file in files:
+            if file.stem == "tests" or "tests" in file.parts or file in of_tests:
                 continue
-            text = re.split(r"^#\[cfg\((?:all\()?test", file.read_text(), maxsplit=1, flags=re.M)[0]
+            text = re.split(r"^#\[cfg\((?:all\()?test", OF_TESTS.sub("", file.read_text()), maxsplit=1, flags=re.M)[0]
             lines += text.count("\n")
             names |= set(ITEM.findall(text))
         done = subprocess.run(["cargo", "tree", "--locked", "-p", name, "--no-default-features", "--edges", "normal", "--prefix", "none"],

@@ -64,8 +64,11 @@ pub fn blend(
             if validation.n_left_out == 0 { String::new() } else { format!("; {} left out", validation.n_left_out) }
         ));
         let answers = validation.ask(rows, members, &QueryOptions::top(DEPTH), context)?;
-        // Of the members that know it, the first: all of them learned from about the same rows.
-        let counts = seen.iter().flatten().map(TrainingRows::label_counts).next().unwrap_or_default();
+        // Of the member that learned from most rows, in whichever order they were named: one that knows labels by their names
+        // alone has learned from a row for each.
+        let rows_of = |of: &&TrainingRows| (of.n_instances(), of.label_counts().to_vec());
+        let most = seen.iter().flatten().max_by_key(rows_of);
+        let counts = most.map(TrainingRows::label_counts).unwrap_or_default();
         let mut counts = counts.to_vec();
         counts.resize(n_labels, 0);
         let cancel = xc_buffer::Unwatched(context.observer);

@@ -15,6 +15,7 @@ use xc_options::data::{Files, HeldOut, Source};
 use xc_options::settings::Setting;
 use xc_options::{Training, tuning::Tuning};
 use xc_sparse::{CsrMatrix, LabelRows};
+use xc_store::{Container, OpenMode};
 use xc_train::blend::FitParams;
 use xc_train::calibrate::CalibrateParams;
 use xc_train::fit::{Arrays, Context, FitErrorKind, OwnedRows, Place, Report, SharedTexts, Silent, Watch};
@@ -223,6 +224,36 @@ fn what_follows_is_the_same(folder: &Path, file: &Path) {
         (bytes(&blend), bytes(&calibrated), found.changes, found.values.map(f64::to_bits), bytes(&best.model))
     });
     assert!(done[0] == done[1], "{:?} {:?}", done[0].2, done[1].2);
+}
+
+/// One that learned from a row for each label, such as a tree over names, knows nothing of how frequent these are.
+#[test]
+fn label_counts_of_a_blend_are_those_of_the_member_that_learned_from_most_rows() {
+    let (folder, context) = (tempfile::tempdir().unwrap(), Context::new(&Silent).with_threads(2));
+    let (texts, labels) = texts();
+    // No two rows are the same.
+    let texts: Vec<String> = texts.iter().enumerate().map(|(row, text)| format!("{text} number{row}")).collect();
+    let first = |n: usize| {
+        let all: Vec<u32> = (0..n as u32).collect();
+        (texts[..n].to_vec(), labels.select(&all))
+    };
+    for (name, n) in [("few", 20), ("many", 120)] {
+        let mut training = Training::new("tree", first(n), folder.path().join(name)).unwrap();
+        training.set("text.min-df", "1").unwrap();
+        training.run(&context).unwrap();
+    }
+    let counts = |names: [&str; 2]| {
+        let members = names.map(|name| Model::open(folder.path().join(name)).unwrap());
+        let held_out = HeldOut { leave_out_seen: true, ..HeldOut::new((texts.clone(), labels.clone())) };
+        let (blend, params) =
+            (folder.path().join(names.concat()), FitParams { rule: Some(RuleKind::Logistic), ..FitParams::default() });
+        xc_options::data::blend(&members, None, &held_out, &params, &blend, &context).unwrap();
+        let container = Container::open(&blend, OpenMode::Read).unwrap();
+        container.array::<u32>("label_counts").unwrap().to_vec()
+    };
+    let expected = counts(["many", "few"]);
+    assert_eq!(expected, counts(["few", "many"]));
+    assert_eq!(expected.iter().sum::<u32>(), 240, "two labels for each of 120 rows");
 }
 
 #[test]
