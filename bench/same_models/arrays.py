@@ -18,5 +18,5 @@ for kind, options in (("tree", {"trees": 1}), ("dense", {"epochs": 2, "network_w
         ranked = trained.model.predict(X, top_k=3)
         np.savez(f"{kind}-{name}.npz", indptr=ranked.indptr, ids=ranked.ids, scores=ranked.scores)
         print(kind, name, json.dumps(xc.evaluate(labels, ranked), sort_keys=True, default=float))
-index = xc.Index(given["float32"], metric="l2")
+index = xc.index(given["float32"], metric="l2")
 print(index.search(given["float32"][:5], 3))
