@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use xc_metrics::Metric;
-use xc_options::settings::kinds::table_of;
+use xc_options::settings::kinds::command_table;
 use xc_options::settings::{Choices, Setting, Table, Values};
 use xc_options::training::plan::TrainingPlan;
 use xc_options::training::{usual_values, usual_values_of};
@@ -329,8 +329,8 @@ pub(crate) fn chosen(py: Python<'_>, table: &Table, options: &[(String, String)]
 /// The settings of a kind, or of an index and the like: each row of its tables.
 #[pyfunction]
 pub(crate) fn settings<'py>(py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
-    let (rows, usual) = match table_of(kind) {
-        Some(table) => (table.rows.iter().collect(), usual_values_of(kind)),
+    let (rows, usual) = match command_table(kind) {
+        Some(table) => (table.rows.iter().collect(), usual_values_of(&table)),
         None => (rows(kind), usual_values(kind, Build::This)),
     };
     let row = |row: &Setting| {

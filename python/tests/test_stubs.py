@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 
+import numpy as np
 import pytest
 import xc
 
@@ -111,6 +112,43 @@ def test_the_stub_of_the_extension_has_its_names():
         members = {member.name for member in node.body if isinstance(member, ast.FunctionDef)}
         found = {member for member in vars(getattr(xc._native, name)) if not member.startswith("_") or member == "__len__"}
         assert members == found, name
+
+
+def typed(name):
+    """Fields of a dict that the stubs describe, and the code of their types."""
+    node = next(node for node in stub("__init__.pyi").body if isinstance(node, ast.ClassDef) and node.name == name)
+    return {member.target.id: ast.unparse(member.annotation) for member in node.body if isinstance(member, ast.AnnAssign)}
+
+
+def test_the_stubs_have_the_options_of_a_search(tmp_path):
+    rows, labels = np.eye(6, dtype=np.float32), [[row % 3] for row in range(6)]
+    model = xc.train("tree", rows, labels, model=tmp_path / "m", tree_branching=2).model
+    with pytest.raises(TypeError, match="no such option of a search") as refused:
+        model.predict(rows, post_processor="sigmoid")
+    known = str(refused.value).partition("expected ")[2].replace(" or ", ", ").split(", ")
+    assert list(typed("SearchOptions")) == known
+    for name in known:
+        # Each is an option: a wrong value is what is wrong with it.
+        with pytest.raises(xc.OptionError, match=name.replace("_", "[_-]")):
+            model.predict(rows, **{name: object()})
+
+
+def test_the_stubs_have_the_fields_of_what_calls_return(tmp_path):
+    rng = np.random.default_rng(1)
+    rows, labels = rng.random((60, 8), dtype=np.float32), [[row % 5] for row in range(60)]
+    tuned = xc.tune("tree", rows, labels, trials=2, train_model=False, progress=False)
+    index = xc.index(rows, "l2", tmp_path / "i", degree=8)
+    model = xc.train("uniform", rows, labels, model=tmp_path / "m", epochs=1).model
+    for name, got in {
+        "Found": tuned.found,
+        "Run": tuned.runs[0],
+        "Refreshed": index.refresh(rows, policy="codes"),
+        "IndexReport": model.build_index(rows, labels),
+    }.items():
+        assert set(got) == set(typed(name)), name
+        for field, annotation in typed(name).items():
+            of = {"int": int, "float": float, "str": str}.get(annotation)
+            assert of is None or isinstance(got[field], of), f"{name}.{field}: {got[field]!r} for {annotation}"
 
 
 RIGHT = """

@@ -58,13 +58,11 @@ class SearchOptions(TypedDict, total=False):
     """How far a model looks for the best labels; what is not given is as the model keeps it."""
 
     beam: Union[int, None]
-    post_processor: Union[str, None]
     decoder: Union[str, None]
     max_labels: Union[int, None]
     search_width: Union[float, None]
     cells: Union[int, None]
     exact: bool
-    max_age: Union[int, None]
 
 Lost = TypedDict("Lost", {"P@1": float, "P@3": float, "P@5": float})
 """Shares of P@k that an index loses."""

@@ -7,42 +7,60 @@ use std::ffi::OsString;
 use std::ops::Deref;
 use xc_options::Build;
 
-thread_local! {
-    /// What was typed, while the command line is described for that alone.
-    static TYPED: RefCell<Option<Vec<OsString>>> = const { RefCell::new(None) };
+/// What of all commands is described.
+#[derive(Clone, Debug)]
+pub(crate) enum Scope {
+    /// The options of commands that are among these words.
+    Typed(Vec<OsString>),
+    /// The options of all, with usual values where a command is among these words.
+    Help(Vec<OsString>),
+    /// The options of all, with usual values, of this build or of one with every part.
+    All(Build),
 }
 
-/// What `describe` gives, with commands that are not among the words of `typed` left without their options.
-pub(crate) fn for_typed<T>(typed: &[OsString], describe: impl FnOnce() -> T) -> T {
-    let before = TYPED.replace(Some(typed.to_vec()));
+thread_local! {
+    /// What is described at this time; nothing: options of all commands, without usual values, which take longer.
+    static SCOPE: RefCell<Option<Scope>> = const { RefCell::new(None) };
+}
+
+/// What `describe` gives for a scope.
+pub(crate) fn within<T>(scope: Scope, describe: impl FnOnce() -> T) -> T {
+    let before = SCOPE.replace(Some(scope));
     let described = describe();
-    TYPED.set(before);
+    SCOPE.set(before);
     described
 }
 
-/// Whether a command is described: it was typed, or all are.
+fn of_scope<T>(of: impl FnOnce(Option<&Scope>) -> T) -> T {
+    SCOPE.with_borrow(|scope| of(scope.as_ref()))
+}
+
+fn has(words: &[OsString], name: &str) -> bool {
+    words.iter().any(|word| word == name)
+}
+
+/// Whether the options of a command are described.
 pub(crate) fn is_wanted(name: &str) -> bool {
-    TYPED.with_borrow(|typed| typed.as_ref().is_none_or(|words| words.iter().any(|word| word == name)))
+    of_scope(|scope| !matches!(scope, Some(Scope::Typed(words)) if !has(words, name)))
 }
 
-/// Whether some word was typed.
-fn was_typed(words: &[&str]) -> bool {
-    std::env::args_os().skip(1).any(|typed| words.iter().any(|word| typed == *word))
+/// Whether usual values of a command's options are said.
+pub(crate) fn says_usual_values_of(name: &str) -> bool {
+    of_scope(|scope| match scope {
+        Some(Scope::Help(words)) => has(words, name) && ["--help", "-h", "help"].iter().any(|help| has(words, help)),
+        Some(Scope::All(_)) => true,
+        _ => false,
+    })
 }
 
-/// Whether the help of a command is asked for, or what is written of all.
-pub(crate) fn wants_help_of(name: &str) -> bool {
-    was_typed(&["completions", "options"]) || was_typed(&["--help", "-h", "help"]) && was_typed(&[name])
+/// Of which build options are described.
+pub(crate) fn build() -> Build {
+    of_scope(|scope| if let Some(Scope::All(build)) = scope { *build } else { Build::This })
 }
 
-/// Which options are described: those of this build, but for what is written of all builds.
-pub(crate) fn described_build() -> Build {
-    if was_typed(&["options"]) { Build::Whole } else { Build::This }
-}
-
-/// Whether help leaves out what a build has or lacks.
+/// Whether what a build has or lacks is left out.
 pub(crate) fn is_left_out(is_built: bool) -> bool {
-    !is_built && described_build() == Build::This
+    !is_built && build() == Build::This
 }
 
 /// Arguments of a subcommand.
@@ -103,7 +121,7 @@ mod tests {
     #[test]
     fn what_was_typed_is_described_and_parsed_and_the_rest_has_its_name() {
         let typed: Vec<OsString> = ["xc", "two", "--value", "7"].map(OsString::from).into();
-        let command = for_typed(&typed, Line::command);
+        let command = within(Scope::Typed(typed.clone()), Line::command);
         let n = |command: &Command, name: &str| command.find_subcommand(name).unwrap().get_arguments().count();
         assert_eq!((n(&command, "one"), n(&command, "two")), (0, 1));
         let line = Line::from_arg_matches(&command.get_matches_from(&typed)).unwrap();

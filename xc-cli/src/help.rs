@@ -66,6 +66,21 @@ fn arranged(command: Command, path: &mut Vec<String>, common: &[Arg]) -> Command
     })
 }
 
+/// Options by their headings, in the order in which they are shown; a heading may come back behind others.
+pub(crate) fn by_heading<'a>(options: impl IntoIterator<Item = &'a Arg>) -> Vec<(&'a str, Vec<&'a Arg>)> {
+    let mut options: Vec<&Arg> = options.into_iter().collect();
+    options.sort_by_key(|arg| arg.get_display_order());
+    let mut out: Vec<(&str, Vec<&Arg>)> = Vec::new();
+    for arg in options {
+        let heading = arg.get_help_heading().unwrap_or("Options");
+        match out.iter_mut().find(|(of, _)| *of == heading) {
+            Some((_, all)) => all.push(arg),
+            None => out.push((heading, vec![arg])),
+        }
+    }
+    out
+}
+
 /// What is required comes first, what many commands share last.
 fn rank(arg: &Arg) -> u8 {
     let is_shared = arg.get_long().is_some_and(|name| SHARED_NAMES.contains(&name));

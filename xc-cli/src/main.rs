@@ -42,6 +42,7 @@ mod written;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 use context::{CommonArgs, Context};
+use described::Scope;
 use error::CliError;
 use options::Options;
 use serde_json::json;
@@ -109,7 +110,7 @@ fn run() -> Result<(), CliError> {
     if version::was_asked(&typed)? {
         return Ok(());
     }
-    let mut root = help::arrange(described::for_typed(&typed, Cli::command));
+    let mut root = help::arrange(described::within(Scope::Typed(typed.clone()), Cli::command));
     let arguments = config::insert_config_file(&root, typed)?;
     let matches = match root.try_get_matches_from_mut(&arguments.all) {
         Ok(matches) => matches,
@@ -150,7 +151,7 @@ fn with_way_out(error: CliError, named: &[written::Named]) -> CliError {
 
 /// Says what clap has to say of arguments that it does not take: with all commands described.
 fn report_usage(arguments: &config::Arguments) -> Result<(), CliError> {
-    let mut root = help::arrange(Cli::command());
+    let mut root = help::arrange(described::within(Scope::Help(arguments.all.clone()), Cli::command));
     match root.try_get_matches_from_mut(&arguments.all) {
         Ok(_) => Err(CliError::usage("arguments that are taken only while all commands are described")),
         Err(error) => usage::report(&error, &root, arguments),

@@ -5,6 +5,7 @@ use crate::error::CliError;
 use clap::parser::ValueSource;
 use std::ffi::OsStr;
 use std::fmt::Display;
+use xc_options::settings::SettingError;
 
 /// Every option of the command that was typed, in the order of its help.
 #[derive(Clone, Debug, Default)]
@@ -39,15 +40,6 @@ impl CommandOption {
             (Some(value), false) => format!("--{} {value}", self.name),
             _ => format!("--{}", self.name),
         }
-    }
-}
-
-/// What is said of an option that has no effect without something.
-pub(crate) fn idle(option: &str, needs: &str, since: &str) -> String {
-    let since = if since.is_empty() { String::new() } else { format!(" ({since})") };
-    match needs.starts_with("--") {
-        true => format!("{option} has no effect here: add {needs}, or leave it out{since}"),
-        false => format!("{option} has no effect here: it needs {needs}{since}"),
     }
 }
 
@@ -95,7 +87,11 @@ impl Options {
     /// is so, or nothing.
     pub(crate) fn refuse_idle(&self, names: &[&str], needs: &str, since: &str) -> Result<(), CliError> {
         match self.given().find(|option| names.contains(&&*option.name)) {
-            Some(option) => Err(CliError::usage(idle(&option.typed(), needs, since))),
+            Some(option) => {
+                let said = SettingError::idle(option.typed().trim_start_matches("--"), needs);
+                let since = if since.is_empty() { String::new() } else { format!(" ({since})") };
+                Err(CliError::usage(format_args!("{said}{since}")))
+            }
             None => Ok(()),
         }
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use xc_options::settings::{Choices, Setting, SettingError, Table, Values, data};
+use xc_options::training::usual_value_of;
 
 /// Options of several commands that are the rows of a table.
 pub(crate) trait OfTable {
@@ -14,7 +15,9 @@ pub(crate) trait OfTable {
     const TABLE: Table;
 
     /// What help says of the usual value of a row.
-    fn usual(row: &Setting) -> Option<String>;
+    fn usual(row: &Setting) -> Option<String> {
+        usual_value_of(row)
+    }
 }
 
 /// What was typed of them.

@@ -1,5 +1,6 @@
 //! `-h`: the first clause of what `--help` says of an option, the command's own first, without those that few need.
 
+use crate::help::by_heading;
 use clap::{Arg, Command};
 
 /// Columns of the screen.
@@ -37,26 +38,19 @@ pub(crate) fn screen(command: &Command, path: &str) -> String {
             && !RARE.contains(&arg.get_long().unwrap_or_default())
             && !arg.get_help_heading().is_some_and(|heading| RARE_HEADINGS.contains(&heading))
     };
-    let mut shown: Vec<&Arg> = all.iter().filter(is_shown).copied().collect();
-    shown.sort_by_key(|arg| arg.get_display_order());
-    let headings: Vec<Option<&str>> = shown.iter().map(|arg| arg.get_help_heading()).collect();
-    // A heading may come back behind others.
-    shown.sort_by_key(|arg| headings.iter().position(|heading| *heading == arg.get_help_heading()));
-    let names: Vec<String> = shown.iter().map(|arg| typed(arg)).collect();
-    let column = names.iter().map(|name| name.chars().count() + 4).max().unwrap_or(4);
+    let sections = by_heading(all.iter().filter(is_shown).copied());
+    let names = sections.iter().flat_map(|(_, args)| args).map(|arg| typed(arg).chars().count());
+    let column = names.map(|name| name + 4).max().unwrap_or(4);
 
     let mut out = format!("{}\n\n", command.get_about().map(ToString::to_string).unwrap_or_default());
     out += &format!("{}\n", usage(command, path));
-    let mut heading = None;
-    for (arg, name) in shown.iter().zip(&names) {
-        let of = arg.get_help_heading().unwrap_or("Options");
-        if heading != Some(of) {
-            heading = Some(of);
-            out += &format!("\n{of}:\n");
-        }
-        for (at, line) in wrapped(&gist(arg), WIDTH - column).iter().enumerate() {
-            let name = if at == 0 { name } else { "" };
-            out += &format!("  {name:<width$}{line}\n", width = column - 2);
+    for (heading, args) in sections {
+        out += &format!("\n{heading}:\n");
+        for arg in args {
+            for (at, line) in wrapped(&gist(arg), WIDTH - column).iter().enumerate() {
+                let name = if at == 0 { typed(arg) } else { String::new() };
+                out += &format!("  {name:<width$}{line}\n", width = column - 2);
+            }
         }
     }
     let explain = match all.iter().any(|arg| arg.get_long() == Some("explain")) {

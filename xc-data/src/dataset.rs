@@ -24,6 +24,7 @@ use super::xc_text::{XcColumnsParser, XcHeader, XcParser};
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use std::path::Path;
+use xc_buffer::{Cancel, Silent};
 use xc_sparse::rows::{CsrMatrix, Dataset, LabelRows};
 
 /// Instances with text and labels.
@@ -60,12 +61,29 @@ pub struct LabelLists {
 /// File, line, what was found and what was expected; a text format without features is
 /// [`ReadErrorKind::WrongFormat`].
 pub fn read_dataset(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Dataset, ReadError> {
+    read_dataset_until(path, options, &Silent)
+}
+
+/// [`read_dataset`] that stops when it is asked to: after each batch of blocks of a text format, and before and after the
+/// arrays of the others.
+///
+/// # Errors
+/// As [`read_dataset`], and [`ReadErrorKind::Cancelled`].
+pub fn read_dataset_until(
+    path: impl AsRef<Path>,
+    options: &ReadOptions,
+    cancel: &dyn Cancel,
+) -> Result<Dataset, ReadError> {
     let path = path.as_ref();
     let format = format_of(path, options)?;
     let mut data = match format {
-        Format::Npz | Format::Npy => read_features(path, format, options)?,
-        _ => Lines::open(path, format, IdKind::Feature, options)?.dataset(options)?,
+        Format::Npz | Format::Npy => {
+            check(cancel, path)?;
+            read_features(path, format, options)?
+        }
+        _ => Lines::open(path, format, IdKind::Feature, options)?.dataset(options, cancel)?,
     };
+    check(cancel, path)?;
     if let Some(labels) = &options.labels {
         let mut of_labels = ReadOptions { labels: None, ..options.clone() };
         of_labels.form.format = None;
@@ -74,6 +92,10 @@ pub fn read_dataset(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Dat
         data.label_names = lists.label_names;
     }
     Ok(data)
+}
+
+fn check(cancel: &dyn Cancel, file: &Path) -> Result<(), ReadError> {
+    if cancel.cancelled() { Err(ReadError::path(file, ReadErrorKind::Cancelled)) } else { Ok(()) }
 }
 
 /// Reads a file with text: fastText, JSONL, CSV or TSV.
@@ -213,7 +235,7 @@ fn read_lists(path: &Path, parts: Parts, options: &ReadOptions) -> Result<(Label
     let options = &ReadOptions { labels: None, n_features: None, parts, ..options.clone().with_format(format) };
     let lists = match format {
         Format::Xc | Format::Svmlight => {
-            from_data(Lines::open(path, format, IdKind::Label, options)?.dataset(options)?)
+            from_data(Lines::open(path, format, IdKind::Label, options)?.dataset(options, &Silent)?)
         }
         Format::Jsonl | Format::FastText | Format::Csv | Format::Tsv => {
             let mut labels = LabelCollector::of(options);
@@ -341,15 +363,17 @@ impl Lines {
     }
 
     /// The rows, of every form that has features or label ids.
-    fn dataset(self, options: &ReadOptions) -> Result<Dataset, ReadError> {
+    fn dataset(self, options: &ReadOptions, cancel: &dyn Cancel) -> Result<Dataset, ReadError> {
         let Self { reader, begun: Begun { form, header, limits }, format, file } = self;
         let rows = match form {
-            Form::Xc => gather(Blocks::new(reader, XcParser { limits }), header, &file)?,
+            Form::Xc => gather(Blocks::new(reader, XcParser { limits }), header, &file, cancel)?,
             Form::XcColumns(columns) => {
-                gather(Blocks::new(reader, XcColumnsParser { limits, columns }), header, &file)?
+                gather(Blocks::new(reader, XcColumnsParser { limits, columns }), header, &file, cancel)?
             }
-            Form::Svmlight(form) => gather(Blocks::new(reader, SvmlightParser { form, limits }), None, &file)?,
-            Form::JsonlText | Form::JsonlFeatures => return read_jsonl_features(reader, limits, &file, options),
+            Form::Svmlight(form) => gather(Blocks::new(reader, SvmlightParser { form, limits }), None, &file, cancel)?,
+            Form::JsonlText | Form::JsonlFeatures => {
+                return read_jsonl_features(reader, limits, &file, options, cancel);
+            }
             Form::FastText | Form::Table { .. } => {
                 let kind = ReadErrorKind::WrongFormat { format: format.name(), expected: "sparse features" };
                 return Err(ReadError::file(&file, kind));
@@ -433,11 +457,13 @@ fn gather<P: LineParser<Block = RowBlock>>(
     blocks: Blocks<P>,
     header: Option<XcHeader>,
     file: &str,
+    cancel: &dyn Cancel,
 ) -> Result<Gathered, ReadError> {
     let mut all = Gathered::new();
     let expected = header.map(|h| h.n_rows);
     for block in blocks {
         let block = block?;
+        check(cancel, file.as_ref())?;
         all.append(&block);
         // Far more rows than promised: no need to read on.
         if expected.is_some_and(|n| all.len() as u64 > n.saturating_add(1 << 20)) {
@@ -462,12 +488,14 @@ fn read_jsonl_features(
     limits: RowLimits,
     file: &str,
     options: &ReadOptions,
+    cancel: &dyn Cancel,
 ) -> Result<Dataset, ReadError> {
     let parser = JsonlFeaturesParser { options: options.clone(), limits };
     let mut rows = Gathered::new();
     let mut labels = LabelCollector::of(options);
     for block in Blocks::new(reader, parser) {
         let block = block?;
+        check(cancel, file.as_ref())?;
         for (list, &line) in block.labels.iter().zip(&block.rows.lines) {
             labels.push(list).map_err(|kind| ReadError::line(file, line, kind))?;
         }

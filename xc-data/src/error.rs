@@ -121,6 +121,9 @@ pub enum ReadErrorKind {
     /// A system error.
     #[error("cannot be read")]
     Io(#[source] io::Error),
+    /// The caller asked for the reading to stop.
+    #[error("reading was cancelled")]
+    Cancelled,
     /// A pipe or device, but the file has to be read twice.
     #[error(
         "it is not a regular file and cannot be read twice: expected a file, or its format stated (for jsonl, a file)"

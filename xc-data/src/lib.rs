@@ -50,8 +50,8 @@ pub use csv::{push_field as push_csv_field, write_csv};
 pub use cut::PartRows;
 pub use data::{Data, DataRows, read_data};
 pub use dataset::{
-    LabelLists, TextBlocks, TextDataset, first_fields, holds_text, open_text, read_dataset, read_ids, read_labels,
-    read_labels_and_ids, read_labels_of, read_text,
+    LabelLists, TextBlocks, TextDataset, first_fields, holds_text, open_text, read_dataset, read_dataset_until,
+    read_ids, read_labels, read_labels_and_ids, read_labels_of, read_text,
 };
 pub use digits::push_f32;
 pub use entries::IndexBase;

@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use xc_metrics::{Metric, MetricReport};
 use xc_model::Model;
 use xc_options::data::FittedTo;
-use xc_options::settings::{Setting, Table, fitted};
-use xc_options::training::usual_values_of;
+use xc_options::settings::{Table, fitted};
 use xc_store::ContainerWriter;
 use xc_train::blend::{FitParams, FittedRule};
 
@@ -66,10 +65,6 @@ struct OfBlend;
 
 impl OfTable for OfBlend {
     const TABLE: Table = fitted::BLEND;
-
-    fn usual(row: &Setting) -> Option<String> {
-        usual_values_of("blend").remove(row.name)
-    }
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {

@@ -13,8 +13,7 @@ use xc_metrics::{Average, Decision, Metric, MetricReport};
 use xc_model::calibrate::{Method, Reliability, ThresholdKind};
 use xc_options::data::FittedTo;
 use xc_options::plot::{Axis, Chart, Picture, Scale, Series};
-use xc_options::settings::{Setting, Table, fitted};
-use xc_options::training::usual_values_of;
+use xc_options::settings::{Table, fitted};
 use xc_store::ContainerWriter;
 use xc_store::atomic::parent_of;
 use xc_train::calibrate::{CalibrateParams, FittedCurve};
@@ -66,10 +65,6 @@ struct OfCurve;
 
 impl OfTable for OfCurve {
     const TABLE: Table = fitted::CALIBRATION;
-
-    fn usual(row: &Setting) -> Option<String> {
-        usual_values_of("calibrate").remove(row.name)
-    }
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {

@@ -1,9 +1,11 @@
 //! `xc completions`: shell completion scripts.
 
 use crate::context::Context;
+use crate::described::{Scope, within};
 use crate::error::CliError;
 use crate::output;
 use clap::CommandFactory;
+use xc_options::Build;
 
 /// Print the completion script for a shell
 ///
@@ -18,7 +20,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, _: &Context) -> Result<(), CliError> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::help::arrange(crate::Cli::command()), "xc", &mut script);
+    let (mut root, mut script) =
+        (crate::help::arrange(within(Scope::All(Build::This), crate::Cli::command)), Vec::new());
+    clap_complete::generate(args.shell, &mut root, "xc", &mut script);
     output::print(&String::from_utf8_lossy(&script))
 }

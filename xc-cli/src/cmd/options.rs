@@ -4,10 +4,12 @@ mod page;
 mod schema;
 
 use crate::context::Context;
+use crate::described::{Scope, within};
 use crate::error::CliError;
 use crate::output::{self, Output};
 use clap::{CommandFactory, ValueEnum};
 use std::path::{Path, PathBuf};
+use xc_options::Build;
 
 /// Write the options of all commands as pages, man pages or a JSON schema
 ///
@@ -39,7 +41,7 @@ enum What {
 type Leaf<'a> = (String, &'a clap::Command);
 
 pub(crate) fn run(args: &Args, _: &Context) -> Result<(), CliError> {
-    let mut root = crate::help::arrange(crate::Cli::command());
+    let mut root = crate::help::arrange(within(Scope::All(Build::Whole), crate::Cli::command));
     root.build();
     output::make_folder(&args.output)?;
     let put = |name: &str, text: &[u8]| write(&args.output.join(name), text);

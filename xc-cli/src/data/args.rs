@@ -109,10 +109,6 @@ pub(crate) struct OfRows;
 
 impl OfTable for OfRows {
     const TABLE: Table = input::ROWS;
-
-    fn usual(row: &Setting) -> Option<String> {
-        row.usual.map(str::to_owned)
-    }
 }
 
 /// The same.
@@ -146,10 +142,6 @@ pub(crate) struct OfTokens;
 
 impl OfTable for OfTokens {
     const TABLE: Table = text::TOKENS;
-
-    fn usual(row: &Setting) -> Option<String> {
-        row.shown_in(&PipelineParams::default()).filter(|value| value != "false")
-    }
 }
 
 /// Options of the text pipeline; they have no effect on inputs that are features already.

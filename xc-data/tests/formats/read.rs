@@ -144,3 +144,37 @@ fn formats_are_told_by_name_then_by_content() {
         assert_eq!(Format::detect(&path, &ReadOptions::default()).ok(), expected, "{name} {content:?}");
     }
 }
+
+/// Asks for an end when it has been asked so often.
+struct After(std::sync::atomic::AtomicUsize);
+
+impl xc_buffer::Cancel for After {
+    fn cancelled(&self) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_err()
+    }
+}
+
+#[test]
+fn reading_stops_when_it_is_asked_to() {
+    let texts = ["0 1:1\n".repeat(4000), r#"{"features": {"1": 1}, "labels": ["a"]}"#.to_owned() + "\n"];
+    for (name, content) in [("a.txt", texts[0].clone()), ("a.jsonl", texts[1].repeat(600))] {
+        let (_dir, path) = file(name, content.as_bytes());
+        let options = ReadOptions { block_bytes: 1 << 10, ..ReadOptions::default() };
+        let whole = read_dataset(&path, &options).unwrap();
+        let polls = content.len() / (1 << 10);
+        for asked in [0, 1, polls / 2] {
+            let error = read_dataset_until(&path, &options, &After(asked.into())).unwrap_err();
+            assert!(matches!(error.kind(), ReadErrorKind::Cancelled), "{name}: {error}");
+        }
+        let read = read_dataset_until(&path, &options, &After((4 * polls).into())).unwrap();
+        assert_eq!((read.features, read.labels), (whole.features, whole.labels), "{name}");
+    }
+    let mut npy = Vec::new();
+    write_npy(&mut npy, 2, 2, &[0.0, 1.0, 2.0, 0.0]).unwrap();
+    let (_dir, path) = file("a.npy", &npy);
+    for asked in [0, 1] {
+        let error = read_dataset_until(&path, &ReadOptions::default(), &After(asked.into())).unwrap_err();
+        assert!(matches!(error.kind(), ReadErrorKind::Cancelled), "{error}");
+    }
+}

@@ -481,7 +481,7 @@ impl<'a> Chunk<'a> {
         let mut edge = [0.0f32; 1024];
         let places = self.tile.words.count(self.inner.len());
         let first = self.tile.words.count(within.start - self.inner.start);
-        if within.is_empty() {
+        if within.is_empty() && self.n_columns > 0 {
             // No tile runs.
             c.chunks_mut(stride).take(rows.len()).for_each(|row| start.write(&mut row[..self.n_columns]));
         }

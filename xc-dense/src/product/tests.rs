@@ -51,61 +51,98 @@ fn few_rows_have_the_same_bits_however_many_threads_share_them() {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-    #[test]
-    fn all_layouts_equal_the_naive_product(m in 0usize..70, n in 0usize..70, k in prop_oneof![0usize..40, 250usize..530]) {
-        let (a, b) = (matrix(m * k, 1), matrix(k * n, 2));
-        let bias = matrix(n, 3);
-        let wanted = naive(&a, &b, m, n, k);
-        let (at, bt) = (transposed(&a, m, k), transposed(&b, k, n));
-        // Rows with other values between them.
-        let apart: Vec<f32> = a.chunks(k.max(1)).flat_map(|row| [row, &[f32::NAN; 3]].concat()).collect();
-        let mut first: Option<Vec<f32>> = None;
-        for (a, b) in [
-            (MatRef::new(&a, m, k), MatRef::new(&b, k, n)),
-            (MatRef::new(&at, k, m).t(), MatRef::new(&b, k, n)),
-            (MatRef::new(&a, m, k), MatRef::new(&bt, n, k).t()),
-            (MatRef::with_strides(&apart, (m, k), (k + 3, 1)), MatRef::new(&b, k, n)),
-        ] {
-            let mut c = vec![f32::NAN; m * n];
-            product(MatMut::new(&mut c, m, n), a, b, Start::Bias(&bias), MatmulPrecision::F32, &mut MatmulScratch::default());
-            for (at, &met) in c.iter().enumerate() {
-                let wanted = wanted[at] + f64::from(bias[at % n]);
-                prop_assert!((f64::from(met) - wanted).abs() < 1e-3, "at {}: {} {}", at, met, wanted);
-            }
-            // A row alone has the bits that it has among others.
-            for i in 0..m {
-                let mut row = vec![f32::NAN; n];
-                let values: Vec<f32> = (0..k).map(|p| a.values[i * a.row_stride + p * a.column_stride]).collect();
-                product(MatMut::new(&mut row, 1, n), MatRef::new(&values, 1, k), b, Start::Bias(&bias), MatmulPrecision::F32, &mut MatmulScratch::default());
-                prop_assert_eq!(&row[..], &c[i * n..(i + 1) * n]);
-            }
-            // The layout changes only the packing.
-            prop_assert_eq!(first.get_or_insert_with(|| c.clone()), &c);
-            let mut rows = vec![f32::NAN; m * n];
-            let mut zero = vec![f32::NAN; m * n];
-            let visit = |_: usize, block: &[f32], target: MatMut<'_>| target.values.copy_from_slice(block);
-            product_by_rows(a, b, &Blocks::whole(k), MatMut::new(&mut rows, m, n), MatmulPrecision::F32, &mut MatmulScratch::default(), &visit);
-            product(MatMut::new(&mut zero, m, n), a, b, Start::Zero, MatmulPrecision::F32, &mut MatmulScratch::default());
-            prop_assert_eq!(&rows, &zero);
-            // One thread alone gives the bits of all.
-            for precision in [MatmulPrecision::F32, MatmulPrecision::Bf16] {
-                let run = |product: fn(MatMut<'_>, MatRef<'_>, MatRef<'_>, Start<'_>, MatmulPrecision, &mut MatmulScratch)| {
+/// All layouts of two matrices against the plain sums, whole, by rows, alone and packed.
+fn layouts_agree(m: usize, n: usize, k: usize) -> Result<(), TestCaseError> {
+    let (a, b) = (matrix(m * k, 1), matrix(k * n, 2));
+    let bias = matrix(n, 3);
+    let wanted = naive(&a, &b, m, n, k);
+    let (at, bt) = (transposed(&a, m, k), transposed(&b, k, n));
+    // Rows with other values between them.
+    let apart: Vec<f32> = a.chunks(k.max(1)).flat_map(|row| [row, &[f32::NAN; 3]].concat()).collect();
+    let mut first: Option<Vec<f32>> = None;
+    for (a, b) in [
+        (MatRef::new(&a, m, k), MatRef::new(&b, k, n)),
+        (MatRef::new(&at, k, m).t(), MatRef::new(&b, k, n)),
+        (MatRef::new(&a, m, k), MatRef::new(&bt, n, k).t()),
+        (MatRef::with_strides(&apart, (m, k), (k + 3, 1)), MatRef::new(&b, k, n)),
+    ] {
+        let mut c = vec![f32::NAN; m * n];
+        product(
+            MatMut::new(&mut c, m, n),
+            a,
+            b,
+            Start::Bias(&bias),
+            MatmulPrecision::F32,
+            &mut MatmulScratch::default(),
+        );
+        for (at, &met) in c.iter().enumerate() {
+            let wanted = wanted[at] + f64::from(bias[at % n]);
+            prop_assert!((f64::from(met) - wanted).abs() < 1e-3, "at {}: {} {}", at, met, wanted);
+        }
+        // A row alone has the bits that it has among others.
+        for i in 0..m {
+            let mut row = vec![f32::NAN; n];
+            let values: Vec<f32> = (0..k).map(|p| a.values[i * a.row_stride + p * a.column_stride]).collect();
+            product(
+                MatMut::new(&mut row, 1, n),
+                MatRef::new(&values, 1, k),
+                b,
+                Start::Bias(&bias),
+                MatmulPrecision::F32,
+                &mut MatmulScratch::default(),
+            );
+            prop_assert_eq!(&row[..], &c[i * n..(i + 1) * n]);
+        }
+        // The layout changes only the packing.
+        prop_assert_eq!(first.get_or_insert_with(|| c.clone()), &c);
+        let mut rows = vec![f32::NAN; m * n];
+        let mut zero = vec![f32::NAN; m * n];
+        let visit = |_: usize, block: &[f32], target: MatMut<'_>| target.values.copy_from_slice(block);
+        product_by_rows(
+            a,
+            b,
+            &Blocks::whole(k),
+            MatMut::new(&mut rows, m, n),
+            MatmulPrecision::F32,
+            &mut MatmulScratch::default(),
+            &visit,
+        );
+        product(MatMut::new(&mut zero, m, n), a, b, Start::Zero, MatmulPrecision::F32, &mut MatmulScratch::default());
+        prop_assert_eq!(&rows, &zero);
+        // One thread alone gives the bits of all.
+        for precision in [MatmulPrecision::F32, MatmulPrecision::Bf16] {
+            let run =
+                |product: fn(MatMut<'_>, MatRef<'_>, MatRef<'_>, Start<'_>, MatmulPrecision, &mut MatmulScratch)| {
                     let mut c = rows.clone();
                     product(MatMut::new(&mut c, m, n), a, b, Start::Kept, precision, &mut MatmulScratch::default());
                     c
                 };
-                prop_assert_eq!(run(product_alone), run(product));
-                let packed = Packed::new(b, precision);
-                prop_assert_eq!(packed.shape(), (k, n));
-                for is_alone in [false, true] {
-                    let mut c = rows.clone();
-                    product_packed(MatMut::new(&mut c, m, n), a, &packed, Start::Kept, is_alone);
-                    prop_assert_eq!(&c, &run(product));
-                }
+            prop_assert_eq!(run(product_alone), run(product));
+            let packed = Packed::new(b, precision);
+            prop_assert_eq!(packed.shape(), (k, n));
+            for is_alone in [false, true] {
+                let mut c = rows.clone();
+                product_packed(MatMut::new(&mut c, m, n), a, &packed, Start::Kept, is_alone);
+                prop_assert_eq!(&c, &run(product));
             }
         }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn all_layouts_equal_the_naive_product(m in 0usize..70, n in 0usize..70, k in prop_oneof![0usize..40, 250usize..530]) {
+        layouts_agree(m, n, k)?;
+    }
+}
+
+/// Random sizes meet two zeros at once too rarely.
+#[test]
+fn matrices_without_rows_columns_or_inner_length_have_products() {
+    for (m, n, k) in (0..27).map(|at| (at / 9, at / 3 % 3, at % 3)) {
+        layouts_agree(m, n, k).unwrap_or_else(|error| panic!("{m} x {k} times {k} x {n}: {error}"));
     }
 }
 

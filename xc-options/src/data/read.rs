@@ -5,7 +5,7 @@ use super::{NamesFile, report_graded, report_joined, report_separator, report_un
 use std::path::Path;
 use std::sync::Arc;
 use xc_data::{
-    FileForm, Format, LabelNames, Parts, ReadOptions, UnknownLabels, holds_text, read_dataset, read_labels_of,
+    FileForm, Format, LabelNames, Parts, ReadOptions, UnknownLabels, holds_text, read_dataset_until, read_labels_of,
 };
 use xc_model::InputKind;
 use xc_train::fit::data::{Dataset, Making, TextSource, no_labels, of_features, read_texts, with_names};
@@ -112,7 +112,7 @@ fn read_feature_rows(
     context: &Context,
 ) -> Result<Dataset, FitError> {
     options.parts = if with_labels { Parts::Instances } else { Parts::Queries };
-    let data = read_dataset(path, &options)?;
+    let data = read_dataset_until(path, &options, context.observer)?;
     report_unseen(path.display(), options.unseen.as_deref(), context);
     let labels = if with_labels { data.labels } else { no_labels(data.features.rows()) };
     let may_count = options.form.format != Some(Format::Npy);

@@ -10,7 +10,7 @@ use xc_nn::encoder::transformer::IS_BUILT;
 pub const KINDS: [&str; 7] = ["tree", "mach", "dense", "uniform", "lns", "astra", "skipgram"];
 
 /// The settings of what is no kind of model: `index`, `blend`, `calibrate`.
-pub fn table_of(command: &str) -> Option<Table> {
+pub fn command_table(command: &str) -> Option<Table> {
     match command {
         "index" => Some(super::index::TABLE),
         "blend" => Some(super::fitted::BLEND),
@@ -77,7 +77,7 @@ pub fn rows(kind: &str) -> Vec<&'static Setting> {
 /// The same of any build.
 pub fn rows_of(kind: &str, build: Build) -> Vec<&'static Setting> {
     let mut tables = tables_of(kind, build);
-    // A transformer stands below the network, and beside what makes other rows of features.
+    // Searches draw from tables in the order of these; for a reader a transformer stands below the network.
     let has_encoder = tables.first().and_then(|table| table.row("encoder"));
     if let (Some(_), Some(at)) = (has_encoder, tables.iter().position(|table| table.row("epochs").is_some())) {
         tables[..at].rotate_left(1);
@@ -97,7 +97,9 @@ pub fn without_use(kind: &str) -> Vec<&'static Setting> {
 
 /// The row of a setting of a kind, whether it has a use for it or not.
 pub fn row(kind: &str, name: &str) -> Option<&'static Setting> {
-    rows(kind).into_iter().chain(without_use(kind)).find(|row| row.name == name)
+    let named = |table: &Table| table.row(name);
+    let own = own(kind).iter().find(|row| row.name == name);
+    own.or_else(|| tables_of(kind, Build::Whole).iter().find_map(named))
 }
 
 /// What a setting of a kind belongs to, as it is typed: `--sampler frequency`.

@@ -25,7 +25,9 @@
 
 pub mod astra;
 pub mod candidates;
+mod choices;
 pub mod data;
+mod error;
 pub mod fitted;
 pub mod index;
 pub mod input;
@@ -40,6 +42,9 @@ pub mod uniform;
 pub mod wide;
 pub mod words;
 
+pub use choices::Choices;
+use error::OTHER_THAN;
+pub use error::{SettingError, refuse_idle};
 use place::field;
 pub use place::{At, Placed, SettingPlace, Slot};
 
@@ -47,7 +52,6 @@ use crate::tune::Scale;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use thiserror::Error;
 use xc_data::Format;
 
 /// Everything about one setting.
@@ -167,54 +171,8 @@ pub struct Searched {
 /// What a number of things is.
 const WHOLE: &str = "expected a number from 0 on, without a fraction";
 
-/// Between a setting and values that do not give another one its meaning.
-const OTHER_THAN: &str = " other than ";
-
 /// How the default of a setting is called in a search if its value depends on others.
 pub const USUAL: &str = "usual";
-
-/// A setting that cannot be.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("--{setting}{what}")]
-pub struct SettingError {
-    /// The setting, as options call it.
-    pub setting: String,
-    /// What is wrong, from the separator on: `: ...`, or ` 0: ...`.
-    what: String,
-}
-
-impl SettingError {
-    /// A setting that has no effect, since it goes with something that is not there.
-    pub fn idle(setting: &str, needs: impl std::fmt::Display) -> Self {
-        Self::idle_with(setting, "here", needs)
-    }
-
-    /// A setting that has no effect beside a choice, `with --sampler all`, and what it goes with.
-    fn idle_with(setting: &str, beside: impl std::fmt::Display, needs: impl std::fmt::Display) -> Self {
-        let needs = needs.to_string();
-        let change = match needs.starts_with("--") {
-            true if needs.contains(OTHER_THAN) => format!("choose a {needs}, or leave it out"),
-            true => format!("add {needs}, or leave it out"),
-            false => format!("it needs {needs}"),
-        };
-        Self::plain(setting, format_args!("has no effect {beside}: {change}"))
-    }
-
-    /// What is wrong with a setting, whatever its value is.
-    pub fn of(setting: &str, what: impl std::fmt::Display) -> Self {
-        Self { setting: setting.to_owned(), what: format!(": {what}") }
-    }
-
-    /// What is wrong, as the end of a sentence that begins with the setting.
-    pub fn plain(setting: &str, what: impl std::fmt::Display) -> Self {
-        Self { setting: setting.to_owned(), what: format!(" {what}") }
-    }
-
-    /// What is wrong with a value of it.
-    pub fn of_value(setting: &str, got: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
-        Self { setting: setting.to_owned(), what: format!(" {got}: {what}") }
-    }
-}
 
 impl Setting {
     /// A row without further properties.
@@ -440,94 +398,6 @@ fn number(value: f64) -> Option<Value> {
     serde_json::Number::from_f64(value).map(Value::Number)
 }
 
-/// What was chosen, setting by setting.
-#[derive(Clone, Debug, Default)]
-pub struct Choices(Vec<(&'static Setting, Value)>);
-
-impl Choices {
-    /// Chooses a value by its text.
-    ///
-    /// # Errors
-    /// It is none of the setting.
-    pub fn set(&mut self, row: &'static Setting, text: &str) -> Result<(), SettingError> {
-        let value = row.parse(text).map_err(|e| SettingError::of_value(row.name, text, e))?;
-        self.push(row, value);
-        Ok(())
-    }
-
-    /// Chooses a value in serialised form; the last one counts.
-    pub fn push(&mut self, row: &'static Setting, value: Value) {
-        self.0.retain(|(other, _)| other.name != row.name);
-        self.0.push((row, value));
-    }
-
-    /// Adds the choices of others.
-    pub fn extend(&mut self, others: &Self) {
-        others.iter().for_each(|(row, value)| self.push(row, value.clone()));
-    }
-
-    /// Takes a choice back.
-    pub fn remove(&mut self, name: &str) {
-        self.0.retain(|(row, _)| row.name != name);
-    }
-
-    /// What was chosen for a setting, as a value of a type.
-    pub fn value<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        self.get(name).and_then(|value| serde_json::from_value(value.clone()).ok())
-    }
-
-    /// The same in serialised form.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.iter().find(|(row, _)| row.name == name).map(|(_, value)| value)
-    }
-
-    /// Those of a table.
-    pub fn of(&self, table: &Table) -> Self {
-        Self(self.0.iter().filter(|(row, _)| table.row(row.name).is_some()).cloned().collect())
-    }
-
-    /// A choice as it is typed: `--trees 3`.
-    fn typed(&self, name: &str) -> Option<String> {
-        let (row, value) = self.0.iter().find(|(row, _)| row.name == name)?;
-        let typed = match value {
-            Value::Bool(true) if matches!(row.values, Values::Switch) => String::new(),
-            Value::String(text) => format!(" {text}"),
-            value => format!(" {value}"),
-        };
-        Some(format!("{name}{typed}"))
-    }
-
-    /// Refuses the first choice that fits: nothing would read it, and `why` says what it needs.
-    ///
-    /// # Errors
-    /// That choice.
-    pub fn refuse_if(&self, fits: impl Fn(&str) -> bool, why: impl std::fmt::Display) -> Result<(), SettingError> {
-        let found = self.0.iter().map(|(row, _)| row.name).find(|name| fits(name));
-        match found.and_then(|name| self.typed(name)) {
-            Some(typed) => Err(SettingError::of(&typed, why)),
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses two choices that cannot be made together.
-    ///
-    /// # Errors
-    /// The first of them.
-    pub fn refuse_conflicts(&self) -> Result<(), SettingError> {
-        for (row, _) in &self.0 {
-            if let Some(other) = row.excludes.iter().find(|other| self.get(other).is_some()) {
-                return Err(SettingError::of(row.name, format_args!("cannot be used with --{other}")));
-            }
-        }
-        Ok(())
-    }
-
-    /// All of it.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static Setting, &Value)> {
-        self.0.iter().map(|(row, value)| (*row, value))
-    }
-}
-
 /// The rows of a kind of model.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
@@ -686,18 +556,6 @@ impl Table {
     /// Parameters with what was chosen in their places, whether it has an effect or not: [`Self::refuse_idle`] says.
     pub fn put<P: Serialize + DeserializeOwned>(&self, params: &P, choices: &Choices) -> Result<P, SettingError> {
         self.placed(params, choices, |_, _| Ok(()))
-    }
-}
-
-/// Refuses the first setting that was chosen and changes nothing: each with whether it is such a one, and what it goes
-/// with.
-///
-/// # Errors
-/// That setting.
-pub fn refuse_idle(settings: &[(&str, bool, &str)]) -> Result<(), SettingError> {
-    match settings.iter().find(|(_, is_idle, _)| *is_idle) {
-        Some((setting, _, needs)) => Err(SettingError::idle(setting, needs)),
-        None => Ok(()),
     }
 }
 

@@ -35,7 +35,7 @@ mod usual;
 
 pub use idle::{refuse_idle_form, refuse_idle_of_instances, refuse_idle_of_labels};
 pub use refit::Refit;
-pub use usual::{usual_values, usual_values_of};
+pub use usual::{usual_value_of, usual_values, usual_values_of};
 
 use crate::data::Source;
 use crate::settings::kinds::{self, KINDS};

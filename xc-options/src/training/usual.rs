@@ -5,9 +5,10 @@ use super::network::{self, system};
 use super::plan::Resolved;
 use super::{reading, tree};
 use crate::settings::kinds::{self, Build};
-use crate::settings::{self, Choices, Setting, SettingPlace, Values, data};
+use crate::settings::{self, Choices, Setting, SettingPlace, Table, Values, data};
 use std::collections::BTreeMap;
 use xc_ann::{BuildParams, Metric};
+use xc_hash::text::PipelineParams;
 use xc_model::classifier::InputKind;
 use xc_train::blend::FitParams;
 use xc_train::calibrate::CalibrateParams;
@@ -54,19 +55,23 @@ pub fn usual_values(kind: &str, build: Build) -> BTreeMap<&'static str, String> 
     rows.into_iter().filter_map(|row| Some((row.name, of.said(row)?))).collect()
 }
 
-/// The same of what is no kind of model: an index, a blend, a calibration.
-pub fn usual_values_of(command: &str) -> BTreeMap<&'static str, String> {
-    let rows = kinds::table_of(command).map_or(&[][..], |table| table.rows);
-    let shown = |row: &Setting| {
-        let computed = match row.place {
-            SettingPlace::Index(_) => row.shown_in(&BuildParams::new(Metric::L2)),
-            SettingPlace::Blend(_) => row.shown_in(&FitParams::default()),
-            SettingPlace::Calibration(_) => row.shown_in(&CalibrateParams::default()),
-            _ => None,
-        };
-        row.usual.map(str::to_owned).or(computed)
+/// The same of a table whose values follow from nothing else: of an index, a blend, a calibration, of files, and of words.
+pub fn usual_values_of(table: &Table) -> BTreeMap<&'static str, String> {
+    table.rows.iter().filter_map(|row| Some((row.name, usual_value_of(row)?))).collect()
+}
+
+/// The same of a row of such a table.
+pub fn usual_value_of(row: &Setting) -> Option<String> {
+    let computed = || match row.place {
+        _ if matches!(row.values, Values::Switch) => None,
+        SettingPlace::Index(_) => row.shown_in(&BuildParams::new(Metric::L2)),
+        SettingPlace::Blend(_) => row.shown_in(&FitParams::default()),
+        SettingPlace::Calibration(_) => row.shown_in(&CalibrateParams::default()),
+        SettingPlace::Text(_) => row.shown_in(&PipelineParams::default()),
+        SettingPlace::Encoder(_) => row.shown_in(&TextEncoder::default()),
+        _ => None,
     };
-    rows.iter().filter_map(|row| Some((row.name, shown(row)?))).collect()
+    row.usual.map(str::to_owned).or_else(computed)
 }
 
 struct Usual<'a> {
@@ -78,14 +83,15 @@ struct Usual<'a> {
 
 impl Usual<'_> {
     fn said(&mut self, row: &'static Setting) -> Option<String> {
-        if let Some(said) = row.usual {
-            return Some(said.to_owned());
+        if row.usual.is_some() {
+            return usual_value_of(row);
         }
         if matches!(row.values, Values::Switch) {
             return None;
         }
         let given = self.meaning(row);
-        let first = self.value(row, &given, 0).or_else(|| of_encoder(row)).unwrap_or_else(|| row.none.to_owned());
+        // A build without transformers does not make the parameters of one.
+        let first = self.value(row, &given, 0).or_else(|| usual_value_of(row)).unwrap_or_else(|| row.none.to_owned());
         // A value, and at what it is another one: shapes, then choices.
         let mut others: Vec<(String, Vec<String>, bool)> = Vec::new();
         let mut add = |value: Option<String>, whom: String, is_shape: bool| {
@@ -189,11 +195,6 @@ fn resolved(kind: &str, given: &Typed, shape: &TrainingShape) -> Option<Resolved
 
 /// What is said of a setting that has no value.
 const NONE: &str = "none";
-
-/// The value of a setting of a transformer, which a build without one does not make.
-fn of_encoder(row: &Setting) -> Option<String> {
-    matches!(row.place, SettingPlace::Encoder(_)).then(|| row.shown_in(&TextEncoder::default()))?
-}
 
 /// Choices with others, of which the last ones count.
 fn joined(first: &Typed, then: &Typed) -> Typed {

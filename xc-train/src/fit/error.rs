@@ -170,6 +170,7 @@ impl From<ReadError> for FitError {
     fn from(error: ReadError) -> Self {
         // The error names its file itself; the reader cannot know what the option is called.
         let option = match error.kind() {
+            ReadErrorKind::Cancelled => return Self::interrupted(),
             ReadErrorKind::BaseNotStated => " (--svmlight-base 0 or 1)".to_owned(),
             ReadErrorKind::UnknownFormat => " (--format)".to_owned(),
             ReadErrorKind::NameField { .. } => " (--label-names-field NAME)".to_owned(),

@@ -5,7 +5,6 @@ use super::input::{TrainInput, row_length};
 use super::label_vectors::LabelRepresentation;
 use super::linear::group::GROUP;
 use super::params::{Negatives, TreeParams, Unseen};
-use std::collections::HashSet;
 use xc_sparse::CsrView;
 
 /// Weights that are packed at once, unless one chunk has more.
@@ -111,16 +110,23 @@ fn pifa(features: CsrView<'_>, labels: &[&[(u32, u32)]]) -> (u64, u64) {
     for &pairs in labels {
         by_size[(64 - summed(pairs).leading_zeros()) as usize].push(pairs);
     }
-    let mut seen: HashSet<u32> = HashSet::new();
+    // A bit for each feature, all 0 between two labels.
+    let mut seen = vec![0u64; features.cols().div_ceil(64)];
     let (mut all, mut largest) = (0u64, 0u64);
     for labels in by_size.iter().skip(1).filter(|labels| !labels.is_empty()) {
         let step = labels.len().div_ceil(LOOKED_AT);
         let (mut counted, mut of) = (0u64, 0u64);
         for pairs in labels.iter().step_by(step) {
-            seen.clear();
-            seen.extend(pairs.iter().flat_map(|&(_, i)| features.row(i as usize).indices()));
-            largest = largest.max(seen.len() as u64);
-            counted += seen.len() as u64;
+            let summands = || pairs.iter().flat_map(|&(_, i)| features.row(i as usize).indices().iter().copied());
+            let mut n_features = 0;
+            for feature in summands() {
+                let (word, bit) = (&mut seen[feature as usize / 64], 1 << (feature % 64));
+                n_features += u64::from(*word & bit == 0);
+                *word |= bit;
+            }
+            summands().for_each(|feature| seen[feature as usize / 64] = 0);
+            largest = largest.max(n_features);
+            counted += n_features;
             of += summed(pairs);
         }
         let total: u64 = labels.iter().map(|pairs| summed(pairs)).sum();

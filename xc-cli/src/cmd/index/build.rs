@@ -20,8 +20,7 @@ use xc_buffer::HugePageVec;
 use xc_model::classifier::LostPrecision;
 use xc_model::message::counted;
 use xc_model::{IndexFit, OwnedRows, label_index_params};
-use xc_options::settings::{Setting, Table, index};
-use xc_options::training::usual_values_of;
+use xc_options::settings::{Table, index};
 use xc_store::{ContainerWriter, PART_FOLDER};
 
 /// Build an index over vectors, or over the labels of a model
@@ -75,10 +74,6 @@ struct OfIndex;
 
 impl OfTable for OfIndex {
     const TABLE: Table = index::TABLE;
-
-    fn usual(row: &Setting) -> Option<String> {
-        usual_values_of("index").remove(row.name)
-    }
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
 use xc_ann::{Filter, InvertedIndex, InvertedScratch, Metric};
-use xc_data::{Format, ReadErrorKind, ReadOptions, Vectors, read_dataset};
+use xc_data::{Format, ReadErrorKind, ReadOptions, Vectors, read_dataset_until};
 use xc_sparse::CsrMatrix;
 use xc_sparse::rank::RankedBatch;
 use xc_store::{Container, ContainerWriter};
@@ -33,8 +33,8 @@ pub(super) fn holds_rows(path: &Path, options: &ReadOptions) -> Result<bool, Cli
     Ok(format != Format::Npy)
 }
 
-fn read(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, CliError> {
-    let features = read_dataset(path, options)?.features;
+fn read(path: &Path, options: &ReadOptions, context: &Context) -> Result<CsrMatrix, CliError> {
+    let features = read_dataset_until(path, options, context)?.features;
     if features.rows() == 0 {
         return Err(CliError::usage(format_args!("{}: no rows", path.display())));
     }
@@ -49,7 +49,7 @@ pub(super) fn build(
     context: &Context,
 ) -> Result<(), CliError> {
     ContainerWriter::check(output)?;
-    let rows = read(path, &format.options())?;
+    let rows = read(path, &format.options(), context)?;
     context.foresee_memory("the index", InvertedIndex::bytes(rows.rows(), rows.cols(), rows.nnz()) as u64)?;
     let begin = Instant::now();
     let index = context.on_threads(|| InvertedIndex::build(rows.view(), metric)).map_err(|e| build_error(path, &e))?;
@@ -105,7 +105,7 @@ impl Opened {
         if asked.queries.is_file() && Format::detect(&asked.queries, &options)? != Format::Svmlight {
             context.options.refuse_idle(&["svmlight-base"], "an svmlight file", "")?;
         }
-        let queries = read(&asked.queries, &options)?;
+        let queries = read(&asked.queries, &options, context)?;
         let bits = asked.row_bits(index.len())?;
         Ok(Self { index, queries, bits })
     }

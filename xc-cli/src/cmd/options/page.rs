@@ -1,6 +1,7 @@
 //! A page for each command.
 
 use super::{Leaf, listed};
+use crate::help::by_heading;
 use clap::Arg;
 use std::fmt::Write;
 use xc_options::settings::kinds;
@@ -32,21 +33,9 @@ pub(super) fn page((path, command): &Leaf<'_>) -> String {
     let text = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
     out += &prose(&text);
     let kind = path.strip_prefix("train ").or(path.strip_prefix("tune "));
-    let mut headings: Vec<&str> = Vec::new();
-    let heading = |arg: &Arg| arg.get_help_heading().unwrap_or("Options").to_owned();
-    let mut args: Vec<&Arg> = listed(command).collect();
-    args.sort_by_key(|arg| arg.get_display_order());
-    let all: Vec<String> = args.iter().map(|arg| heading(arg)).collect();
-    all.iter().for_each(|of| {
-        if !headings.contains(&&**of) {
-            headings.push(of)
-        }
-    });
-    for of in headings {
-        let _ = write!(out, "\n## {of}\n\n");
-        for arg in args.iter().filter(|arg| heading(arg) == of) {
-            out += &line(arg, kind.zip(arg.get_long()));
-        }
+    for (heading, args) in by_heading(listed(command)) {
+        let _ = write!(out, "\n## {heading}\n\n");
+        args.into_iter().for_each(|arg| out += &line(arg, kind.zip(arg.get_long())));
     }
     out
 }

@@ -22,46 +22,41 @@ pub(super) fn of(leaves: &[Leaf<'_>]) -> Value {
 /// The options of a command as nested tables, `[tree] branching = 32`, and by their whole names, `"tree.branching" = 32`.
 fn of_command(path: &str, command: &clap::Command) -> Value {
     let kind = path.strip_prefix("train ").or(path.strip_prefix("tune "));
-    let mut top = Map::new();
     let common = command.get_arguments().filter(|arg| arg.is_global_set() && !arg.is_hide_set());
-    for arg in listed(command).chain(common) {
-        let Some(name) = arg.get_long().filter(|name| *name != "config") else { continue };
-        let values = kind.and_then(|kind| kinds::row(kind, name)).map(|row| row.values);
+    let described = |arg: &Arg| {
+        let name = arg.get_long().filter(|name| *name != "config")?.to_owned();
+        let values = kind.and_then(|kind| kinds::row(kind, &name)).map(|row| row.values);
         let mut schema = of_value(arg, values);
         schema["description"] = arg.get_help().map(ToString::to_string).unwrap_or_default().into();
-        if name.contains('.') {
-            put(&mut top, &name.split('.').collect::<Vec<_>>(), schema.clone());
-        }
-        match top.get_mut(name) {
-            // There is a table of the same name already.
-            Some(table) => *table = json!({ "anyOf": [schema, table.take()] }),
-            None => {
-                top.insert(name.to_owned(), schema);
-            }
-        }
-    }
-    json!({ "type": "object", "properties": top, "additionalProperties": false })
+        Some((name, schema))
+    };
+    let all: Vec<(String, Value)> = listed(command).chain(common).filter_map(described).collect();
+    let named: Vec<(&str, &Value)> = all.iter().map(|(name, schema)| (&**name, schema)).collect();
+    let mut table = table(&named);
+    let whole = named.iter().filter(|(name, _)| name.contains('.'));
+    whole.for_each(|(name, schema)| table["properties"][name] = (*schema).clone());
+    table
 }
 
-/// Puts a schema at a place among nested tables.
-fn put(table: &mut Map<String, Value>, path: &[&str], schema: Value) {
-    let [first, rest @ ..] = path else { return };
-    if rest.is_empty() {
-        table.insert((*first).to_owned(), schema);
-        return;
+/// A table of options, with an inner one for each first part of names with dots.
+fn table(options: &[(&str, &Value)]) -> Value {
+    let (inner, own): (Vec<_>, Vec<_>) = options.iter().copied().partition(|(name, _)| name.contains('.'));
+    let mut properties: Map<String, Value> =
+        own.into_iter().map(|(name, schema)| (name.to_owned(), schema.clone())).collect();
+    let mut firsts: Vec<&str> = inner.iter().filter_map(|(name, _)| Some(name.split_once('.')?.0)).collect();
+    firsts.sort_unstable();
+    firsts.dedup();
+    for first in firsts {
+        let below =
+            inner.iter().filter_map(|(name, schema)| Some((name.strip_prefix(first)?.strip_prefix('.')?, *schema)));
+        let below = table(&below.collect::<Vec<_>>());
+        let schema = match properties.remove(first) {
+            Some(own) => json!({ "anyOf": [own, below] }),
+            None => below,
+        };
+        properties.insert(first.to_owned(), schema);
     }
-    let empty = || json!({ "type": "object", "properties": {}, "additionalProperties": false });
-    let inner = table.entry(*first).or_insert_with(empty);
-    if inner.get("properties").is_none() && inner.get("anyOf").is_none() {
-        *inner = json!({ "anyOf": [inner.take(), empty()] });
-    }
-    let inner = match inner.get_mut("anyOf").and_then(|any| any.get_mut(1)) {
-        Some(of) => of,
-        None => &mut table[*first],
-    };
-    if let Some(of) = inner["properties"].as_object_mut() {
-        put(of, rest, schema);
-    }
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
 fn of_value(arg: &Arg, values: Option<Values>) -> Value {

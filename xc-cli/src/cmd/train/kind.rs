@@ -2,7 +2,7 @@
 
 use super::about;
 use super::inputs::{DataArgs, FileArgs, OfAstra, OfMach, OfTrees, OfWords, PlaceArgs};
-use crate::described::{described_build, is_wanted, wants_help_of};
+use crate::described;
 use crate::error::CliError;
 use crate::settings::{chosen, hidden, with_rows};
 use crate::stdin;
@@ -21,20 +21,21 @@ use xc_train::fit::Place;
 pub(in crate::cmd) struct KindArgs {
     /// As `xc train` calls it.
     pub(in crate::cmd) kind: &'static str,
-    pub(in crate::cmd) place: PlaceArgs,
+    pub(in crate::cmd) place: Place,
+    /// Whether it is only explained.
+    pub(in crate::cmd) explain: bool,
     choices: Choices,
     files: Files,
-    run: Place,
     refit: Option<PathBuf>,
 }
 
 /// Tables of settings about data, which stand behind those of a kind.
 const OF_DATA: [&[Setting]; 4] = [data::TABLE.rows, input::TABLE.rows, text::TABLE.rows, text::TOKENS.rows];
 
-/// A kind's command with all options; `usual`: what is said of usual values.
-pub(in crate::cmd) fn described(kind: &'static str, command: Command) -> Command {
-    let build = described_build();
-    let usual = if wants_help_of(kind) { usual_values(kind, build) } else { BTreeMap::new() };
+/// A kind's command with all its options.
+pub(in crate::cmd) fn command_of(kind: &'static str, command: Command) -> Command {
+    let build = described::build();
+    let usual = if described::says_usual_values_of(kind) { usual_values(kind, build) } else { BTreeMap::new() };
     let place = |row: &Setting| OF_DATA.iter().position(|table| table.iter().any(|other| other.name == row.name));
     let all = rows_of(kind, build);
     let own = all.iter().copied().filter(|row| place(row).is_none());
@@ -66,10 +67,11 @@ pub(in crate::cmd) fn described(kind: &'static str, command: Command) -> Command
 
 impl KindArgs {
     pub(in crate::cmd) fn from_matches(kind: &'static str, matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut run = Place::default();
+        let typed = PlaceArgs::from_arg_matches(matches)?;
+        let mut place = typed.place();
         let (mut files, mut refit) = (Files::default(), None);
         if kind == "skipgram" {
-            run.vectors = OfWords::from_arg_matches(matches)?.vectors;
+            place.vectors = OfWords::from_arg_matches(matches)?.vectors;
         } else {
             let of_files = match kind {
                 "tree" => FileArgs { data: DataArgs::from_arg_matches(matches)?, ..FileArgs::default() },
@@ -80,26 +82,24 @@ impl KindArgs {
         match kind {
             "tree" => {
                 let of = OfTrees::from_arg_matches(matches)?;
-                run.part = of.part;
+                place.part = of.part;
                 (files.label_features, files.instance_weights, files.label_costs) =
                     (of.label_features, of.instance_weights, of.label_costs);
             }
-            "mach" => run.part = OfMach::from_arg_matches(matches)?.part,
+            "mach" => place.part = OfMach::from_arg_matches(matches)?.part,
             "astra" => files.label_features = OfAstra::from_arg_matches(matches)?.label_features,
             _ => {}
         }
-        let place = PlaceArgs::from_arg_matches(matches)?;
-        files.train.clone_from(&place.train);
-        let all = rows(kind).into_iter().chain(without_use(kind));
-        Ok(Self { kind, choices: chosen(all, matches), place, files, run, refit })
+        files.train = typed.train;
+        let choices = chosen(rows(kind).into_iter().chain(without_use(kind)), matches);
+        Ok(Self { kind, place, explain: typed.explain, choices, files, refit })
     }
 
     /// The training run.
     pub(in crate::cmd) fn training(&self) -> Result<Training, CliError> {
         let files = Files { train: stdin::as_file(self.files.train.clone(), &self.place.model)?, ..self.files.clone() };
         let mut training = Training::new(self.kind, files, &self.place.model)?;
-        training.place = Place { part: self.run.part, vectors: self.run.vectors.clone(), ..self.place.place() };
-        training.choices = self.choices.clone();
+        (training.place, training.choices) = (self.place.clone(), self.choices.clone());
         training.refit.clone_from(&self.refit);
         Ok(training)
     }
@@ -119,7 +119,7 @@ pub(in crate::cmd) fn with_kinds(
 ) -> Command {
     kinds.iter().fold(command, |command, kind| {
         let of = Command::new(*kind);
-        command.subcommand(if is_wanted(kind) { describe(kind, of) } else { of })
+        command.subcommand(if described::is_wanted(kind) { describe(kind, of) } else { of })
     })
 }
 
@@ -137,7 +137,7 @@ impl FromArgMatches for KindArgs {
 
 impl clap::Subcommand for KindArgs {
     fn augment_subcommands(command: Command) -> Command {
-        with_kinds(command, &KINDS, described)
+        with_kinds(command, &KINDS, command_of)
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {

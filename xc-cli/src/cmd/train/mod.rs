@@ -8,7 +8,7 @@ mod kind;
 mod record;
 mod report;
 
-pub(super) use kind::{KindArgs, described, typed, with_kinds};
+pub(super) use kind::{KindArgs, command_of, typed, with_kinds};
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    finish(&args.kind.training()?, args.kind.place.explain, context)
+    finish(&args.kind.training()?, args.kind.explain, context)
 }
 
 /// Trains, or explains, and says what came of it.

@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     };
     tuning.training.place.part = *part;
     output::check(Path::new("-"))?;
-    if args.place.explain {
+    if args.explain {
         return output::print(&explain(&tuning.plan(context.seed)?));
     }
     let folder = &args.place.model;

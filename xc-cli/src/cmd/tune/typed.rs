@@ -1,7 +1,7 @@
 //! What is typed: the options of a training run, which hold for every trial, and those of the search.
 
 use super::TuneArgs;
-use crate::cmd::train::{KindArgs, described, typed, with_kinds};
+use crate::cmd::train::{KindArgs, command_of, typed, with_kinds};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use xc_buffer::Part;
 use xc_options::rows;
@@ -46,7 +46,7 @@ impl clap::Subcommand for Typed {
 /// The command that searches the options of a kind.
 fn search_of(kind: &'static str, command: Command) -> Command {
     let command = TuneArgs::augment_args(command).next_help_heading(None::<&str>);
-    let command = described(kind, command).next_help_heading(None::<&str>);
+    let command = command_of(kind, command).next_help_heading(None::<&str>);
     // Options that a search has no use for are not listed.
     let of_training_alone = rows(kind).into_iter().filter(|row| !row.in_search).map(|row| row.name);
     let command = of_training_alone.chain(["checkpoint", "refit"]).fold(command, |command, name| {

@@ -60,6 +60,7 @@ pub fn of_features(
     let wrong = |e: xc_hash::text::WeightRowsError| FitError::input(name, &e);
     let rows = features.view();
     let hashes = hash_rows(Rows::Sparse(rows));
+    context.check_interrupt()?;
     let shown = name.display();
     if let Making::Fit { weighting, .. } = &making
         && weighting.is_none_or(|weighting| weighting.idf == Idf::None)
@@ -69,12 +70,14 @@ pub fn of_features(
         let more = if weighting.is_none() { ", and rows learn best at length 1 (--normalise true)" } else { "" };
         context.note(format_args!("{shown}: features are whole numbers; word counts do better with --tfidf{more}"));
     }
+    context.check_interrupt()?;
     let maker = match making {
         Making::Fit { weighting: Some(weighting), hold_out, .. } => {
             let kept = hold_out.map(|hold_out| rows.select(&hold_out.split(&hashes).kept));
             let learned = kept.as_ref().map_or(features.view(), |kept| kept.view());
             let (indptr, indices, counts) = (learned.indptr(), learned.indices(), learned.data());
             let weights = RowWeights::fit(weighting, learned.cols(), indptr, indices, counts).map_err(wrong)?;
+            context.check_interrupt()?;
             weigh(&weights, &mut features).map_err(wrong)?;
             Some(Featurizer::Rows(weights))
         }

@@ -89,7 +89,9 @@ impl NetworkSession<'_> {
         let are_vectors_of_texts =
             shape.input == InputKind::Dense && instances.files().is_some_and(|of| of.train.of_texts);
         if !are_vectors_of_texts {
+            context.check_interrupt()?;
             say_length(instances.features(), context);
+            context.check_interrupt()?;
         }
         if params.loss == Loss::Bce
             && matches!(params.head, HeadParams::Sparse(_))

@@ -465,7 +465,9 @@ impl NetworkSession<'_> {
             Examples::try_new(features, targets)
                 .map_err(|e| FitError::usage(format_args!("training data: {}", chain(&e))))
         }
+        self.context.check_interrupt()?;
         let all = examples(self.instances.features(), targets)?;
+        self.context.check_interrupt()?;
         let others = self.instances.validation().zip(judged);
         let label_texts = self.instances.files().and_then(|sets| sets.label_texts).map(|first| first as u32);
         let of_texts = self.instances.files().is_some_and(|sets| sets.train.of_texts);

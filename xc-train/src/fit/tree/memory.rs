@@ -38,10 +38,11 @@ impl Forecast<'_> {
         self.total(&self.memory(self.params, self.threads))
     }
 
-    /// Refuses what does not fit: says what needs it and what would help.
-    pub(super) fn check(&self, context: &Context<'_>) -> Result<(), FitError> {
+    /// Refuses what does not fit: says what needs it and what would help. Gives the bytes that are [`needed`](Self::needed).
+    pub(super) fn check(&self, context: &Context<'_>) -> Result<u64, FitError> {
         let memory = self.memory(self.params, self.threads);
-        context.budget.check("xc train tree", self.total(&memory), |limit| {
+        let needed = self.total(&memory);
+        context.budget.check("xc train tree", needed, |limit| {
             let named = [
                 ("data", self.standing.resident()),
                 ("label vectors", memory.clustering),
@@ -50,7 +51,8 @@ impl Forecast<'_> {
             ];
             let parts = named.map(|(name, n)| format!("{name} {}", format_bytes(n))).join(", ");
             Some(format!("{parts} (the last three one after the other); {}", self.advice(limit)))
-        })
+        })?;
+        Ok(needed)
     }
 
     /// Options that make it fit, those first that change answers least.

@@ -131,9 +131,8 @@ impl TreeSession<'_> {
 
     /// Refuses what does not fit, and says what is going to happen. Gives the bytes that are needed.
     fn begin(&self) -> Result<u64, FitError> {
-        let forecast = self.forecast();
-        forecast.check(self.context)?;
-        let needed = forecast.needed();
+        self.context.check_interrupt()?;
+        let needed = self.forecast().check(self.context)?;
         self.context.note(summary(self.params, self.inputs.train(), needed));
         Ok(needed)
     }
