@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
 //! Speed on one thread of a 2-core machine with AVX-512, L = 50M, B = 20K, R = 32, synthetic scores
-//! (`benches/decode_bench.rs`): a full scan takes 0.85 s per query (median 3.5 s). The exact mean
+//! (`benches/decode_bench.rs`): a full scan takes 0.85 s per query (median 1.5 s). The exact mean
 //! decode takes 0.8, 4.0 and 5.1 ms for k = 1, 10 and 100 if the classifiers are sure of 5 labels; 1.2,
 //! 5.4 and 19 ms for 20 labels of little mass; and 1.6 s for nearly uniform scores, an attempt followed
 //! by a scan. Decoding needs 2 to 14 MB.

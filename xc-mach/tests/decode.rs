@@ -68,7 +68,8 @@ fn cases() -> impl Strategy<Value = Case> {
         prop_oneof![3 => Just(UniversalFamily::Prime), 1 => prop::sample::select(UniversalFamily::ALL.to_vec())];
     let n_labels = prop_oneof![1 => 0usize..3, 2 => 3usize..50, 4 => 50usize..1500, 1 => 9000usize..20_000];
     let n_buckets = prop_oneof![1 => 1u32..4, 4 => 4u32..60, 2 => 60u32..400];
-    let repetitions = prop::sample::subsequence((0..24u32).collect::<Vec<_>>(), 1..10).prop_shuffle();
+    let some = |n: std::ops::Range<usize>| prop::sample::subsequence((0..70u32).collect::<Vec<_>>(), n).prop_shuffle();
+    let repetitions = prop_oneof![4 => some(1..10), 1 => some(10..65)];
     (family, n_labels, n_buckets, repetitions)
         .prop_flat_map(|(family, n_labels, n_buckets, repetitions)| {
             let k = prop_oneof![1 => Just(0), 3 => 1usize..12, 1 => 12usize..120, 1 => Just(n_labels + 1)];
@@ -84,25 +85,30 @@ fn cases() -> impl Strategy<Value = Case> {
         })
 }
 
+fn decode_equals_scan(case: &Case, decoders: &[Decoder]) -> Result<(), TestCaseError> {
+    let assignment = assignment(case.family, case.n_labels, case.n_buckets, &case.repetitions);
+    let scores = BucketScores::try_new(&case.numbers, case.repetitions.len(), case.n_buckets as usize).unwrap();
+    let mut scratch = DecodeScratch::default();
+    let (mut scanned, mut walked, mut given) = (Vec::new(), vec![Scored::default()], Vec::new());
+    for &decoder in decoders {
+        assignment.scan(&scores, decoder, case.k, &mut scratch, &mut scanned);
+        let wanted = reference(&assignment, &scores, decoder, case.k);
+        prop_assert_eq!(scanned.iter().map(|s| s.label).collect::<Vec<_>>(), wanted.clone(), "{}", decoder);
+        let met = assignment.decode(&scores, decoder, case.k, Effort::Exact, &mut scratch, &mut walked).unwrap();
+        prop_assert!(met.exact);
+        prop_assert_eq!(bits(&walked), bits(&scanned), "{} {:?}", decoder, met);
+        assignment.score_labels(&scores, decoder, &wanted, &mut scratch, &mut given);
+        let given: Vec<u32> = given.iter().map(|s| (s + 0.0).to_bits()).collect();
+        prop_assert_eq!(given, bits(&scanned).iter().map(|s| s.1).collect::<Vec<_>>());
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
     fn the_exact_decode_and_the_scan_equal_the_definition(case in cases()) {
-        let assignment = assignment(case.family, case.n_labels, case.n_buckets, &case.repetitions);
-        let scores = BucketScores::try_new(&case.numbers, case.repetitions.len(), case.n_buckets as usize).unwrap();
-        let mut scratch = DecodeScratch::default();
-        let (mut scanned, mut walked, mut given) = (Vec::new(), vec![Scored::default()], Vec::new());
-        for decoder in Decoder::ALL {
-            assignment.scan(&scores, decoder, case.k, &mut scratch, &mut scanned);
-            let wanted = reference(&assignment, &scores, decoder, case.k);
-            prop_assert_eq!(scanned.iter().map(|s| s.label).collect::<Vec<_>>(), wanted.clone(), "{}", decoder);
-            let met = assignment.decode(&scores, decoder, case.k, Effort::Exact, &mut scratch, &mut walked).unwrap();
-            prop_assert!(met.exact);
-            prop_assert_eq!(bits(&walked), bits(&scanned), "{} {:?}", decoder, met);
-            assignment.score_labels(&scores, decoder, &wanted, &mut scratch, &mut given);
-            let given: Vec<u32> = given.iter().map(|s| (s + 0.0).to_bits()).collect();
-            prop_assert_eq!(given, bits(&scanned).iter().map(|s| s.1).collect::<Vec<_>>());
-        }
+        decode_equals_scan(&case, &Decoder::ALL)?;
     }
 
     #[test]
@@ -133,6 +139,15 @@ proptest! {
                 prop_assert_eq!(bits(&best), bits(&scanned));
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #[test]
+    #[ignore = "minutes, with a release build"]
+    fn medians_are_those_of_the_definition_in_many_cases(case in cases()) {
+        decode_equals_scan(&case, &[Decoder::Median])?;
     }
 }
 

@@ -46,8 +46,9 @@ impl Progression {
     /// What a hash makes of the elements, before they are reduced to buckets: equal steps again.
     pub(crate) fn hashed(&self, hash: &AffineHash) -> Residues {
         let prime = hash.prime();
-        let start = (multiply(hash.factor(), self.start % prime, prime) + hash.offset()) % prime;
-        let step = multiply(hash.factor(), self.step % prime, prime);
+        let below = |number: u64| if number < prime { number } else { number % prime };
+        let start = below(multiply(hash.factor(), below(self.start), prime) + hash.offset());
+        let step = multiply(hash.factor(), below(self.step), prime);
         Residues { start, step, prime, n_buckets: hash.n_buckets() }
     }
 }

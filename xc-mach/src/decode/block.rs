@@ -54,6 +54,7 @@ pub(super) fn fold(
             let v = value(t);
             out[t] = if v < out[t] { v } else { out[t] };
         }),
+        Fold::CountFrom(bar) => (0..out.len()).for_each(|t| out[t] += f32::from(u8::from(value(t) >= bar))),
     }
 }
 

@@ -59,6 +59,18 @@ impl Heads {
         let key = head.sorted[rank];
         Some((score_of(key), key as u32))
     }
+    /// Groups of all repetitions.
+    pub(super) fn n_groups(&self) -> usize {
+        self.rows.iter().map(|head| head.largest.len()).sum()
+    }
+
+    /// How many buckets of the row of `position` score at least `bar`.
+    ///
+    /// *Cost*: a look at each group, and at each bucket of groups whose largest is as high.
+    pub(super) fn count_from(&self, scores: &BucketScores<'_>, position: usize, bar: f32) -> usize {
+        let groups = self.rows[position].largest.iter().zip(scores.row(position).chunks(GROUP));
+        groups.filter(|&(&largest, _)| largest >= bar).map(|(_, group)| dense::count_from(group, bar)).sum()
+    }
 }
 
 impl Head {
@@ -118,6 +130,9 @@ mod tests {
                 prop_assert_eq!(heads.at(&scores, 0, rank), Some(wanted[rank]));
             }
             prop_assert_eq!(heads.at(&scores, 0, row.len()), None);
+            for bar in [row[0], 0.0, -0.0, 0.5, 3.0] {
+                prop_assert_eq!(heads.count_from(&scores, 0, bar), row.iter().filter(|&&score| score >= bar).count());
+            }
         }
     }
 }

@@ -10,10 +10,13 @@
 //! Labels of equal statistic are ranked by id, as everywhere.
 
 mod block;
+mod chance;
 mod heads;
 mod labels;
+mod middles;
 mod scan;
 mod scores;
+mod screen;
 mod statistic;
 mod threshold;
 
@@ -136,7 +139,7 @@ impl Assignment {
         out: &mut Vec<Scored>,
     ) {
         self.assert_shape(scores);
-        scan::scan(self, scores, decoder, k.min(self.n_labels()), &mut scratch.scan, &mut scratch.top);
+        scan::scan(self, scores, decoder, k.min(self.n_labels()), None, &mut scratch.scan, &mut scratch.top);
         self.finish(decoder, &mut scratch.top, out);
     }
 

@@ -1,10 +1,14 @@
 //! The full scan: every label is scored.
 
 use super::block::{BLOCK, BlockScratch, statistics};
+use super::middles::needed;
+use super::screen::{Bar, Hits, ScreenScratch, screen};
+use super::statistic::least_middle;
 use super::{BucketScores, Decoder};
 use crate::assign::Assignment;
 use crate::product::dense;
 use xc_buffer::parallel::for_each_part_in_pool;
+use xc_hash::universal::BucketHash;
 use xc_sparse::rank::{Scored, TopK};
 
 /// Most parts that labels are cut into; each has its own selection.
@@ -14,6 +18,8 @@ const MAX_PARTS: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(super) struct ScanScratch {
     parts: Vec<Part>,
+    order: Vec<usize>,
+    hits: Hits,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -21,10 +27,13 @@ struct Part {
     block: BlockScratch,
     statistics: Vec<f32>,
     largest: Vec<f32>,
+    values: Vec<f32>,
+    screen: ScreenScratch,
     top: TopK,
 }
 
-/// Offers every label's statistic to `top`.
+/// Offers every label's statistic to `top`, but medians that the k best of its part, or `floor`, are above: k labels are known to
+/// have at least that.
 ///
 /// *Determinism*: parts depend on the number of labels alone, and a selection does not depend on
 /// the order of what it is offered.
@@ -33,6 +42,7 @@ pub(super) fn scan(
     scores: &BucketScores<'_>,
     decoder: Decoder,
     k: usize,
+    floor: Option<f32>,
     scratch: &mut ScanScratch,
     top: &mut TopK,
 ) {
@@ -42,7 +52,18 @@ pub(super) fn scan(
     if scratch.parts.len() < n_parts {
         scratch.parts.resize_with(n_parts, Part::default);
     }
-    let parts = &mut scratch.parts[..n_parts];
+    let ScanScratch { parts, order, hits } = scratch;
+    let parts = &mut parts[..n_parts];
+    let n_repetitions = assignment.n_repetitions();
+    order.clear();
+    order.extend(0..n_repetitions);
+    let floor = floor.filter(|_| decoder == Decoder::Median);
+    if let Some(floor) = floor {
+        hits.fill(scores, least_middle(floor));
+        // A label falls short soonest where the fewest reach the bar.
+        order.sort_by_cached_key(|&position| dense::count_from(scores.row(position), floor));
+    }
+    let (order, hits) = (&**order, floor.map(|_| &*hits));
     for_each_part_in_pool(parts, 1, |number, part| {
         let part = &mut part[0];
         part.top.reset(k.min(part_len));
@@ -51,6 +72,23 @@ pub(super) fn scan(
             let len = BLOCK.min(end - start);
             part.statistics.resize(len, 0.0);
             let source = assignment.range(start as u32..(start + len) as u32);
+            let kth = part.top.kth().map(|kth| kth.score);
+            if let Some(kth) =
+                [kth, floor].into_iter().flatten().reduce(f32::max).filter(|_| decoder == Decoder::Median)
+            {
+                let bar = Bar { bar: least_middle(kth), needed: needed(n_repetitions), order, hits };
+                let Part { block, values, screen: scratch, top, .. } = part;
+                let (_, is_done) = screen(assignment, scores, bar, &source, scratch, |label| {
+                    let value = |position| scores.row(position)[assignment.hash(position).bucket(label) as usize];
+                    values.clear();
+                    values.extend((0..n_repetitions).map(value));
+                    let score = decoder.statistic(values, block.network(decoder, n_repetitions));
+                    top.push(Scored { label, score });
+                });
+                if is_done {
+                    continue;
+                }
+            }
             statistics(assignment, scores, decoder, &source, &mut part.block, &mut part.statistics);
             offer(&mut part.top, start as u32, &part.statistics, &mut part.largest);
         }

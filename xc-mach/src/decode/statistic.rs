@@ -49,9 +49,22 @@ impl Decoder {
 
 /// The median between the two middle numbers, which are one number when R is odd.
 #[inline(always)]
-fn middle(low: f32, high: f32) -> f32 {
+pub(super) fn middle(low: f32, high: f32) -> f32 {
     // Halved first: the sum of two finite numbers need not be finite.
     low * 0.5 + high * 0.5
+}
+
+/// The least number that the higher of two middle numbers may be for a median of at least `median`. It is `median` itself
+/// but where halves are rounded.
+pub(super) fn least_middle(median: f32) -> f32 {
+    let mut least = median;
+    loop {
+        let below = least.next_down();
+        if below == f32::NEG_INFINITY || middle(below, below) < median {
+            return least;
+        }
+        least = below;
+    }
 }
 
 /// Medians of the columns of `rows`, which holds one row of `out.len()` numbers a repetition and is
@@ -124,6 +137,21 @@ mod tests {
             }
         }
         assert!(median_network(32).len() < 191);
+    }
+
+    #[test]
+    fn no_median_is_above_what_its_higher_middle_allows() {
+        let tiny = (0..40).map(f32::from_bits).flat_map(|v| [v, -v]);
+        let others = [1.0, -1.0, f32::MIN_POSITIVE, f32::MAX, f32::MIN, 1e-38, 3e-39];
+        let all: Vec<f32> = tiny.chain(others).collect();
+        for &median in &all {
+            let least = least_middle(median);
+            assert!(least <= median && median - least <= f32::from_bits(2), "{median:e}: {least:e}");
+            for &high in &all {
+                // The lower one is at most as high: the largest median is that of two equal ones.
+                assert!(middle(high, high) < median || high >= least, "{high:e} for {median:e}");
+            }
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //!
 //! *Differs in* three ways. The repetitions are not walked in lock step: each step takes the bucket
 //! that lowers the bound most (mean), the one repetition that has the fewest buckets in the way
-//! (min), or the half of them that does (median). A label that is met is given up as soon as what
+//! (min), or the half of them that does (median, see `middles`). A label that is met is given up as soon as what
 //! it has so far, and t_j for the rest, fall short of the k-th best: being met for the first time,
 //! it is in no walked bucket of the others. And a label met again is recognised by that same rule,
 //! so no table of labels is kept.
@@ -30,6 +30,8 @@
 
 use super::block::{BLOCK, BlockScratch, fold, statistics};
 use super::heads::Heads;
+use super::middles::{MiddleScratch, Way};
+use super::screen::{ALONE, MANY, STRIDE};
 use super::{BucketScores, Certificate, DecodeScratch, Decoder, Effort};
 use crate::assign::{Assignment, NoListsError, Source};
 use crate::product::{Fold, dense};
@@ -41,17 +43,18 @@ use xc_sparse::rank::{Scored, TopK};
 pub(super) struct WalkScratch {
     /// Numbers of one label.
     pub(super) values: Vec<f32>,
-    next: Vec<Next>,
-    order: Vec<usize>,
+    pub(super) next: Vec<Next>,
+    pub(super) order: Vec<usize>,
     bars: Vec<f32>,
     sums: Vec<f32>,
+    pub(super) middles: MiddleScratch,
 }
 
 /// The first bucket of a repetition that was not walked.
 #[derive(Clone, Copy, Debug)]
-struct Next {
-    rank: usize,
-    score: f32,
+pub(super) struct Next {
+    pub(super) rank: usize,
+    pub(super) score: f32,
     bucket: u32,
     /// How much walking a bucket lowers `score`, on average over the next few.
     fall: f32,
@@ -60,15 +63,6 @@ struct Next {
 /// Buckets that are looked ahead over to judge a repetition: a level stretch may hide a fall behind
 /// it.
 const AHEAD: usize = 8;
-
-/// Cost of a random look-up, in sequential ones.
-const ALONE: u64 = 8;
-
-/// While more than one in this many labels is left, the next repetitions are asked for all of them.
-const MANY: usize = 16;
-
-/// Repetitions that are asked for all labels before what is left is counted again.
-const STRIDE: usize = 2;
 
 /// See [`Assignment::decode`]. Leaves statistics in `scratch.top`.
 pub(super) fn decode(
@@ -87,7 +81,20 @@ pub(super) fn decode(
         return Ok(Certificate { bound: f32::INFINITY, ..nothing_missed });
     }
     let DecodeScratch { block, heads, walk, scan, top } = scratch;
-    let mut run = Run { assignment, scores, decoder, block, heads, scratch: walk, top, met: 0, spent: 0, review_at: 0 };
+    let mut run = Run {
+        assignment,
+        scores,
+        decoder,
+        k,
+        is_exact: effort == Effort::Exact,
+        block,
+        heads,
+        scratch: walk,
+        top,
+        met: 0,
+        spent: 0,
+        way: Way::default(),
+    };
     run.start();
     let mut walked = 0;
     loop {
@@ -103,7 +110,15 @@ pub(super) fn decode(
             return Ok(Certificate { exact, bound, labels_touched, buckets_walked, scanned: false });
         }
         if effort == Effort::Exact && run.is_hopeless() {
-            super::scan::scan(assignment, scores, decoder, k, scan, run.top);
+            let [found, guess] = if decoder == Decoder::Median { run.floors() } else { [None; 2] };
+            let top = run.top;
+            super::scan::scan(assignment, scores, decoder, k, guess.or(found), scan, top);
+            let best = top.kth().map(|kth| kth.score);
+            // Fewer than k labels reach the guess: what was found is certain.
+            if guess.is_some() && best < guess {
+                let floor = if best > found { best } else { found };
+                super::scan::scan(assignment, scores, decoder, k, floor, scan, top);
+            }
             let labels_touched = n_labels as u64;
             return Ok(Certificate { labels_touched, buckets_walked: walked, scanned: true, ..nothing_missed });
         }
@@ -113,20 +128,22 @@ pub(super) fn decode(
     }
 }
 
-struct Run<'a> {
-    assignment: &'a Assignment,
-    scores: &'a BucketScores<'a>,
+pub(super) struct Run<'a> {
+    pub(super) assignment: &'a Assignment,
+    pub(super) scores: &'a BucketScores<'a>,
     decoder: Decoder,
+    pub(super) k: usize,
+    /// Whether the end is to be certain.
+    pub(super) is_exact: bool,
     block: &'a mut BlockScratch,
-    heads: &'a mut Heads,
-    scratch: &'a mut WalkScratch,
-    top: &'a mut TopK,
+    pub(super) heads: &'a mut Heads,
+    pub(super) scratch: &'a mut WalkScratch,
+    pub(super) top: &'a mut TopK,
     /// Labels met.
     met: u64,
     /// Cost so far, in look-ups of a scan.
-    spent: u64,
-    /// Cost at which the rest of the way is measured again.
-    review_at: u64,
+    pub(super) spent: u64,
+    pub(super) way: Way,
 }
 
 impl Run<'_> {
@@ -136,6 +153,9 @@ impl Run<'_> {
         for position in 0..self.assignment.n_repetitions() {
             let next = self.next(position, 0);
             self.scratch.next.push(next);
+        }
+        if self.decoder == Decoder::Median {
+            self.order_next();
         }
     }
 
@@ -161,38 +181,29 @@ impl Run<'_> {
         if self.scratch.next.iter().any(|next| next.rank == n_buckets) {
             return None;
         }
-        let network = self.block.network(self.decoder, self.scratch.next.len());
+        if self.decoder == Decoder::Median {
+            return Some(self.middle_of_next());
+        }
         self.scratch.values.clear();
         self.scratch.values.extend(self.scratch.next.iter().map(|next| next.score));
-        Some(self.decoder.statistic(&mut self.scratch.values, network))
+        Some(self.decoder.statistic(&mut self.scratch.values, &[]))
     }
 
     /// Whether a scan is the shorter way from here.
     fn is_hopeless(&mut self) -> bool {
-        let scan = self.assignment.n_labels() as u64 * self.assignment.n_repetitions() as u64;
+        let scan = self.scan_cost();
         // What was spent so far is lost with a scan: the whole costs half a scan more than the scan
         // at worst.
-        if self.spent > scan / 2 {
-            return true;
-        }
-        // The median scores in full every label it meets: the buckets in its way tell what is to
-        // come. They are counted in good time, when the k-th best has risen already, and again
-        // whenever the cost has doubled.
-        let Some(kth) = self.top.kth() else { return false };
-        if self.decoder != Decoder::Median || self.spent < self.review_at.max(scan / 16) {
-            return false;
-        }
-        self.review_at = 2 * self.spent;
-        let in_the_way = |(position, next): (usize, &Next)| {
-            dense::count_from(self.scores.row(position), kth.score).saturating_sub(next.rank)
+        self.spent > scan / 2 || self.decoder == Decoder::Median && self.is_long(scan)
+    }
+
+    /// Look-ups of a scan.
+    pub(super) fn scan_cost(&mut self) -> u64 {
+        let each = match self.decoder {
+            Decoder::Median => self.look_ups_a_label(),
+            Decoder::Mean | Decoder::Min => self.assignment.n_repetitions(),
         };
-        let order = &mut self.scratch.order;
-        order.clear();
-        order.extend(self.scratch.next.iter().enumerate().map(in_the_way));
-        order.sort_unstable();
-        let n_buckets: usize = order[..=order.len() / 2].iter().sum();
-        let n_labels = n_buckets as u64 * (self.assignment.n_labels() / self.assignment.n_buckets()) as u64;
-        n_labels * self.assignment.n_repetitions() as u64 > scan
+        self.assignment.n_labels() as u64 * each as u64
     }
 
     /// The repetition whose next bucket is walked.
@@ -206,14 +217,7 @@ impl Run<'_> {
         match self.decoder {
             Decoder::Mean => best(&|next| next.fall),
             Decoder::Min => best(&|next| -next.score),
-            Decoder::Median => {
-                // The bound is the middle of these scores: walk the one that stands there.
-                let order = &mut self.scratch.order;
-                order.clear();
-                order.extend(0..next.len());
-                order.sort_by(|&a, &b| next[a].score.total_cmp(&next[b].score).then(a.cmp(&b)));
-                order[next.len() / 2]
-            }
+            Decoder::Median => self.choose_middle(),
         }
     }
 
@@ -227,6 +231,9 @@ impl Run<'_> {
             self.meet(position, &part);
         }
         self.scratch.next[position] = self.next(position, rank + 1);
+        if self.decoder == Decoder::Median {
+            self.reorder_next(position);
+        }
         Ok(())
     }
 
@@ -242,6 +249,7 @@ impl Run<'_> {
                 self.meet_least(position, part, kth.score, &mut sums);
                 true
             }
+            (Decoder::Median, Some(kth)) => self.meet_middles(position, part, kth.score),
             _ => false,
         };
         if !done {
@@ -354,7 +362,7 @@ impl Run<'_> {
     }
 
     /// Scores a label in the order that ranks, and offers it unless it was met before.
-    fn examine(&mut self, position: usize, label: u64) {
+    pub(super) fn examine(&mut self, position: usize, label: u64) {
         if label >= self.assignment.n_labels() as u64 {
             return;
         }

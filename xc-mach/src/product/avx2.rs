@@ -81,6 +81,12 @@ pub(super) unsafe fn fold(residues: &Residues, table: &[f32], fold: Fold, out: &
             Fold::Add => fold_by(residues, table, out, |a, v| _mm256_add_ps(a, v)),
             // Of equal numbers the second operand is the result: the one that was there.
             Fold::Min => fold_by(residues, table, out, |a, v| _mm256_min_ps(v, a)),
+            Fold::CountFrom(bar) => {
+                let (bar, one) = (_mm256_set1_ps(bar), _mm256_set1_ps(1.0));
+                fold_by(residues, table, out, |a, v| {
+                    _mm256_add_ps(a, _mm256_and_ps(one, _mm256_cmp_ps::<_CMP_GE_OQ>(v, bar)))
+                });
+            }
         }
     }
 }
@@ -107,5 +113,39 @@ unsafe fn fold_by(residues: &Residues, table: &[f32], out: &mut [f32], fold: imp
         let value = _mm256_i32gather_ps::<4>(table.as_ptr(), walk.bucket);
         _mm256_storeu_ps(last.as_mut_ptr(), fold(_mm256_loadu_ps(last.as_ptr()), value));
     }
+    rest.copy_from_slice(&last[..rest.len()]);
+}
+
+/// See [`super::scalar::count`]; N walks, whose counts stay in registers.
+///
+/// # Safety
+/// Each of `bits` has a bit for each bucket of its walk.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn count<const N: usize>(residues: [&Residues; N], bits: [&[u32]; N], out: &mut [f32]) {
+    debug_assert!(residues.iter().zip(bits).all(|(walk, bits)| bits.len() * 32 >= walk.n_buckets as usize));
+    let mut walks = residues.map(|residues| Walk::new(residues));
+    let (one, low) = (_mm256_set1_ps(1.0), _mm256_set1_epi32(31));
+    let mut add = |mut counts: __m256| {
+        for (walk, bits) in walks.iter_mut().zip(bits) {
+            // SAFETY: buckets are below `n_buckets`, and there are as many bits.
+            let words =
+                unsafe { _mm256_i32gather_epi32::<4>(bits.as_ptr().cast(), _mm256_srli_epi32::<5>(walk.bucket)) };
+            // A set bit as the sign of its lane, then as all of its bits.
+            let places = _mm256_sub_epi32(low, _mm256_and_si256(walk.bucket, low));
+            let is_set = _mm256_srai_epi32::<31>(_mm256_sllv_epi32(words, places));
+            counts = _mm256_add_ps(counts, _mm256_and_ps(one, _mm256_castsi256_ps(is_set)));
+            walk.advance();
+        }
+        counts
+    };
+    let (whole, rest) = out.as_chunks_mut::<WIDTH>();
+    for out in whole {
+        // SAFETY: `out` has eight entries.
+        unsafe { _mm256_storeu_ps(out.as_mut_ptr(), add(_mm256_loadu_ps(out.as_ptr()))) };
+    }
+    let mut last = [0f32; WIDTH];
+    last[..rest.len()].copy_from_slice(rest);
+    // SAFETY: `last` has eight entries.
+    unsafe { _mm256_storeu_ps(last.as_mut_ptr(), add(_mm256_loadu_ps(last.as_ptr()))) };
     rest.copy_from_slice(&last[..rest.len()]);
 }

@@ -84,6 +84,12 @@ pub(super) unsafe fn fold(residues: &Residues, table: &[f32], fold: Fold, out: &
             Fold::Add => fold_by(residues, table, out, |a, v| _mm512_add_ps(a, v)),
             // Of equal numbers the second operand is the result: the one that was there.
             Fold::Min => fold_by(residues, table, out, |a, v| _mm512_min_ps(v, a)),
+            Fold::CountFrom(bar) => {
+                let (bar, one) = (_mm512_set1_ps(bar), _mm512_set1_ps(1.0));
+                fold_by(residues, table, out, |a, v| {
+                    _mm512_mask_add_ps(a, _mm512_cmp_ps_mask::<_CMP_GE_OQ>(v, bar), a, one)
+                });
+            }
         }
     }
 }
@@ -109,5 +115,32 @@ unsafe fn fold_by(residues: &Residues, table: &[f32], out: &mut [f32], fold: imp
         let value = _mm512_i32gather_ps::<4>(walk.bucket, table.as_ptr());
         let before = _mm512_maskz_loadu_ps(lanes, rest.as_ptr());
         _mm512_mask_storeu_ps(rest.as_mut_ptr(), lanes, fold(before, value));
+    }
+}
+
+/// See [`super::scalar::count`]; N walks, whose counts stay in registers.
+///
+/// # Safety
+/// Each of `bits` has a bit for each bucket of its walk.
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn count<const N: usize>(residues: [&Residues; N], bits: [&[u32]; N], out: &mut [f32]) {
+    debug_assert!(residues.iter().zip(bits).all(|(walk, bits)| bits.len() * 32 >= walk.n_buckets as usize));
+    let mut walks = residues.map(|residues| Walk::new(residues));
+    let (one, low) = (_mm512_set1_ps(1.0), _mm512_set1_epi32(31));
+    let bit = _mm512_set1_epi32(1);
+    for out in out.chunks_mut(WIDTH) {
+        let lanes = first(out.len());
+        // SAFETY: the mask keeps to the entries of `out`.
+        let mut counts = unsafe { _mm512_maskz_loadu_ps(lanes, out.as_ptr()) };
+        for (walk, bits) in walks.iter_mut().zip(bits) {
+            // SAFETY: buckets are below `n_buckets`, and there are as many bits.
+            let words =
+                unsafe { _mm512_i32gather_epi32::<4>(_mm512_srli_epi32::<5>(walk.bucket), bits.as_ptr().cast()) };
+            let is_set = _mm512_test_epi32_mask(words, _mm512_sllv_epi32(bit, _mm512_and_si512(walk.bucket, low)));
+            counts = _mm512_mask_add_ps(counts, is_set, counts, one);
+            walk.advance();
+        }
+        // SAFETY: as above.
+        unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), lanes, counts) };
     }
 }

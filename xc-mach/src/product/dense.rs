@@ -85,6 +85,40 @@ impl Loop for CountFrom<'_> {
     }
 }
 
+struct PlacesFrom<'a>(&'a [f32], f32, &'a mut Vec<u32>);
+
+impl Loop for PlacesFrom<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        // Most groups have none.
+        const GROUP: usize = 64;
+        let Self(values, least, out) = self;
+        for (group, values) in values.chunks(GROUP).enumerate() {
+            if values.iter().fold(false, |any, &v| any | (v >= least)) {
+                let places = (group * GROUP) as u32..;
+                out.extend(values.iter().zip(places).filter(|&(&v, _)| v >= least).map(|(_, place)| place));
+            }
+        }
+    }
+}
+
+struct BitsFrom<'a>(&'a [f32], f32, &'a mut Vec<u32>);
+
+impl Loop for BitsFrom<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self(values, least, out) = self;
+        let (whole, rest) = values.as_chunks::<32>();
+        let word = |of: &[f32]| of.iter().enumerate().fold(0, |word, (i, &v)| word | u32::from(v >= least) << i);
+        out.extend(whole.iter().map(|of| word(of)));
+        out.extend(Some(rest).filter(|rest| !rest.is_empty()).map(word));
+    }
+}
+
 /// Smallest and largest of 0 and some numbers. What it says of NaN is in the bits of the magnitude.
 pub(crate) fn extent(values: &[f32]) -> Extent {
     vectorised_loop(ExtentOf(values))
@@ -103,6 +137,16 @@ pub(crate) fn exchange(low: &mut [f32], high: &mut [f32]) {
 /// How many numbers are at least `least`.
 pub(crate) fn count_from(values: &[f32], least: f32) -> usize {
     vectorised_loop(CountFrom(values, least))
+}
+
+/// Appends the places of numbers that are at least `least`.
+pub(crate) fn places_from(values: &[f32], least: f32, out: &mut Vec<u32>) {
+    vectorised_loop(PlacesFrom(values, least, out));
+}
+
+/// Appends a bit for each number, whether it is at least `least`: number i in word i / 32 as bit i % 32.
+pub(crate) fn bits_from(values: &[f32], least: f32, out: &mut Vec<u32>) {
+    vectorised_loop(BitsFrom(values, least, out));
 }
 
 #[cfg(test)]
@@ -131,6 +175,16 @@ mod tests {
             prop_assert_eq!(groups, expected);
             for bar in [values[0], 0.0, f32::INFINITY] {
                 prop_assert_eq!(count_from(&values, bar), values.iter().filter(|&&v| v >= bar).count());
+                let mut places = vec![7];
+                places_from(&values, bar, &mut places);
+                let expected = values.iter().zip(0..).filter(|&(&v, _)| v >= bar).map(|(_, place)| place);
+                prop_assert_eq!(places, [7].into_iter().chain(expected).collect::<Vec<u32>>());
+                let mut bits = vec![7];
+                bits_from(&values, bar, &mut bits);
+                prop_assert_eq!(bits.len(), 1 + values.len().div_ceil(32));
+                for (i, &value) in values.iter().enumerate() {
+                    prop_assert_eq!(bits[1 + i / 32] >> (i % 32) & 1 == 1, value >= bar);
+                }
             }
             let (low, high) = values.split_at(values.len() / 2);
             let (mut low_after, mut high_after) = (low.to_vec(), high[..low.len()].to_vec());

@@ -21,7 +21,7 @@ use xc_buffer::Isa;
 ///
 /// # Invariants
 /// `start` and `step` are below `prime`, which is below 2^32 and at least `n_buckets`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Residues {
     pub(crate) start: u64,
     pub(crate) step: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Residues {
 }
 
 /// What becomes of the value found in an element's bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fold {
     /// It replaces what was there.
     Set,
@@ -38,6 +38,8 @@ pub(crate) enum Fold {
     Add,
     /// The smaller of the two stays; of equal ones the one that was there.
     Min,
+    /// 1 is added where it is at least this.
+    CountFrom(f32),
 }
 
 /// Buckets of the first elements, one an entry of `out`.
@@ -51,6 +53,45 @@ pub(crate) fn buckets(residues: &Residues, out: &mut [u32]) {
 /// If `table` has not one entry a bucket.
 pub(crate) fn fold(residues: &Residues, table: &[f32], fold: Fold, out: &mut [f32]) {
     fold_with(Isa::current(), residues, table, fold, out);
+}
+
+/// For each of some walks, adds 1 to the entries of `out` whose bucket has its bit: bucket b in word b / 32 as bit b % 32.
+///
+/// # Panics
+/// If there is not one bit a bucket, up to a whole word.
+pub(crate) fn count(walks: &[(Residues, &[u32])], out: &mut [f32]) {
+    count_with(Isa::current(), walks, out);
+}
+
+/// [`count`] with a given instruction set, which this machine has.
+fn count_with(isa: Isa, walks: &[(Residues, &[u32])], out: &mut [f32]) {
+    for (walk, bits) in walks {
+        assert_eq!(bits.len(), walk.n_buckets.div_ceil(32) as usize, "words of a bit a bucket");
+    }
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if walks.iter().all(|(walk, _)| lanes::fits(walk)) => {
+            let (fours, rest) = walks.as_chunks::<4>();
+            let (twos, one) = rest.as_chunks::<2>();
+            // SAFETY: an instruction set is only named here where it is available; the bits were
+            // measured above.
+            unsafe {
+                fours.iter().for_each(|of| avx512::count(of.each_ref().map(|w| &w.0), of.map(|w| w.1), out));
+                twos.iter().for_each(|of| avx512::count(of.each_ref().map(|w| &w.0), of.map(|w| w.1), out));
+                one.iter().for_each(|(walk, bits)| avx512::count([walk], [bits], out));
+            }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if walks.iter().all(|(walk, _)| lanes::fits(walk)) => {
+            let (twos, one) = walks.as_chunks::<2>();
+            // SAFETY: as above.
+            unsafe {
+                twos.iter().for_each(|of| avx2::count(of.each_ref().map(|w| &w.0), of.map(|w| w.1), out));
+                one.iter().for_each(|(walk, bits)| avx2::count([walk], [bits], out));
+            }
+        }
+        _ => walks.iter().for_each(|(walk, bits)| scalar::count(walk, bits, out)),
+    }
 }
 
 /// [`buckets`] with a given instruction set, which this machine has.
@@ -81,6 +122,7 @@ fn fold_with(isa: Isa, residues: &Residues, table: &[f32], fold: Fold, out: &mut
             Fold::Set => scalar::fold(residues, table, out, |_, v| v),
             Fold::Add => scalar::fold(residues, table, out, |a, v| a + v),
             Fold::Min => scalar::fold(residues, table, out, |a, v| if v < a { v } else { a }),
+            Fold::CountFrom(bar) => scalar::fold(residues, table, out, |a, v| if v >= bar { a + 1.0 } else { a }),
         },
     }
 }
@@ -113,7 +155,8 @@ mod tests {
                 let mut out = vec![7; n];
                 buckets_with(isa, &walk, &mut out);
                 prop_assert_eq!(&out, &by_definition, "{}", isa);
-                for fold in [Fold::Set, Fold::Add, Fold::Min] {
+                // Of the table's numbers some are the bar itself.
+                for fold in [Fold::Set, Fold::Add, Fold::Min, Fold::CountFrom(table[0])] {
                     let mut got = before.clone();
                     fold_with(isa, &walk, &table, fold, &mut got);
                     for t in 0..n {
@@ -122,10 +165,22 @@ mod tests {
                             Fold::Set => v,
                             Fold::Add => a + v,
                             Fold::Min => a.min(v),
+                            Fold::CountFrom(bar) => a + f32::from(u8::from(v >= bar)),
                         };
                         prop_assert_eq!(got[t].to_bits(), expected.to_bits(), "{} {:?} {}", isa, fold, t);
                     }
                 }
+                let mut bits = Vec::new();
+                dense::bits_from(&table, table[0], &mut bits);
+                // So many walks at once, each of other elements.
+                let ahead = |by: u64| Residues { start: (walk.start + walk.step * by) % walk.prime, ..walk };
+                let walks: Vec<(Residues, &[u32])> = (0..n as u64 % 9).map(|by| (ahead(by), &bits[..])).collect();
+                let (mut got, mut counted) = (before.clone(), before.clone());
+                count_with(isa, &walks, &mut got);
+                for (walk, _) in &walks {
+                    fold_with(isa, walk, &table, Fold::CountFrom(table[0]), &mut counted);
+                }
+                prop_assert_eq!(got, counted, "{}", isa);
             }
         }
     }

@@ -40,3 +40,9 @@ pub(super) fn fold(residues: &Residues, table: &[f32], out: &mut [f32], fold: im
     let n = out.len();
     walk(residues, n, |t, bucket| out[t] = fold(out[t], table[bucket as usize]));
 }
+
+/// See [`super::count`].
+pub(super) fn count(residues: &Residues, bits: &[u32], out: &mut [f32]) {
+    let n = out.len();
+    walk(residues, n, |t, bucket| out[t] += (bits[bucket as usize / 32] >> (bucket % 32) & 1) as f32);
+}

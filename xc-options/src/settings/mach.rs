@@ -59,8 +59,7 @@ pub const TABLE: Table = Table {
         ),
         row("decoder", field!(decoder), Names(&["mean", "min", "median"]), "NAME").of_data().help(
             "How bucket scores are combined into a label's score, unless a query asks for another decoder. The median \
-             was best, or within 0.1 points of P@1, on every data set measured; with tens of millions of labels the mean \
-             decodes ten times as fast",
+             was best, or within 0.1 points of P@1, on every data set measured",
         )
         .searched(
             &["median", "mean"],
