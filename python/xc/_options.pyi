@@ -185,8 +185,7 @@ class MachOptions(TypedDict, total=False):
 
     decoder: Union[Literal["mean", "min", "median"], None]
     """How bucket scores are combined into a label's score, unless a query asks for another decoder. The median was
-    best, or within 0.1 points of P@1, on every data set measured; with tens of millions of labels the mean decodes
-    ten times as fast [default: median]."""
+    best, or within 0.1 points of P@1, on every data set measured [default: median]."""
 
     encoder: Union[Literal["features", "frozen"], None]
     """What makes vectors of instances: features (embeddings, or vectors as they come), or frozen (texts by a
