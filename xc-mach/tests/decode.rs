@@ -45,11 +45,14 @@ fn numbers(len: usize) -> impl Strategy<Value = Vec<f32>> {
     let peaked = prop_oneof![9 => 0.0f32..1e-4, 1 => 0.2f32..1.0];
     let signed = prop_oneof![-2.0f32..2.0, Just(-0.0f32), Just(1e30), Just(-1e30)];
     let flat = Just(0.1f32);
+    // Halves of these are rounded.
+    let tiny = (0u32..40, any::<bool>()).prop_map(|(bits, negative)| f32::from_bits(bits | u32::from(negative) << 31));
     prop_oneof![
         3 => prop::collection::vec(ties, len),
         3 => prop::collection::vec(peaked, len),
         2 => prop::collection::vec(signed, len),
         1 => prop::collection::vec(flat, len),
+        1 => prop::collection::vec(tiny, len),
     ]
 }
 
@@ -148,6 +151,50 @@ proptest! {
     #[ignore = "minutes, with a release build"]
     fn medians_are_those_of_the_definition_in_many_cases(case in cases()) {
         decode_equals_scan(&case, &[Decoder::Median])?;
+    }
+}
+
+/// The only labels of one part that are scanned in several blocks: later blocks know a k-th best.
+#[test]
+fn parts_of_several_blocks_are_scanned_as_the_definition_says() {
+    let (n_labels, n_buckets, n_repetitions) = (600_000, 40u32, 5);
+    let assignment = assignment(UniversalFamily::Prime, n_labels, n_buckets, &(0..n_repetitions).collect::<Vec<_>>());
+    for scale in [1.0, 0.0] {
+        let len = n_repetitions as usize * n_buckets as usize;
+        let scores: Vec<f32> = (0..len).map(|i| 0.5 + scale * (i * 7919 % 1009) as f32 / 1009.0).collect();
+        let scores = BucketScores::try_new(&scores, n_repetitions as usize, n_buckets as usize).unwrap();
+        let (mut scratch, mut scanned, mut walked) = (DecodeScratch::default(), Vec::new(), Vec::new());
+        for k in [1, 300] {
+            assignment.scan(&scores, Decoder::Median, k, &mut scratch, &mut scanned);
+            let labels: Vec<u32> = scanned.iter().map(|s| s.label).collect();
+            assert_eq!(labels, reference(&assignment, &scores, Decoder::Median, k));
+            let met = assignment.decode(&scores, Decoder::Median, k, Effort::Exact, &mut scratch, &mut walked).unwrap();
+            assert!(met.exact && bits(&walked) == bits(&scanned), "{met:?}");
+        }
+    }
+}
+
+/// By the shares of high scores hundreds of labels have three of five, in fact none has.
+#[test]
+fn labels_that_chance_promises_and_nobody_has_are_not_waited_for() {
+    let (n_labels, n_buckets, n_repetitions) = (2000, 1000usize, 5);
+    let assignment = assignment(UniversalFamily::Prime, n_labels, n_buckets as u32, &[0, 1, 2, 3, 4]);
+    let mut scores = vec![0f32; n_repetitions * n_buckets];
+    for (at, score) in scores.iter_mut().enumerate() {
+        let (position, bucket) = (at / n_buckets, (at % n_buckets) as u32);
+        let mut labels = assignment.labels_of(position, bucket).unwrap();
+        // Each label may be high in two repetitions.
+        let is_high =
+            labels.all(|label| (position + n_repetitions - label as usize % n_repetitions) % n_repetitions < 2);
+        *score = (at * 7919 % 1009) as f32 / 10_090.0 + if is_high { 0.8 } else { 0.0 };
+    }
+    let scores = BucketScores::try_new(&scores, n_repetitions, n_buckets).unwrap();
+    let (mut scratch, mut best) = (DecodeScratch::default(), Vec::new());
+    for k in [1, 10] {
+        let met = assignment.decode(&scores, Decoder::Median, k, Effort::Exact, &mut scratch, &mut best).unwrap();
+        let labels: Vec<u32> = best.iter().map(|s| s.label).collect();
+        assert_eq!(labels, reference(&assignment, &scores, Decoder::Median, k), "{met:?}");
+        assert!(met.scanned && best[0].score < 0.2, "{met:?}");
     }
 }
 

@@ -5,7 +5,8 @@
 use super::BucketScores;
 use crate::product::dense;
 
-/// Scores of each repetition that are looked at: the share of a tenth is known within a twentieth of itself.
+/// Scores of each repetition that are looked at, at most: of 32 repetitions together a share of a tenth is known within a
+/// twentieth of itself.
 const SAMPLE: usize = 128;
 
 /// Some scores of each repetition, and all of them in order.
@@ -63,8 +64,8 @@ impl<'a> Chance<'a> {
         sorted.get(at).or(sorted.last()).copied().unwrap_or(f32::NEG_INFINITY)
     }
 
-    /// [`Chance::level`] for `labels` labels by all scores: once the sample has erred, what it expects is divided by its error.
-    pub(super) fn sure_level(
+    /// [`Chance::level`]; if fewer labels are expected there by all scores, the level for as many times more labels.
+    pub(super) fn checked_level(
         &mut self,
         scores: &BucketScores<'_>,
         n_labels: usize,
@@ -140,7 +141,7 @@ mod tests {
             let scores = BucketScores::try_new(&values, n_repetitions, n_buckets as usize).unwrap();
             let mut scratch = ChanceScratch::default();
             let mut chance = Chance::new(&scores, &mut scratch);
-            assert!(chance.sure_level(&scores, n_labels, labels, 5) <= chance.level(n_labels, labels, 5));
+            assert!(chance.checked_level(&scores, n_labels, labels, 5) <= chance.level(n_labels, labels, 5));
         }
         let mut chance = Chance::new(&scores, &mut scratch);
         assert_eq!(chance.share(f32::NEG_INFINITY), 1.0);

@@ -59,6 +59,7 @@ impl Heads {
         let key = head.sorted[rank];
         Some((score_of(key), key as u32))
     }
+
     /// Groups of all repetitions.
     pub(super) fn n_groups(&self) -> usize {
         self.rows.iter().map(|head| head.largest.len()).sum()

@@ -11,15 +11,15 @@
 //! and the k-th best has not risen: then at most an eighth was lost.
 //!
 //! Where the k best are labels that share good buckets by chance, what is left is known before: [`chance`] tells how many
-//! buckets reach a bar that k labels reach by chance. If a scan is shorter there is one soon. Its bar is a lower one, which
-//! more labels reach by chance; where k labels did not, it is made again with the k-th best that was found.
+//! buckets reach a bar that k labels are expected to reach. If a scan is shorter there is one soon. Its bar is a guess, which
+//! several times k labels are expected to reach; where k labels did not, it is made again with the k-th best that was found.
 //!
 //! Designs tried, the bench of `threshold` (20 true labels), ms of processor time a query with AVX-512:
 //!
 //! | design | k = 1 | k = 10 | k = 100 |
 //! |---|---|---|---|
 //! | every label that is met is scored in full | 9.9 | 44 | 5,750 |
-//! | labels are counted; the order changes; a scan that counts once half of one was spent | 2.1 | 10.9 | 2,190 |
+//! | labels are given up by counting; the order changes; where half of a scan's look-ups are spent, a scan that counts | 2.1 | 10.9 | 2,190 |
 //! | the same with a bit a bucket once a bar stands | 2.0 | 8.8 | 1,620 |
 //! | a scan as soon as chance says so, with a guessed bar | 2.0 | 8.5 | 980 |
 
@@ -88,9 +88,9 @@ pub(super) struct Way {
 /// What chance gives.
 #[derive(Clone, Copy, Debug)]
 struct Ahead {
-    /// The bar that some of the k best reach.
+    /// The bar that a quarter of k labels are expected to reach.
     bar: f32,
-    /// A bar that more labels than the k best reach.
+    /// The bar that four times k labels and some are expected to reach.
     guess: f32,
     /// Whether a scan is shorter than a walk.
     is_scan: bool,
@@ -150,7 +150,7 @@ impl Run<'_> {
         }
         // A walk that has found nothing better than chance gives goes as far as chance lets it.
         let ahead = self.by_chance();
-        ahead.is_scan && self.way.bar <= ahead.bar
+        ahead.is_scan && self.top.kth().is_none_or(|kth| kth.score <= ahead.bar)
     }
 
     /// What is ahead if some of the k best are those of chance.
@@ -164,14 +164,17 @@ impl Run<'_> {
         // Up to three quarters of the k best may be better.
         let bar = chance.level(n_labels, self.k.div_ceil(4), needed);
         // More than are wanted: the sample may err, and few may be none.
-        let guess = chance.sure_level(self.scores, n_labels, 4 * self.k + 12, needed);
+        let guess = chance.checked_level(self.scores, n_labels, 4 * self.k + 12, needed);
         let (share, of_scan) = (chance.share(bar), chance.share(guess));
-        let mut walk = 0;
-        for walked in 0..=n_repetitions - needed {
-            walk += chance.look_ups(share, n_repetitions - walked - 1, needed - 1, MANY);
-        }
-        let scan = chance.look_ups(of_scan, n_repetitions, needed, MANY);
-        let is_scan = share * walk as f64 > scan as f64;
+        // Half of all buckets of half of the repetitions hold more labels than there are.
+        let is_scan = share >= 0.5 || {
+            let scan = chance.look_ups(of_scan, n_repetitions, needed, MANY) as f64;
+            let mut walk = 0.0;
+            (0..=n_repetitions - needed).any(|walked| {
+                walk += share * chance.look_ups(share, n_repetitions - walked - 1, needed - 1, MANY) as f64;
+                walk > scan
+            })
+        };
         let ahead = Ahead { bar, guess, is_scan };
         self.way.ahead = Some(ahead);
         ahead
@@ -263,7 +266,8 @@ impl Run<'_> {
         if needed == 0 {
             return false;
         }
-        // The label is in no walked bucket of the others.
+        // A label that is met for the first time is in no walked bucket of the others; one that was met before was offered or
+        // ruled out then.
         let (mut order, mut counts, hits) = (std::mem::take(order), std::mem::take(counts), std::mem::take(hits));
         order.clear();
         order.extend(by_heavy.iter().copied().filter(|&other| other != position && reaches(&next[other])));

@@ -3,7 +3,7 @@
 //! A label has R numbers, the score that each classifier gives its bucket; a [`Decoder`] combines them
 //! into one statistic. Two methods find the k best labels, with identical bits:
 //!
-//! - [`Assignment::scan`] scores all L labels: L R look-ups per query.
+//! - [`Assignment::scan`] looks at all L labels: at most L R look-ups per query.
 //! - [`Assignment::decode`] walks the buckets with the largest scores, and proves when no other label
 //!   can be among the k best: a few thousand labels if the classifiers are confident.
 //!
@@ -96,7 +96,7 @@ pub struct Certificate {
     pub labels_touched: u64,
     /// Buckets walked.
     pub buckets_walked: u64,
-    /// True if every label was scored.
+    /// True if every label was looked at.
     pub scanned: bool,
 }
 
@@ -122,7 +122,7 @@ impl Assignment {
     /// The k best labels by scoring all of them, best first, into `out`. Fewer if there are fewer
     /// labels.
     ///
-    /// *Cost*: L R look-ups, on the ambient thread pool. Allocates nothing once `scratch` and `out`
+    /// *Cost*: at most L R look-ups, on the ambient thread pool. Allocates nothing once `scratch` and `out`
     /// have grown.
     ///
     /// *Determinism*: the same labels and score bits for any number of threads and any instruction

@@ -19,6 +19,8 @@ const MAX_PARTS: usize = 64;
 pub(super) struct ScanScratch {
     parts: Vec<Part>,
     order: Vec<usize>,
+    /// Buckets of each repetition that reach the floor.
+    heavy: Vec<usize>,
     hits: Hits,
 }
 
@@ -32,8 +34,8 @@ struct Part {
     top: TopK,
 }
 
-/// Offers every label's statistic to `top`, but medians that the k best of its part, or `floor`, are above: k labels are known to
-/// have at least that.
+/// Offers every label's statistic to `top`, but medians that the k best of its part, or `floor`, are above. Where fewer than k
+/// labels reach the floor the k-th best that is left is below it, and the answer is not that of all labels.
 ///
 /// *Determinism*: parts depend on the number of labels alone, and a selection does not depend on
 /// the order of what it is offered.
@@ -52,7 +54,7 @@ pub(super) fn scan(
     if scratch.parts.len() < n_parts {
         scratch.parts.resize_with(n_parts, Part::default);
     }
-    let ScanScratch { parts, order, hits } = scratch;
+    let ScanScratch { parts, order, heavy, hits } = scratch;
     let parts = &mut parts[..n_parts];
     let n_repetitions = assignment.n_repetitions();
     order.clear();
@@ -61,7 +63,9 @@ pub(super) fn scan(
     if let Some(floor) = floor {
         hits.fill(scores, least_middle(floor));
         // A label falls short soonest where the fewest reach the bar.
-        order.sort_by_cached_key(|&position| dense::count_from(scores.row(position), floor));
+        heavy.clear();
+        heavy.extend((0..n_repetitions).map(|position| dense::count_from(scores.row(position), floor)));
+        order.sort_unstable_by_key(|&position| (heavy[position], position));
     }
     let (order, hits) = (&**order, floor.map(|_| &*hits));
     for_each_part_in_pool(parts, 1, |number, part| {

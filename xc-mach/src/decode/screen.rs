@@ -25,7 +25,8 @@ pub(super) const STRIDE: usize = 2;
 /// Repetitions that are asked in one pass.
 const TOGETHER: usize = 8;
 
-/// For each bucket of each repetition whether its score is at least a bar: 1 / 32 of the scores, which the first-level cache holds.
+/// For each bucket of each repetition whether its score is at least a bar: 1 / 32 of the scores. The first-level cache holds the
+/// rows of one pass.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hits {
     words: Vec<u32>,
@@ -64,7 +65,7 @@ pub(super) struct ScreenScratch {
 }
 
 /// Calls `survivor` with each label of `part` that has enough hits, unless these are so many that they are better scored
-/// together. Gives the cost in sequential look-ups, and whether it did.
+/// together. Gives the cost in sequential look-ups, and whether the labels are dealt with.
 pub(super) fn screen(
     assignment: &Assignment,
     scores: &BucketScores<'_>,
@@ -78,7 +79,7 @@ pub(super) fn screen(
     counts.clear();
     counts.resize(part.len(), 0.0);
     let (mut done, mut spent) = (0, 0);
-    // Hits that a label has after `done` look-ups if the rest are hits and it is not given up.
+    // Hits after `done` look-ups below which a label is given up.
     let least_at = |done: usize| (needed + done).saturating_sub(order.len()) as f32;
     let is_few = loop {
         bar.count(assignment, scores, done..wanted, part, counts);

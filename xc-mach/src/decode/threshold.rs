@@ -114,7 +114,7 @@ pub(super) fn decode(
             let top = run.top;
             super::scan::scan(assignment, scores, decoder, k, guess.or(found), scan, top);
             let best = top.kth().map(|kth| kth.score);
-            // Fewer than k labels reach the guess: what was found is certain.
+            // Fewer than k labels reach the guess. The k-th best that either found is a floor that holds.
             if guess.is_some() && best < guess {
                 let floor = if best > found { best } else { found };
                 super::scan::scan(assignment, scores, decoder, k, floor, scan, top);
@@ -193,7 +193,7 @@ impl Run<'_> {
     fn is_hopeless(&mut self) -> bool {
         let scan = self.scan_cost();
         // What was spent so far is lost with a scan: the whole costs half a scan more than the scan
-        // at worst.
+        // at worst, and for the median what a guess that fails costs.
         self.spent > scan / 2 || self.decoder == Decoder::Median && self.is_long(scan)
     }
 

@@ -27,7 +27,7 @@ impl<const N: usize> Lanes<N> {
         let add = |a: u32, b: u32| (a + b).min((a + b).wrapping_sub(prime));
         let mut residues = [walk.start as u32; N];
         let mut step = walk.step as u32;
-        // Twice as many lanes, and a step twice as long, as often as N is a power of two.
+        // log2 N times twice as many lanes, and a step twice as long.
         for doubled in 0..N.ilog2() {
             let known = 1 << doubled;
             for lane in 0..known {

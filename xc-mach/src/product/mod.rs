@@ -195,6 +195,9 @@ mod tests {
                 let residue = (5 + 4_000_000_000 * t as u64) % 4_294_967_291;
                 assert_eq!(u64::from(bucket), residue % 1000);
             }
+            let (bits, mut counts) = ([0x5555_5555; 32], [0.5; 40]);
+            count_with(isa, &[(walk, &bits), (walk, &bits)], &mut counts);
+            assert!(counts.iter().zip(out).all(|(&count, bucket)| count == if bucket % 2 == 0 { 2.5 } else { 0.5 }));
         }
     }
 }
