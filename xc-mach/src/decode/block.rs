@@ -5,6 +5,7 @@ use super::{BucketScores, Decoder};
 use crate::assign::{Assignment, Source, prime};
 use crate::product::{self, Fold};
 use xc_hash::universal::BucketHash;
+use xc_sparse::rank::LabelId;
 
 /// Labels that are scored together. Large enough that each repetition's row of scores is used often
 /// while it is in the cache.
@@ -30,6 +31,21 @@ impl BlockScratch {
         }
         &self.network
     }
+}
+
+/// The statistic of one label. `values` is scratch.
+pub(super) fn statistic_of(
+    assignment: &Assignment,
+    scores: &BucketScores<'_>,
+    decoder: Decoder,
+    label: LabelId,
+    network: &[Comparator],
+    values: &mut Vec<f32>,
+) -> f32 {
+    let value = |position| scores.row(position)[assignment.hash(position).bucket(label) as usize];
+    values.clear();
+    values.extend((0..assignment.n_repetitions()).map(value));
+    decoder.statistic(values, network)
 }
 
 /// Folds what the repetition at `position` says of each label of `source` into `out`.

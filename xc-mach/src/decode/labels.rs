@@ -1,8 +1,8 @@
 //! Scores of given labels.
 
+use super::block::statistic_of;
 use super::{BucketScores, DecodeScratch, Decoder};
 use crate::assign::Assignment;
-use xc_hash::universal::BucketHash;
 use xc_sparse::rank::LabelId;
 
 impl Assignment {
@@ -29,10 +29,8 @@ impl Assignment {
         let network = scratch.block.network(decoder, n_repetitions);
         for &label in labels {
             assert!((label as usize) < self.n_labels(), "label {label} of {}", self.n_labels());
-            values.clear();
-            let value = |position| scores.row(position)[self.hash(position).bucket(label) as usize];
-            values.extend((0..n_repetitions).map(value));
-            out.push(decoder.score(decoder.statistic(values, network), n_repetitions, self.n_buckets()));
+            let statistic = statistic_of(self, scores, decoder, label, network, values);
+            out.push(decoder.score(statistic, n_repetitions, self.n_buckets()));
         }
     }
 }

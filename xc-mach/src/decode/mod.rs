@@ -10,10 +10,8 @@
 //! Labels of equal statistic are ranked by id, as everywhere.
 
 mod block;
-mod chance;
 mod heads;
 mod labels;
-mod middles;
 mod scan;
 mod scores;
 mod screen;

@@ -1,14 +1,12 @@
 //! The full scan: every label is scored.
 
-use super::block::{BLOCK, BlockScratch, statistics};
-use super::middles::needed;
-use super::screen::{Bar, Hits, ScreenScratch, screen};
+use super::block::{BLOCK, BlockScratch, statistic_of, statistics};
+use super::screen::{Bar, Hits, ScreenScratch, needed, screen};
 use super::statistic::least_middle;
 use super::{BucketScores, Decoder};
 use crate::assign::Assignment;
 use crate::product::dense;
 use xc_buffer::parallel::for_each_part_in_pool;
-use xc_hash::universal::BucketHash;
 use xc_sparse::rank::{Scored, TopK};
 
 /// Most parts that labels are cut into; each has its own selection.
@@ -34,8 +32,9 @@ struct Part {
     top: TopK,
 }
 
-/// Offers every label's statistic to `top`, but medians that the k best of its part, or `floor`, are above. Where fewer than k
-/// labels reach the floor the k-th best that is left is below it, and the answer is not that of all labels.
+/// Offers every label's statistic to `top`, but medians that the k best of its part are above, or `floor`, which the others
+/// have none of. Where fewer than k labels reach the floor the k-th best that is left is below it, and the answer is not that
+/// of all labels.
 ///
 /// *Determinism*: parts depend on the number of labels alone, and a selection does not depend on
 /// the order of what it is offered.
@@ -59,7 +58,6 @@ pub(super) fn scan(
     let n_repetitions = assignment.n_repetitions();
     order.clear();
     order.extend(0..n_repetitions);
-    let floor = floor.filter(|_| decoder == Decoder::Median);
     if let Some(floor) = floor {
         hits.fill(scores, least_middle(floor));
         // A label falls short soonest where the fewest reach the bar.
@@ -77,16 +75,14 @@ pub(super) fn scan(
             part.statistics.resize(len, 0.0);
             let source = assignment.range(start as u32..(start + len) as u32);
             let kth = part.top.kth().map(|kth| kth.score);
-            if let Some(kth) =
-                [kth, floor].into_iter().flatten().reduce(f32::max).filter(|_| decoder == Decoder::Median)
+            if decoder == Decoder::Median
+                && let Some(kth) = [kth, floor].into_iter().flatten().reduce(f32::max)
             {
                 let bar = Bar { bar: least_middle(kth), needed: needed(n_repetitions), order, hits };
                 let Part { block, values, screen: scratch, top, .. } = part;
                 let (_, is_done) = screen(assignment, scores, bar, &source, scratch, |label| {
-                    let value = |position| scores.row(position)[assignment.hash(position).bucket(label) as usize];
-                    values.clear();
-                    values.extend((0..n_repetitions).map(value));
-                    let score = decoder.statistic(values, block.network(decoder, n_repetitions));
+                    let network = block.network(decoder, n_repetitions);
+                    let score = statistic_of(assignment, scores, decoder, label, network, values);
                     top.push(Scored { label, score });
                 });
                 if is_done {

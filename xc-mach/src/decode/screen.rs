@@ -7,7 +7,6 @@
 
 use super::BucketScores;
 use super::block::fold;
-use super::middles::START;
 use crate::assign::{Assignment, Source, prime};
 use crate::product::{self, Fold, Residues, dense};
 use std::ops::Range;
@@ -21,6 +20,14 @@ pub(super) const MANY: usize = 16;
 
 /// Repetitions that are asked for all labels before what is left is counted again.
 pub(super) const STRIDE: usize = 2;
+
+/// What starting on a repetition for some labels costs, in look-ups.
+pub(super) const START: u64 = 32;
+
+/// Numbers of a label that reach its median, at least.
+pub(super) fn needed(n_repetitions: usize) -> usize {
+    n_repetitions.div_ceil(2)
+}
 
 /// Repetitions that are asked in one pass.
 const TOGETHER: usize = 8;
@@ -106,8 +113,9 @@ pub(super) fn screen(
         let reaches = order[done..].iter().all(|&position| {
             spent += ALONE;
             let bucket = assignment.hash(position).bucket(label as u32);
-            let may_go_on = scores.row(position)[bucket as usize] >= bar.bar || misses_left > 0;
-            misses_left -= usize::from(scores.row(position)[bucket as usize] < bar.bar && misses_left > 0);
+            let is_hit = scores.row(position)[bucket as usize] >= bar.bar;
+            let may_go_on = is_hit || misses_left > 0;
+            misses_left = misses_left.saturating_sub(usize::from(!is_hit));
             may_go_on
         });
         if reaches {

@@ -2,7 +2,7 @@
 //!
 //! *Model*: the numbers of a label are independent, number j as if drawn from the scores of repetition j.
 
-use super::BucketScores;
+use crate::decode::BucketScores;
 use crate::product::dense;
 
 /// Scores of each repetition that are looked at, at most: of 32 repetitions together a share of a tenth is known within a

@@ -28,13 +28,17 @@
 //! Every label of a walked bucket was offered, or proven to rank below the k-th best of that
 //! moment.
 
+mod chance;
+mod middles;
+
 use super::block::{BLOCK, BlockScratch, fold, statistics};
 use super::heads::Heads;
-use super::middles::{MiddleScratch, Way};
+use super::scan::{ScanScratch, scan};
 use super::screen::{ALONE, MANY, STRIDE};
 use super::{BucketScores, Certificate, DecodeScratch, Decoder, Effort};
 use crate::assign::{Assignment, NoListsError, Source};
 use crate::product::{Fold, dense};
+use middles::{MiddleScratch, Way};
 use xc_hash::universal::BucketHash;
 use xc_sparse::rank::{Scored, TopK};
 
@@ -43,18 +47,18 @@ use xc_sparse::rank::{Scored, TopK};
 pub(super) struct WalkScratch {
     /// Numbers of one label.
     pub(super) values: Vec<f32>,
-    pub(super) next: Vec<Next>,
-    pub(super) order: Vec<usize>,
+    next: Vec<Next>,
+    order: Vec<usize>,
     bars: Vec<f32>,
     sums: Vec<f32>,
-    pub(super) middles: MiddleScratch,
+    middles: MiddleScratch,
 }
 
 /// The first bucket of a repetition that was not walked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Next {
-    pub(super) rank: usize,
-    pub(super) score: f32,
+struct Next {
+    rank: usize,
+    score: f32,
     bucket: u32,
     /// How much walking a bucket lowers `score`, on average over the next few.
     fall: f32,
@@ -110,15 +114,7 @@ pub(super) fn decode(
             return Ok(Certificate { exact, bound, labels_touched, buckets_walked, scanned: false });
         }
         if effort == Effort::Exact && run.is_hopeless() {
-            let [found, guess] = if decoder == Decoder::Median { run.floors() } else { [None; 2] };
-            let top = run.top;
-            super::scan::scan(assignment, scores, decoder, k, guess.or(found), scan, top);
-            let best = top.kth().map(|kth| kth.score);
-            // Fewer than k labels reach the guess. The k-th best that either found is a floor that holds.
-            if guess.is_some() && best < guess {
-                let floor = if best > found { best } else { found };
-                super::scan::scan(assignment, scores, decoder, k, floor, scan, top);
-            }
+            run.scan(scan);
             let labels_touched = n_labels as u64;
             return Ok(Certificate { labels_touched, buckets_walked: walked, scanned: true, ..nothing_missed });
         }
@@ -128,22 +124,22 @@ pub(super) fn decode(
     }
 }
 
-pub(super) struct Run<'a> {
-    pub(super) assignment: &'a Assignment,
-    pub(super) scores: &'a BucketScores<'a>,
+struct Run<'a> {
+    assignment: &'a Assignment,
+    scores: &'a BucketScores<'a>,
     decoder: Decoder,
-    pub(super) k: usize,
+    k: usize,
     /// Whether the end is to be certain.
-    pub(super) is_exact: bool,
+    is_exact: bool,
     block: &'a mut BlockScratch,
-    pub(super) heads: &'a mut Heads,
-    pub(super) scratch: &'a mut WalkScratch,
-    pub(super) top: &'a mut TopK,
+    heads: &'a mut Heads,
+    scratch: &'a mut WalkScratch,
+    top: &'a mut TopK,
     /// Labels met.
     met: u64,
     /// Cost so far, in look-ups of a scan.
-    pub(super) spent: u64,
-    pub(super) way: Way,
+    spent: u64,
+    way: Way,
 }
 
 impl Run<'_> {
@@ -197,8 +193,21 @@ impl Run<'_> {
         self.spent > scan / 2 || self.decoder == Decoder::Median && self.is_long(scan)
     }
 
+    /// Looks at all labels.
+    fn scan(&mut self, scratch: &mut ScanScratch) {
+        match self.decoder {
+            Decoder::Median => self.scan_middles(scratch),
+            Decoder::Mean | Decoder::Min => self.scan_from(None, scratch),
+        }
+    }
+
+    /// The same, of medians those that reach a floor.
+    fn scan_from(&mut self, floor: Option<f32>, scratch: &mut ScanScratch) {
+        scan(self.assignment, self.scores, self.decoder, self.k, floor, scratch, self.top);
+    }
+
     /// Look-ups of a scan.
-    pub(super) fn scan_cost(&mut self) -> u64 {
+    fn scan_cost(&mut self) -> u64 {
         let each = match self.decoder {
             Decoder::Median => self.look_ups_a_label(),
             Decoder::Mean | Decoder::Min => self.assignment.n_repetitions(),
@@ -240,6 +249,11 @@ impl Run<'_> {
     /// Meets some labels of the next bucket of a repetition.
     fn meet(&mut self, position: usize, part: &Source<'_>) {
         let n_repetitions = self.assignment.n_repetitions();
+        if let (Decoder::Median, Some(kth)) = (self.decoder, self.top.kth())
+            && self.meet_middles(position, part, kth.score)
+        {
+            return;
+        }
         let mut sums = std::mem::take(&mut self.scratch.sums);
         sums.clear();
         sums.resize(part.len(), self.scratch.next[position].score);
@@ -249,7 +263,6 @@ impl Run<'_> {
                 self.meet_least(position, part, kth.score, &mut sums);
                 true
             }
-            (Decoder::Median, Some(kth)) => self.meet_middles(position, part, kth.score),
             _ => false,
         };
         if !done {
@@ -362,7 +375,7 @@ impl Run<'_> {
     }
 
     /// Scores a label in the order that ranks, and offers it unless it was met before.
-    pub(super) fn examine(&mut self, position: usize, label: u64) {
+    fn examine(&mut self, position: usize, label: u64) {
         if label >= self.assignment.n_labels() as u64 {
             return;
         }

@@ -24,24 +24,18 @@
 //! | a scan as soon as chance says so, with a guessed bar | 2.0 | 8.5 | 980 |
 
 use super::chance::{Chance, ChanceScratch};
-use super::screen::{Bar, Hits, MANY, STRIDE, ScreenScratch, screen};
-use super::statistic::{least_middle, middle};
-use super::threshold::{Next, Run, WalkScratch};
+use super::{Next, Run, WalkScratch};
 use crate::assign::Source;
+use crate::decode::scan::ScanScratch;
+use crate::decode::screen::{Bar, Hits, MANY, START, STRIDE, ScreenScratch, needed, screen};
+use crate::decode::statistic::{least_middle, middle};
+use std::cmp::Ordering;
 
 /// Turns cost one in so many look-ups of what is left before the order changes.
 const PATIENCE: u64 = 8;
 
 /// A walk that has cost one in so many look-ups of a scan asks what chance gives.
 const SOON: u64 = 32;
-
-/// What starting on a repetition for some labels costs, in look-ups.
-pub(super) const START: u64 = 32;
-
-/// Numbers of a label that reach its median, at least.
-pub(super) fn needed(n_repetitions: usize) -> usize {
-    n_repetitions.div_ceil(2)
-}
 
 /// Repetitions that most labels are asked of until they are given up, which need `needed` hits of `n`.
 fn asked(n: usize, needed: usize) -> usize {
@@ -96,8 +90,9 @@ struct Ahead {
     is_scan: bool,
 }
 
-fn is_after(a: (f32, usize), b: (f32, usize)) -> bool {
-    a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).is_gt()
+/// Repetitions by the score of their next bucket, up.
+fn by_next(next: &[Next], a: usize, b: usize) -> Ordering {
+    next[a].score.total_cmp(&next[b].score).then(a.cmp(&b))
 }
 
 impl Run<'_> {
@@ -106,15 +101,14 @@ impl Run<'_> {
         let WalkScratch { next, middles, .. } = &mut *self.scratch;
         middles.by_score.clear();
         middles.by_score.extend(0..next.len());
-        middles.by_score.sort_unstable_by(|&a, &b| next[a].score.total_cmp(&next[b].score).then(a.cmp(&b)));
+        middles.by_score.sort_unstable_by(|&a, &b| by_next(next, a, b));
     }
 
     /// The same after the next bucket of one repetition has become a worse one.
     pub(super) fn reorder_next(&mut self, position: usize) {
         let WalkScratch { next, middles: MiddleScratch { by_score, .. }, .. } = &mut *self.scratch;
         let mut at = by_score.iter().position(|&other| other == position).unwrap_or(0);
-        let key = |position: usize| (next[position].score, position);
-        while at > 0 && is_after(key(by_score[at - 1]), key(position)) {
+        while at > 0 && by_next(next, by_score[at - 1], position).is_gt() {
             by_score.swap(at - 1, at);
             at -= 1;
         }
@@ -136,11 +130,19 @@ impl Run<'_> {
         }
     }
 
-    /// Scores that k labels have, as far as it is known, and that they have by chance: the first one is certain.
-    pub(super) fn floors(&mut self) -> [Option<f32>; 2] {
+    /// Looks at all labels: with a guess of the k-th best, and where fewer than k labels reach that with the k-th best that was
+    /// found.
+    pub(super) fn scan_middles(&mut self, scratch: &mut ScanScratch) {
         let found = self.top.kth().map(|kth| kth.score);
         let guess = self.by_chance().guess;
-        [found, Some(guess).filter(|&guess| found.is_none_or(|found| guess > found))]
+        if found.is_some_and(|found| found >= guess) {
+            return self.scan_from(found, scratch);
+        }
+        self.scan_from(Some(guess), scratch);
+        let best = self.top.kth().map(|kth| kth.score);
+        if best.is_none_or(|best| best < guess) {
+            self.scan_from([found, best].into_iter().flatten().reduce(f32::max), scratch);
+        }
     }
 
     /// Whether what is left to walk is longer than a scan of so many look-ups.
