@@ -192,7 +192,8 @@ impl Asked<'_> {
             self.options[command].iter().partition(|option| words.contains(&&*format!("--{option}")));
         let tried: Vec<_> =
             others.into_iter().filter(|option| !values::is_of_the_run(option) && is_tried(option)).collect();
-        if tried.is_empty() {
+        // An option that the scenario has needs no other to be asked for: the scenario alone shows it.
+        if tried.is_empty() && !given.iter().any(|option| is_tried(option)) {
             return;
         }
         let Some(before) = self.base(place) else { return };
