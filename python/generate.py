@@ -77,7 +77,10 @@ CALLS = {
 }
 
 
-OTHERS = [("index", "index build"), ("blend", "blend"), ("calibrate", "calibrate")]
+OTHERS = [
+    ("index", "index build"), ("blend", "blend"), ("calibrate", "calibrate"), ("search", "predict"),
+    ("convert", "convert --from xc --to xc"), ("embed", "embed"),
+]
 """What has options beside kinds of models."""
 
 
@@ -92,6 +95,8 @@ def type_of(row):
         names = list(row["names"])
         if set(names) == {"true", "false"}:
             return "bool"
+        if "off" in names:
+            return "bool, Literal[" + ", ".join(f'"{name}"' for name in names) + "]"
         return "Literal[" + ", ".join(f'"{name}"' for name in names) + "]"
     if row["unit"] == "DIR":
         return "Union[str, os.PathLike[str]]"

@@ -3,7 +3,7 @@
 use crate::error::{self, defect, guarded, of_fit};
 use crate::json::to_python;
 use crate::model::{Model, changed};
-use crate::train::Run;
+use crate::train::{Run, chosen};
 use crate::work::{Watch, run};
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -12,47 +12,29 @@ use xc_buffer::dtype::DType;
 use xc_data::LabelNames;
 use xc_model::Extras;
 use xc_model::message::chain;
+use xc_options::settings::change;
 use xc_model::{Changes, ImportOptions, import, inspected, open_container, tables};
 use xc_store::{ContainerWriter, OpenMode};
 use xc_train::fit::save_with;
 use xc_train::xc_tree;
 
-/// What is changed, as arguments.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct Change {
-    precision: Option<String>,
-    prune_below: Option<f32>,
-    trees: Option<usize>,
-    keep_labels: Option<Vec<u32>>,
-    post_processor: Option<String>,
-    wide: Option<bool>,
-    label_names: Option<Vec<String>>,
-}
-
-fn precision(py: Python<'_>, name: &str) -> PyResult<DType> {
-    let found = [DType::F32, DType::F16, DType::Bf16].into_iter().find(|dtype| dtype.short_name() == name);
-    found.ok_or_else(|| error::option(py, &format!("--precision {name:?}: f32, f16 or bf16 is expected")))
-}
-
 /// Saves a copy of a model with changes; what is said of it.
 #[pyfunction]
-pub(crate) fn convert(py: Python<'_>, model: &Model, change: Change, output: PathBuf) -> PyResult<Vec<String>> {
-    if change.wide == Some(true) {
-        return Err(error::option(py, "--wide True: False is expected, which leaves the wide term out"));
-    }
-    let post = change.post_processor.as_deref().map(str::parse).transpose();
-    let changes = Changes {
-        precision: change.precision.as_deref().map(|name| precision(py, name)).transpose()?,
-        prune_below: change.prune_below,
-        n_trees: change.trees,
-        keep_labels: change.keep_labels,
-        post: post.map_err(|e| error::option(py, &format!("--post-processor: {e}")))?,
-        without_wide: change.wide == Some(false),
-        label_names: change.label_names,
-    };
+pub(crate) fn convert(
+    py: Python<'_>,
+    model: &Model,
+    options: Vec<(String, String)>,
+    keep_labels: Option<Vec<u32>>,
+    label_names: Option<Vec<String>>,
+    output: PathBuf,
+) -> PyResult<Vec<String>> {
+    let changes = Changes { keep_labels, label_names, ..params(py, &options)? };
     let done = py.detach(|| guarded(|| changed(&model.inner, &changes, &output)));
     done.map_err(|panic| defect(py, &panic))?.map_err(|line| error::model_line(py, &line))
+}
+
+fn params(py: Python<'_>, options: &[(String, String)]) -> PyResult<Changes> {
+    change::params(&chosen(py, &change::TABLE, options)?).map_err(|e| error::option(py, &e.to_string()))
 }
 
 /// Saves a model of another system as one of ours.
@@ -61,15 +43,22 @@ pub(crate) fn import_model(
     py: Python<'_>,
     format: &str,
     source: PathBuf,
+    options: Vec<(String, String)>,
     n_labels: Option<usize>,
-    precision_of: Option<&str>,
+    label_names: Option<Vec<String>>,
     output: PathBuf,
 ) -> PyResult<()> {
-    let weights = precision_of.map_or(Ok(DType::F32), |name| precision(py, name))?;
+    let weights = params(py, &options)?.precision.unwrap_or(DType::F32);
+    let n_labels = n_labels.or(label_names.as_ref().map(Vec::len));
     let work = || -> Result<(), String> {
         ContainerWriter::check(&output).map_err(|e| chain(&e))?;
         let model = import(format, &source, &ImportOptions { n_labels, weights }).map_err(|e| chain(&e))?;
-        let saved = save_with(&output, xc_tree::KIND, Extras::default(), |writer| model.write(writer));
+        let (known, n_labels) = (label_names.as_deref(), model.info().n_labels);
+        if let Some(names) = known.filter(|names| names.len() != n_labels) {
+            return Err(format!("label_names: {} names for {n_labels} labels; one a label is expected", names.len()));
+        }
+        let extras = Extras { names: known, ..Extras::default() };
+        let saved = save_with(&output, xc_tree::KIND, extras, |writer| model.write(writer));
         saved.map_err(|e| e.to_string())
     };
     let done = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;

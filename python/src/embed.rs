@@ -3,15 +3,15 @@
 use crate::error::{self, defect, guarded, of_fit};
 use crate::input::Input;
 use crate::pools::{default_threads, pool};
+use crate::train::chosen;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use xc_dense::MatmulPrecision;
 use xc_model::tokens::TextVectors;
+use xc_options::settings::embed;
 use xc_sparse::rows::Texts;
 use xc_train::fit::Embed;
-use xc_train::network::Pretrained;
 use xc_train::xc_hash::text::{Vectorise, VectoriseError};
 
 /// Texts between two looks at signals, which take half a second on one thread where they are long.
@@ -30,16 +30,10 @@ impl Embedder {
     fn open(
         py: Python<'_>,
         from: PathBuf,
-        max_tokens: usize,
-        prefix: Option<String>,
-        precision: &str,
-        normalise: bool,
+        options: Vec<(String, String)>,
     ) -> PyResult<(Self, Vec<String>)> {
-        let known = [MatmulPrecision::F32, MatmulPrecision::Bf16];
-        let Some(precision) = known.into_iter().find(|known| known.name() == precision) else {
-            return Err(error::option(py, &format!("--precision {precision}: expected f32 or bf16")));
-        };
-        let of = Embed { pretrained: Pretrained { from, max_tokens, prefix }, precision, normalise };
+        let of = embed::params(Embed::new(from), &chosen(py, &embed::TABLE, &options)?);
+        let of = of.map_err(|e| error::option(py, &e.to_string()))?;
         let made = py.detach(|| guarded(|| of.open_and_say())).map_err(|panic| defect(py, &panic))?;
         let (inner, said) = made.map_err(|e| of_fit(py, &e))?;
         Ok((Self { inner }, said))

@@ -6,6 +6,7 @@ use crate::json::to_python;
 use crate::labels::Lists;
 use crate::pools::{default_threads, pool};
 use crate::ranked::{Arrays, Found};
+use crate::train::chosen;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -14,7 +15,6 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
-use xc_ann::Scope;
 use xc_data::LabelNames;
 use xc_model::calibrate::ThresholdKind;
 use xc_model::explain::ExplainOptions;
@@ -23,6 +23,7 @@ use xc_model::{
     Answer, Candidates, Changes, Excluded, InputKind, OpenOptions, QueryError, QueryOptions, Row, ScoreOptions,
     Scratch, SearchOptions, UseIndex,
 };
+use xc_options::settings::search;
 use xc_sparse::SparseRow;
 use xc_sparse::rank::Scored;
 use xc_sparse::rows::sort_row;
@@ -82,41 +83,11 @@ impl Asked {
     }
 }
 
-/// Options of a search by their names.
-fn search_options(py: Python<'_>, search: Option<&Bound<'_, PyDict>>) -> PyResult<SearchOptions> {
-    let mut out = SearchOptions::default();
-    let Some(search) = search else { return Ok(out) };
-    for (name, value) in search.iter() {
-        if value.is_none() {
-            continue;
-        }
-        let name: String = name.extract()?;
-        let wrong = |what: &str| {
-            let got = value.repr().map_or_else(|_| String::new(), |text| text.to_string());
-            error::option(py, &format!("--{} {got}: {what} is expected", name.replace('_', "-")))
-        };
-        let count = || value.extract::<u64>().map_err(|_| wrong("a number from 0 on"));
-        match &*name {
-            "beam" => out.beam = Some(count()? as usize),
-            "decoder" => {
-                let text: String = value.extract().map_err(|_| wrong("mean, min or median"))?;
-                out.decoder =
-                    Some(serde_json::from_value(Value::String(text)).map_err(|_| wrong("mean, min or median"))?);
-            }
-            "max_labels" => out.max_labels = Some(count()?),
-            "search_width" => out.scope = Some(Scope::width(value.extract().map_err(|_| wrong("a number above -1"))?)),
-            "cells" => match count()? {
-                0 => return Err(wrong("1 or more")),
-                cells => out.scope = Some(Scope::cells(cells as usize)),
-            },
-            "exact" => out.exact = value.extract().map_err(|_| wrong("True or False"))?,
-            _ => {
-                let known = "beam, decoder, max_labels, search_width, cells or exact";
-                return Err(PyTypeError::new_err(format!("{name}: no such option of a search; expected {known}")));
-            }
-        }
-    }
-    Ok(out)
+/// Options of a search as they are typed, by their names.
+fn search_options(py: Python<'_>, search: Option<&[(String, String)]>) -> PyResult<SearchOptions> {
+    let Some(given) = search else { return Ok(SearchOptions::default()) };
+    let made = search::params(&chosen(py, &search::OF_QUERY, given)?);
+    made.map(|made| made.options).map_err(|e| error::option(py, &e.to_string()))
 }
 
 impl Model {
@@ -153,7 +124,7 @@ impl Model {
         exclude: Option<&Bound<'_, PyAny>>,
         raw_scores: bool,
         threshold: Option<&str>,
-        search: Option<&Bound<'_, PyDict>>,
+        search: Option<Vec<(String, String)>>,
     ) -> PyResult<Asked> {
         if top_k == 0 {
             return Err(error::option(py, "--top-k 0: at least 1 is expected"));
@@ -185,7 +156,7 @@ impl Model {
             candidates: lists("candidates", candidates)?,
             exclude: lists("exclude", exclude)?,
             scores: ScoreOptions { raw: raw_scores, threshold: threshold.transpose()? },
-            search: search_options(py, search)?,
+            search: search_options(py, search.as_deref())?,
         })
     }
 
@@ -432,7 +403,7 @@ impl Model {
         raw_scores: bool,
         threshold: Option<&str>,
         threads: Option<usize>,
-        search: Option<&Bound<'py, PyDict>>,
+        search: Option<Vec<(String, String)>>,
     ) -> PyResult<(Arrays<'py>, Option<Bound<'py, PyArray1<i64>>>)> {
         let asked = self.asked(py, top_k, min_score, candidates, exclude, raw_scores, threshold, search)?;
         let threads = threads.unwrap_or_else(default_threads);
@@ -508,7 +479,7 @@ impl Model {
         exclude: Option<&Bound<'py, PyAny>>,
         raw_scores: bool,
         threshold: Option<&str>,
-        search: Option<&Bound<'py, PyDict>>,
+        search: Option<Vec<(String, String)>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let asked = self.asked(py, top_k, min_score, candidates, exclude, raw_scores, threshold, search)?;
         self.with(|spare| {

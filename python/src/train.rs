@@ -337,7 +337,7 @@ pub(crate) fn settings<'py>(py: Python<'py>, kind: &str) -> PyResult<Bound<'py, 
         let (values, names) = match row.values {
             Values::Size => ("int", None),
             Values::Sizes => ("ints", None),
-            Values::F32 | Values::F64 => ("float", None),
+            Values::F32 | Values::F32OrInf | Values::F64 => ("float", None),
             Values::Bool => ("bool", None),
             Values::Switch => ("switch", None),
             Values::Names(_) | Values::Forms(_) => ("name", row.names()),

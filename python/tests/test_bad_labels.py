@@ -1,5 +1,8 @@
 """Labels that cannot be, options that cannot be, and answers where k and labels are few or many."""
 
+import os
+import subprocess
+
 import numpy as np
 import pytest
 import xc
@@ -210,7 +213,7 @@ def test_options_of_answers_that_cannot_be_are_refused(model, data):
         ({"threshold": "micro"}, "threshold: the model is not calibrated"),
         ({"threshold": "best"}, "threshold \"best\": micro, macro or label is expected"),
         ({"beam": 0}, "beam 0: at least 1 is expected"),
-        ({"beam": -1}, "beam -1: a number from 0 on is expected"),
+        ({"beam": -1}, "beam -1: expected a number from 0 on"),
         ({"decoder": "mean"}, "decoder: models of kind \"tree\" have no such option"),
         ({"max_labels": 3}, "max_labels: models of kind \"tree\" have no such option"),
         ({"search_width": 0.5}, "search_width: "),
@@ -224,7 +227,7 @@ def test_options_of_answers_that_cannot_be_are_refused(model, data):
         with pytest.raises(xc.OptionError, match=f"^threads {threads}: between 1 and 4096 are expected"):
             model.predict(X, threads=threads)
     for door in (lambda: model.predict(X, beem=3), lambda: model.predict_one({3: 1.0}, topk=3)):
-        with pytest.raises(TypeError, match="no such option of a search; expected beam, decoder"):
+        with pytest.raises(xc.OptionError, match="a search has no such option"):
             door()
 
 
@@ -232,7 +235,7 @@ def test_options_of_fitting_that_cannot_be_are_refused(model, data, tmp_path):
     X, Y = data.arrays("sparse")
     fit = {"held_out": True, "output": tmp_path / "c", "progress": False}
     for options, message in (
-        ({"method": "spline"}, "method spline: expected isotonic, platt"),
+        ({"method": "spline"}, "method spline: expected isotonic or platt"),
         ({"top_k": 0}, "top_k 0: at least 1 is expected"), ({"folds": 1}, ".*folds.*2"), ({"threads": 0}, "threads 0"),
     ):
         with pytest.raises((xc.OptionError, xc.DataError), match=f"^{message}"):
@@ -311,3 +314,36 @@ def test_options_of_an_evaluation_that_cannot_be_are_refused(model, data):
         xc.evaluate(Y, 3)
     with pytest.raises(xc.OptionError, match="^ranked: ids of shape"):
         xc.evaluate(Y, (np.zeros((60, 2), int), np.zeros((60, 3))))
+
+
+def test_what_a_conversion_cannot_do_is_refused_by_its_keyword(tmp_path):
+    rows, labels = np.eye(6, dtype=np.float32), [[row % 3] for row in range(6)]
+    model = xc.train("tree", rows, labels, model=tmp_path / "m", tree_branching=2).model
+    for options, message in (
+        ({"precision": "f64"}, "precision f64: expected f32, f16 or bf16"),
+        ({"trees": 0}, "trees 0: 1 or more is expected"),
+        ({"wide": True}, "wide on: expected off"),
+        ({"wide": False}, ".*a model of kind \"tree\" has no wide to change"),
+        ({"post_processor": "softmax"}, "post_processor softmax: unknown post-processor"),
+        ({"n_labels": 3}, "n_labels has no effect here"),
+        ({"width": False}, "width: a conversion has no such option"),
+        ({"source_format": "pecos", "trees": 1}, "trees has no effect with source_format"),
+        ({"source_format": "pecos", "keep_labels": [0]}, "keep_labels has no effect with source_format"),
+    ):
+        with pytest.raises(xc.XcError, match=f"^{message}"):
+            xc.convert(model if "source_format" not in options else "absent", tmp_path / "c", **options)
+        assert not (tmp_path / "c").exists(), options
+    assert xc.convert(model, tmp_path / "c", precision="bf16", wide=None, trees=1.0).kind == "tree"
+
+
+def test_a_model_of_another_system_takes_names_for_its_labels(tmp_path):
+    program = os.environ.get("XC_PROGRAM")
+    if program is None:
+        pytest.skip("XC_PROGRAM is not set: models of other systems are written by the program")
+    rows, labels = np.eye(6, dtype=np.float32), [[row % 3] for row in range(6)]
+    xc.train("tree", rows, labels, model=tmp_path / "m", tree_branching=2, trees=1)
+    subprocess.run([program, "convert", "--from", "xc", tmp_path / "m", "--to", "pecos", tmp_path / "p", "--quiet"], check=True)
+    with pytest.raises(xc.XcError, match="label_names: 2 names for 3 labels; one a label is expected"):
+        xc.convert(tmp_path / "p", tmp_path / "c", source_format="pecos", n_labels=3, label_names=["a", "b"])
+    named = xc.convert(tmp_path / "p", tmp_path / "c", source_format="pecos", label_names=["a", "b", "c"], precision="f16")
+    assert named.labels == ["a", "b", "c"]

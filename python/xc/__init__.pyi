@@ -9,7 +9,17 @@ from scipy.sparse import csr_matrix
 
 from typing_extensions import Unpack
 
-from ._options import BlendOptions, CalibrateOptions, IndexOptions, plan as plan, train as train, tune as tune
+from ._options import (
+    BlendOptions,
+    CalibrateOptions,
+    ConvertOptions,
+    EmbedOptions,
+    IndexOptions,
+    SearchOptions as SearchOptions,
+    plan as plan,
+    train as train,
+    tune as tune,
+)
 
 __version__: str
 
@@ -53,16 +63,6 @@ Json = Union[None, bool, int, float, str, list["Json"], dict[str, "Json"]]
 """What reports hold."""
 
 Callback = Callable[[dict[str, Json]], object]
-
-class SearchOptions(TypedDict, total=False):
-    """How far a model looks for the best labels; what is not given is as the model keeps it."""
-
-    beam: Union[int, None]
-    decoder: Union[str, None]
-    max_labels: Union[int, None]
-    search_width: Union[float, None]
-    cells: Union[int, None]
-    exact: bool
 
 Lost = TypedDict("Lost", {"P@1": float, "P@3": float, "P@5": float})
 """Shares of P@k that an index loses."""
@@ -205,11 +205,7 @@ class Embedder:
     def __init__(
         self,
         folder: Path,
-        *,
-        max_tokens: int = 64,
-        prefix: Union[str, None] = None,
-        precision: Literal["f32", "bf16"] = "f32",
-        normalise: bool = True,
+        **options: Unpack[EmbedOptions],
     ) -> None: ...
     @property
     def width(self) -> int: ...
@@ -374,15 +370,11 @@ def convert(
     model: Union[Model, Path],
     output: Path,
     *,
-    precision: Union[str, None] = None,
-    prune_below: Union[float, None] = None,
-    trees: Union[int, None] = None,
     keep_labels: Union[Iterable[Union[int, str]], None] = None,
-    post_processor: Union[str, None] = None,
-    wide: Union[bool, None] = None,
     label_names: Union[Iterable[str], None] = None,
     source_format: Union[str, None] = None,
     n_labels: Union[int, None] = None,
+    **options: Unpack[ConvertOptions],
 ) -> Model: ...
 def merge(
     parts: Iterable[Union[Model, Path]],

@@ -6,39 +6,37 @@ import warnings
 import numpy as np
 
 from . import _given, _native
-from ._errors import DataError, OptionError, XcWarning
+from ._errors import DataError, OptionError, XcWarning, keyword
 from ._folders import place
 from ._index import load_index
 from ._model import Model, _opened, folder_of, load, running
 from ._ranked import Ranked
 from ._report import Evaluation
 from ._rows import labels
+from ._settings import typed
 from ._train import Watch, numbers
 
 __all__ = ["convert", "evaluate", "inspect", "load_index", "merge"]
 
 
-def convert(
-    model, output, *, precision=None, prune_below=None, trees=None, keep_labels=None, post_processor=None, wide=None,
-    label_names=None, source_format=None, n_labels=None,
-):
-    """Saves a copy of a model with changes: weights of another ``precision`` ("f32", "f16", "bf16") or without those
-    ``prune_below`` a magnitude, the first ``trees``, some labels alone, other names, without its ``wide`` term (False).
-    With ``source_format`` "pecos" or "omikuji", ``model`` is a folder of that system. Returns the new model."""
-    output = place(output)
+def convert(model, output, *, keep_labels=None, label_names=None, source_format=None, n_labels=None, **options):
+    """Saves a copy of a model with changes, the ``options`` of ``xc convert --from xc --to xc``: weights of another
+    ``precision`` or without those ``prune_below`` a magnitude, the first ``trees``, ``wide=False``, another
+    ``post_processor``; some labels alone, other names. With ``source_format`` "pecos" or "omikuji", ``model`` is a folder of
+    that system, of which ``precision`` and ``n_labels`` are asked. Returns the new model."""
+    options, output, names = typed("convert", None, options), place(output), _given.names(label_names)
     if source_format is not None:
+        idle = [name for name, _ in options if name != "precision"] + ["keep_labels"] * (keep_labels is not None)
+        if idle:
+            raise OptionError(f"{keyword(idle[0])} has no effect with source_format: convert the new model, or leave it out")
         n_labels = _given.count("n_labels", n_labels, 0)
-        _native.import_model(source_format, os.fspath(model), n_labels, _given.text("precision", precision), output)
+        _native.import_model(source_format, os.fspath(model), options, n_labels, names, output)
         return load(output)
+    if n_labels is not None:
+        raise OptionError("n_labels has no effect here: add source_format, or leave it out")
     model = model if isinstance(model, Model) else load(model, use_index=False)
-    change = {
-        "precision": _given.text("precision", precision), "prune_below": _given.number("prune_below", prune_below),
-        "trees": _given.count("trees", trees, 0),
-        "keep_labels": None if keep_labels is None else model._native.label_ids(keep_labels),
-        "post_processor": post_processor, "wide": wide,
-        "label_names": _given.names(label_names),
-    }
-    for line in _native.convert(model._native, change, output):
+    keep = None if keep_labels is None else model._native.label_ids(keep_labels)
+    for line in _native.convert(model._native, options, keep, names, output):
         warnings.warn(line, XcWarning, stacklevel=2)
     return Model(_opened(output))
 

@@ -7,6 +7,7 @@ from . import _given, _native
 from ._errors import XcWarning
 from ._folders import absolute
 from ._rows import rows
+from ._settings import typed
 
 
 class Embedder:
@@ -15,18 +16,19 @@ class Embedder:
 
     >>> vectors = xc.Embedder("all-MiniLM-L6-v2").embed(["a text", "another"])
 
-    ``max_tokens`` of a text are read, special ones included; ``prefix`` stands before every text, the folder's default prompt
-    where it is None. ``precision`` "bf16" rounds what products multiply and takes half the time where the CPU has such
-    products. Vectors have length 1 unless ``normalise`` is False. Threads that embed at a time have the weights once each.
+    ``options`` are those of ``xc embed``: ``max_tokens`` of a text are read, special ones included; ``prefix`` stands before
+    every text, the folder's default prompt where it is None. ``precision`` "bf16" rounds what products multiply and takes half
+    the time where the CPU has such products. Vectors have length 1 unless ``normalise`` is False. Threads that embed at a time
+    have the weights once each.
     """
 
     __slots__ = ("_native", "_given")
 
-    def __init__(self, folder, *, max_tokens=64, prefix=None, precision="f32", normalise=True):
+    def __init__(self, folder, **options):
         # What is no folder is the name of a repository.
         folder = absolute(folder) if os.path.exists(folder) else os.fsdecode(folder)
-        self._given = (folder, _given.count("max_tokens", max_tokens, 0), prefix, precision, normalise)
-        self._native, said = _native.Embedder.open(*self._given)
+        self._given = (folder, options)
+        self._native, said = _native.Embedder.open(folder, typed("embed", None, options))
         for line in said:
             warnings.warn(line, XcWarning, stacklevel=2)
 
@@ -49,5 +51,5 @@ class Embedder:
         return f"Embedder({self._given[0]!r}, width={self.width})"
 
 
-def _opened(folder, max_tokens, prefix, precision, normalise):
-    return Embedder(folder, max_tokens=max_tokens, prefix=prefix, precision=precision, normalise=normalise)
+def _opened(folder, options):
+    return Embedder(folder, **options)

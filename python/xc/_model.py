@@ -40,6 +40,11 @@ def _opened(path, in_memory=False, use_index=True, post_processor=None, repetiti
     return native
 
 
+def _search(keywords):
+    """Options of a search as they are typed."""
+    return typed("search", None, keywords) if keywords else None
+
+
 class Model:
     """A trained model of any kind. May be used by several threads at a time."""
 
@@ -138,7 +143,7 @@ class Model:
         exclude = lists(exclude, "exclude", self.n_labels, names)
         before = self._native.texts_taken()
         (indptr, ids, scores), known = self._native.predict(
-            queries, top_k, min_score, candidates, exclude, raw_scores, threshold, threads, search or None
+            queries, top_k, min_score, candidates, exclude, raw_scores, threshold, threads, _search(search)
         )
         self._say_of_cut_texts("X", before)
         return Ranked(indptr, ids, scores, self.n_labels, self._label_names, known)
@@ -155,7 +160,7 @@ class Model:
             raise TypeError("query: a set, which has no order; a str, {id: value}, (ids, values) or a vector is expected")
         before = self._native.texts_taken()
         answers = self._native.predict_one(
-            query, top_k, min_score, candidates, exclude, raw_scores, threshold, search or None
+            query, top_k, min_score, candidates, exclude, raw_scores, threshold, _search(search)
         )
         self._say_of_cut_texts("query", before)
         return answers

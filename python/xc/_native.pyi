@@ -74,7 +74,7 @@ class Model:
         raw_scores: bool = False,
         threshold: Union[str, None] = None,
         threads: Union[int, None] = None,
-        search: Union[dict[str, Any], None] = None,
+        search: Union[_Settings, None] = None,
     ) -> tuple[_Arrays, Union[npt.NDArray[np.int64], None]]: ...
     def predict_one(
         self,
@@ -85,7 +85,7 @@ class Model:
         exclude: Any = None,
         raw_scores: bool = False,
         threshold: Union[str, None] = None,
-        search: Union[dict[str, Any], None] = None,
+        search: Union[_Settings, None] = None,
     ) -> list[tuple[Union[str, int], float]]: ...
     def explain(self, rows: Input, label: int, n_features: int, raw_scores: bool) -> dict[str, Any]: ...
     def save(self, path: _Path) -> None: ...
@@ -147,7 +147,7 @@ class SparseIndex:
 class Embedder:
     @staticmethod
     def open(
-        path: _Path, max_tokens: int, prefix: Union[str, None], precision: str, normalise: bool
+        path: _Path, options: _Settings
     ) -> tuple[Embedder, list[str]]: ...
     @property
     def width(self) -> int: ...
@@ -212,9 +212,20 @@ def evaluate(
     wanted: _Given,
 ) -> dict[str, Any]: ...
 def picture(title: str, x: str, charts: Sequence[tuple[str, Sequence[tuple[str, Sequence[tuple[float, float]]]]]]) -> str: ...
-def convert(model: Model, change: _Given, output: _Path) -> list[str]: ...
+def convert(
+    model: Model,
+    options: _Settings,
+    keep_labels: Union[Sequence[int], None],
+    label_names: Union[Sequence[str], None],
+    output: _Path,
+) -> list[str]: ...
 def import_model(
-    format: str, source: _Path, n_labels: Union[int, None], precision_of: Union[str, None], output: _Path
+    format: str,
+    source: _Path,
+    options: _Settings,
+    n_labels: Union[int, None],
+    label_names: Union[Sequence[str], None],
+    output: _Path,
 ) -> None: ...
 def merge(
     parts: Sequence[_Path],

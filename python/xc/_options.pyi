@@ -349,7 +349,7 @@ class MachOptions(TypedDict, total=False):
 class DenseOptions(TypedDict, total=False):
     """Options of `xc train dense`."""
 
-    wide: Union[Literal["on", "off"], None]
+    wide: Union[bool, Literal["on", "off"], None]
     """Re-rank the best labels with one sparse linear model per label, which sees the rare words that embeddings
     lose. Off by default for small vocabularies (fewer than two features per value of an embedding) and over tokens;
     with on there, it reads all words, not only the first tokens [default: on; off for vectors and a transformer
@@ -591,7 +591,7 @@ class UniformOptions(TypedDict, total=False):
     negatives_sampled: Union[int, None]
     """Negatives drawn per step [default: none; 8000 for many labels]."""
 
-    wide: Union[Literal["on", "off"], None]
+    wide: Union[bool, Literal["on", "off"], None]
     """Re-rank the best labels with one sparse linear model per label, which sees the rare words that embeddings
     lose. Off by default for small vocabularies (fewer than two features per value of an embedding) and over tokens;
     with on there, it reads all words, not only the first tokens [default: on; off for vectors and a transformer
@@ -857,7 +857,7 @@ class LnsOptions(TypedDict, total=False):
     """How far a label's row may move before it is rehashed, as a share of its length (upkeep drift) [default:
     0.05]. Needs upkeep drift."""
 
-    wide: Union[Literal["on", "off"], None]
+    wide: Union[bool, Literal["on", "off"], None]
     """Re-rank the best labels with one sparse linear model per label, which sees the rare words that embeddings
     lose. Off by default for small vocabularies (fewer than two features per value of an embedding) and over tokens;
     with on there, it reads all words, not only the first tokens [default: on; off for vectors and a transformer
@@ -1114,7 +1114,7 @@ class AstraOptions(TypedDict, total=False):
     head_precision: Union[Literal["f32", "bf16"], None]
     """Type of the rows of label weights, in training and in the model [default: f32]."""
 
-    wide: Union[Literal["on", "off"], None]
+    wide: Union[bool, Literal["on", "off"], None]
     """Re-rank the best labels with one sparse linear model per label, which sees the rare words that embeddings
     lose. Off by default for small vocabularies (fewer than two features per value of an embedding) and over tokens;
     with on there, it reads all words, not only the first tokens [default: on; off for vectors and a transformer
@@ -1546,6 +1546,71 @@ class CalibrateOptions(TypedDict, total=False):
 
     folds: Union[int, None]
     """Folds of the rows, each evaluated by a fit on the others [default: 5]."""
+
+class SearchOptions(TypedDict, total=False):
+    """Options of `xc predict`."""
+
+    beam: Union[int, None]
+    """Clusters kept per level of a tree: a wider beam is slower and finds more. In the mean of several trees, trees
+    whose beam does not reach a label count 0 for it [default: the model's]."""
+
+    decoder: Union[Literal["mean", "min", "median"], None]
+    """How a MACH model combines bucket scores into a label's score [default: the model's]."""
+
+    max_labels: Union[int, None]
+    """Stop the decode of a MACH model after about N labels, even if the answer is not certain [default: when the
+    answer is certain]."""
+
+    search_width: Union[float, None]
+    """Search effort in the index of the labels: higher finds more and is slower. Labels are followed that are
+    further off than the last answer by up to this share of its logit; 16 compares all labels by their codes. Labels
+    have the scores of exact, but those of softmax are shares among the labels that were found [default: as
+    fitted]."""
+
+    cells: Union[int, None]
+    """Compare the labels of the N nearest cells of the index instead of searching its graph, if it has cells."""
+
+    exact: Union[bool, None]
+    """Score all labels, even if the model has an index of them (without an index, a network always does). Labels
+    that the index finds have the same scores, but those of softmax, which are shares among all labels."""
+
+class ConvertOptions(TypedDict, total=False):
+    """Options of `xc convert --from xc --to xc`."""
+
+    precision: Union[Literal["f32", "f16", "bf16"], None]
+    """Type of the weights of an xc model: f32, f16 or bf16 [default: f32 for a model of another system, else that
+    of SRC]."""
+
+    prune_below: Union[float, None]
+    """Drop weights of a tree or of a wide term below this magnitude, as linear_prune_below and wide_prune_below do
+    in training."""
+
+    wide: Union[bool, Literal["off"], None]
+    """Leave out the wide term of a network."""
+
+    trees: Union[int, None]
+    """Keep the first T trees of an ensemble."""
+
+    post_processor: Union[Union[str, int], None]
+    """How margins of a tree become scores: sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to
+    9."""
+
+class EmbedOptions(TypedDict, total=False):
+    """Options of `xc embed`."""
+
+    max_tokens: Union[int, None]
+    """Tokens of a text, at most, special ones included [default: 64]."""
+
+    prefix: Union[Union[str, int], None]
+    """What stands before every text, such as "query: " where the transformer was trained with it [default: the
+    folder's default prompt, if it has one]."""
+
+    precision: Union[Literal["f32", "bf16"], None]
+    """What products multiply: f32, or values rounded to bf16, in half the time where the CPU has them [default:
+    f32]."""
+
+    normalise: Union[bool, None]
+    """Scale vectors to length 1 [default: true]."""
 
 @overload
 def train(

@@ -9,7 +9,10 @@ import numpy as np
 from . import _native
 from ._errors import OptionError, keyword
 
-FITTED = {"index": "an index", "blend": "a blend", "calibrate": "a calibration"}
+FITTED = {
+    "index": "an index", "blend": "a blend", "calibrate": "a calibration", "search": "a search", "convert": "a conversion",
+    "embed": "an embedding",
+}
 """What has settings beside kinds of models, and what messages call it."""
 
 
@@ -52,7 +55,9 @@ def typed(kind, options, keywords):
         if row["name"] in given:
             raise OptionError(f"{name}: given twice")
         if value is not None and not (row["type"] == "switch" and value is False):
-            given[row["name"]] = as_text(name, value)
+            # What is on or off is True or False too.
+            is_switched = "off" in (row["names"] or ()) and isinstance(value, (bool, np.bool_))
+            given[row["name"]] = ("on" if value else "off") if is_switched else as_text(name, value)
     return list(given.items())
 
 

@@ -3,113 +3,35 @@
 use crate::context::Context;
 use crate::data::{label_format, report_graded, strings_for};
 use crate::error::CliError;
-use crate::named::named;
+use crate::settings::{Chosen, OfTable};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xc_ann::Scope;
 use xc_buffer::Part;
 use xc_data::{
     FileForm, Format, Join, LabelNames, ReadErrorKind, ReadOptions, RowId, RowIds, UnknownLabels, Unmatched,
     first_fields, read_labels_and_ids,
 };
-use xc_mach::Decoder;
-use xc_model::{BatchError, Candidates, SearchOptions, UseIndex};
+use xc_model::{BatchError, Candidates};
+use xc_options::settings::Table;
+use xc_options::settings::search::{self, SearchParams};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::LabelId;
 
 /// How a model searches; each option belongs to one kind of model.
-#[derive(clap::Args, Clone, Debug)]
-#[command(next_help_heading = "Search options")]
-pub(crate) struct SearchArgs {
-    /// Clusters kept per level of a tree: a wider beam is slower and finds more. In the mean of several trees, trees
-    /// whose beam does not reach a label count 0 for it [default: the model's]
-    #[arg(long, value_name = "B")]
-    beam: Option<usize>,
-    /// Maps margins to scores [default: the model's]. Trees: sigmoid, l1-hinge to l9-hinge; a single tree also noop
-    /// (the margin), log-sigmoid, log-l1-hinge to log-l9-hinge. Networks: softmax, sigmoid, l2-hinge, noop (the logit)
-    #[arg(long, value_name = "NAME")]
-    post_processor: Option<String>,
-    /// How a MACH model combines bucket scores into a label's score [default: the model's]
-    #[arg(long, value_name = "NAME", value_parser = named::<Decoder, _>(["mean", "min", "median"]))]
-    decoder: Option<Decoder>,
-    /// Stop the decode of a MACH model after about N labels, even if the answer is not certain [default: when the
-    /// answer is certain]
-    #[arg(long, value_name = "N")]
-    max_labels: Option<u64>,
-    /// Use only these repetitions of a MACH model, e.g. 0-3,7
-    #[arg(long, value_name = "LIST", value_parser = parse_numbers)]
-    repetitions: Option<Numbers>,
-    /// Search effort in the index of the labels: higher finds more and is slower. Labels are followed that are further
-    /// off than the last answer by up to this share of its logit; 16 compares all labels by their codes. Labels have
-    /// the scores of --exact, but those of softmax are shares among the labels that were found [default: as fitted]
-    #[arg(long, value_name = "W", allow_negative_numbers = true, conflicts_with = "exact")]
-    search_width: Option<f32>,
-    /// Compare the labels of the N nearest cells of the index instead of searching its graph, if it has cells
-    #[arg(long, value_name = "N", conflicts_with_all = ["exact", "search_width"],
-        value_parser = clap::value_parser!(u32).range(1..))]
-    cells: Option<u32>,
-    /// Score all labels, even if the model has an index of them (without an index, a network always does). Labels that
-    /// the index finds have the same scores, but those of softmax, which are shares among all labels
-    #[arg(long)]
-    exact: bool,
-    /// Use an index of the labels even if the weights have been trained for up to this many steps since it was built
-    #[arg(long, value_name = "STEPS", conflicts_with = "exact")]
-    max_age: Option<u64>,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfSearch;
+
+impl OfTable for OfSearch {
+    const TABLE: Table = search::TABLE;
 }
 
-/// Numbers of repetitions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Numbers(Vec<u32>);
-
-fn parse_numbers(text: &str) -> Result<Numbers, String> {
-    let wrong = |part: &str| format!("got {part:?}, expected numbers and ranges such as 0-3,7");
-    let mut numbers = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let bounds: Option<(u32, u32)> = first.trim().parse().ok().zip(last.trim().parse().ok());
-        match bounds {
-            Some((first, last)) if first <= last && last - first < 1 << 16 => numbers.extend(first..=last),
-            _ => return Err(wrong(part)),
-        }
-    }
-    Ok(Numbers(numbers))
-}
-
-/// What --cells or --search-width asks for.
-pub(crate) fn scope_of(cells: Option<u32>, width: Option<f32>) -> Option<Scope> {
-    cells.map(|cells| Scope::cells(cells as usize)).or(width.map(Scope::width))
-}
+/// The same.
+pub(crate) type SearchArgs = Chosen<OfSearch>;
 
 impl SearchArgs {
-    /// Numbers of the repetitions that were named.
-    pub(crate) fn repetitions(&self) -> Option<&[u32]> {
-        self.repetitions.as_ref().map(|numbers| &*numbers.0)
-    }
-
-    /// What makes scores of margins.
-    pub(crate) fn post_processor(&self) -> Option<&str> {
-        self.post_processor.as_deref()
-    }
-
-    /// Which index of the labels may answer.
-    pub(crate) fn index(&self) -> UseIndex {
-        match self.max_age {
-            _ if self.exact => UseIndex::Never,
-            None => UseIndex::Fresh,
-            Some(steps) => UseIndex::UpTo(steps),
-        }
-    }
-
-    /// As the library takes them.
-    pub(crate) fn options(&self) -> SearchOptions {
-        SearchOptions {
-            beam: self.beam,
-            decoder: self.decoder,
-            max_labels: self.max_labels,
-            matching: None,
-            scope: scope_of(self.cells, self.search_width),
-            exact: self.exact,
-        }
+    /// What they say.
+    pub(crate) fn params(&self) -> Result<SearchParams, CliError> {
+        Ok(search::params(&self.choices)?)
     }
 }
 
@@ -327,17 +249,4 @@ impl Only {
 /// they come from.
 pub(crate) fn query_error(error: &BatchError, first: usize, input: &str) -> CliError {
     xc_options::data::query_error(error, first, input).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn repetitions_are_named_by_numbers_and_ranges() {
-        assert_eq!(parse_numbers("0-3, 7"), Ok(Numbers(vec![0, 1, 2, 3, 7])));
-        for text in ["", "3-1", "a", "1-", "-1", "0..3", "0-4000000000"] {
-            assert!(parse_numbers(text).unwrap_err().contains("expected numbers and ranges"), "{text}");
-        }
-    }
 }

@@ -1,6 +1,5 @@
 //! `--device`: where answers are computed.
 
-use crate::answer::SearchArgs;
 use crate::context::Context;
 use crate::error::{CliError, chain};
 #[cfg(not(feature = "cuda"))]
@@ -13,7 +12,7 @@ use xc_ann::{Filter, Index, QueryError, SearchParams};
 use xc_dense::DenseRows;
 #[cfg(feature = "cuda")]
 pub(crate) use xc_kernels::Device;
-use xc_model::Model;
+use xc_model::{Model, SearchOptions};
 use xc_sparse::rank::RankedBatch;
 
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -102,7 +101,7 @@ impl DeviceArgs {
     pub(crate) fn put(
         self,
         model: &mut Model,
-        search: &SearchArgs,
+        search: &SearchOptions,
         labels: Option<&str>,
         context: &Context,
     ) -> Result<(), CliError> {
@@ -110,7 +109,7 @@ impl DeviceArgs {
         {
             use xc_model::{Candidates, QueryOptions};
             let candidates = if labels.is_some() { Candidates::Labels(&[]) } else { Candidates::All };
-            let options = QueryOptions { candidates, search: search.options(), ..QueryOptions::default() };
+            let options = QueryOptions { candidates, search: *search, ..QueryOptions::default() };
             if let Some(option) = model.bound_to_cpu_by(&options).filter(|_| self.device != Place::Cpu) {
                 let (option, kind) =
                     (labels.filter(|_| option == "candidates").unwrap_or(option), model.describe().kind);

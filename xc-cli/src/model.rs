@@ -1,11 +1,11 @@
 //! Model folders: opening and saving, with what a person is told.
 
-use crate::answer::SearchArgs;
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use std::path::Path;
 use xc_model::Model;
 use xc_model::{OpenModelError, OpenOptions, UseIndex};
+use xc_options::settings::search::SearchParams;
 use xc_store::OpenMode;
 pub(crate) use xc_train::fit::{beside, open_container};
 
@@ -24,14 +24,8 @@ pub(crate) struct OpenArgs {
 
 impl OpenArgs {
     /// Opens a model of any kind, to be searched in this way. What is left out is said.
-    pub(crate) fn open(self, folder: &Path, search: &SearchArgs, context: &Context) -> Result<Model, CliError> {
-        let options = OpenOptions {
-            repetitions: search.repetitions().map(<[u32]>::to_vec),
-            index: search.index(),
-            post_processor: search.post_processor().map(str::to_owned),
-            ..OpenOptions::default()
-        };
-        self.open_with(folder, options, context)
+    pub(crate) fn open(self, folder: &Path, search: &SearchParams, context: &Context) -> Result<Model, CliError> {
+        self.open_with(folder, search.opening(), context)
     }
 
     /// Opens a model to be searched as it was saved to be.

@@ -3,6 +3,7 @@
 //! | module | |
 //! |---|---|
 //! | [`fit()`], [`training`] | training by the name of a kind and of its settings |
+//! | [`fit_of`] | a kind with its settings as a value, to be trained on data in memory |
 //! | [`data`] | files and arrays that are named: read, blended over, calibrated to, embedded |
 //! | [`settings`] | every setting of training: a row of a table |
 //! | [`training::plan`] | what a run would do: the value of every setting, and where it comes from |
@@ -20,6 +21,6 @@ pub mod tune;
 pub mod tuning;
 
 pub use settings::kinds::{Build, KINDS, rows, tables};
-pub use training::{Training, fit};
+pub use training::{Training, fit, fit_of};
 /// The crate of the types in signatures here.
 pub use xc_train;

@@ -7,7 +7,6 @@ use crate::context::Context;
 use crate::data::{Dataset, InputArgs, Making, NamesArgs, TextArgs, of_tables, read_labelled};
 use crate::error::{CliError, causes, chain};
 use crate::model::{self, OpenArgs};
-use crate::named::weight_type;
 use crate::output::{self, Output};
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
@@ -94,10 +93,6 @@ pub(crate) struct Args {
     /// Make features as stored in this folder (of --save-pipeline, or a model)
     #[arg(long, value_name = "DIR", conflicts_with = "tfidf")]
     pipeline: Option<PathBuf>,
-    /// Type of the weights of an xc model: f32, f16 or bf16 [default: f32 for a model of another system, else that of
-    /// SRC]
-    #[arg(long, value_name = "TYPE", value_parser = weight_type())]
-    precision: Option<DType>,
     /// Number of labels of an imported model, if larger than its largest label implies
     #[arg(long, value_name = "L")]
     labels: Option<usize>,
@@ -143,7 +138,9 @@ impl std::str::FromStr for Kind {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if let Some(option) = args.change.given().filter(|_| (args.from, args.to) != (Kind::Xc, Kind::Xc)) {
-        return Err(CliError::usage(format_args!("convert: {option} changes a model: --from xc --to xc is expected")));
+        return Err(CliError::usage(format_args!(
+            "convert: --{option} changes a model: --from xc --to xc is expected"
+        )));
     }
     args.refuse_idle(context)?;
     match (args.from, args.to) {
@@ -459,7 +456,8 @@ fn import_model(args: &Args, format: &str, context: &Context) -> Result<(), CliE
     ContainerWriter::check(&args.destination)?;
     let names = args.names.read()?;
     let n_labels = args.labels.or(names.as_ref().map(LabelNames::len));
-    let options = ImportOptions { n_labels, weights: args.precision.unwrap_or(DType::F32) };
+    let weights = args.change.params()?.precision.unwrap_or(DType::F32);
+    let options = ImportOptions { n_labels, weights };
     let tree = import(format, &args.source, &options).map_err(|e| convert_error(args, &e))?;
     let (info, n_trees) = (tree.info(), tree.trees().len());
     args.names.check(names.as_ref(), info.n_labels)?;

@@ -5,13 +5,12 @@ use crate::data::InputArgs;
 use crate::data::of_labels;
 use crate::error::CliError;
 use crate::measure::Meter;
-use crate::named::named;
 use crate::output;
+use crate::settings::{Chosen, OfTable};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use xc_dense::MatmulPrecision;
+use xc_options::settings::{Table, embed};
 use xc_train::fit::Embed;
-use xc_train::network::Pretrained;
 
 /// Write the vectors that a transformer makes of texts
 ///
@@ -39,22 +38,18 @@ pub(crate) struct Args {
     /// File of the vectors, .npy
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
-    /// Tokens of a text, at most, special ones included
-    #[arg(long, value_name = "N", default_value_t = Pretrained::new("").max_tokens)]
-    max_tokens: usize,
-    /// What stands before every text, such as "query: " where the transformer was trained with it [default: the folder's
-    /// default prompt, if it has one]
-    #[arg(long, value_name = "TEXT")]
-    prefix: Option<String>,
-    /// What products multiply: f32, or values rounded to bf16, in half the time where the CPU has them
-    #[arg(long, value_name = "TYPE", default_value = "f32",
-        value_parser = named::<MatmulPrecision, _>([MatmulPrecision::F32, MatmulPrecision::Bf16].map(MatmulPrecision::name)))]
-    precision: MatmulPrecision,
-    /// Scale vectors to length 1
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
-    normalise: bool,
+    #[command(flatten)]
+    settings: Chosen<OfVectors>,
     #[command(flatten)]
     format: InputArgs,
+}
+
+/// Which vectors texts are to have.
+#[derive(Clone, Copy, Debug)]
+struct OfVectors;
+
+impl OfTable for OfVectors {
+    const TABLE: Table = embed::TABLE;
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -72,11 +67,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     context.options.refuse(&["id-field"], "ids of texts are not read")?;
     args.format.refuse_idle_of_instances(&input, [&*args.input])?;
     args.format.refuse_idle(&input, [&*args.input])?;
-    let embed = Embed {
-        pretrained: Pretrained { from: args.from.clone(), max_tokens: args.max_tokens, prefix: args.prefix.clone() },
-        precision: args.precision,
-        normalise: args.normalise,
-    };
+    let embed = embed::params(Embed::new(&args.from), &args.settings.choices)?;
     let done = xc_options::data::embed(&embed, &args.input, &input, &args.output, &context.fit())?;
     if context.json {
         let (rows, width, tokens) = (done.rows, done.width, done.tokens);

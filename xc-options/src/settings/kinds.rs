@@ -9,12 +9,15 @@ use xc_nn::encoder::transformer::IS_BUILT;
 /// Kinds of models that can be trained.
 pub const KINDS: [&str; 7] = ["tree", "mach", "dense", "uniform", "lns", "astra", "skipgram"];
 
-/// The settings of what is no kind of model: `index`, `blend`, `calibrate`.
+/// The settings of what is no kind of model: `index`, `blend`, `calibrate`, `search` (of a query), `convert`, `embed`.
 pub fn command_table(command: &str) -> Option<Table> {
     match command {
         "index" => Some(super::index::TABLE),
         "blend" => Some(super::fitted::BLEND),
         "calibrate" => Some(super::fitted::CALIBRATION),
+        "search" => Some(super::search::OF_QUERY),
+        "convert" => Some(super::change::TABLE),
+        "embed" => Some(super::embed::TABLE),
         _ => None,
     }
 }

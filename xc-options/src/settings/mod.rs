@@ -25,8 +25,10 @@
 
 pub mod astra;
 pub mod candidates;
+pub mod change;
 mod choices;
 pub mod data;
+pub mod embed;
 mod error;
 pub mod fitted;
 pub mod index;
@@ -35,6 +37,7 @@ pub mod kinds;
 pub mod mach;
 pub mod network;
 mod place;
+pub mod search;
 pub mod text;
 pub mod transformer;
 pub mod tree;
@@ -110,14 +113,18 @@ pub struct OfFiles {
 }
 
 impl OfFiles {
-    /// The formats, as a sentence names them: `jsonl, csv or tsv`.
+    /// The formats, as a sentence names them.
     pub fn said(&self) -> String {
-        let names: Vec<&str> = self.formats.iter().map(|format| format.name()).collect();
-        match names.split_last() {
-            Some((last, [])) => (*last).to_owned(),
-            Some((last, others)) => format!("{} or {last}", others.join(", ")),
-            None => String::new(),
-        }
+        any_of(&self.formats.iter().map(|format| format.name()).collect::<Vec<_>>())
+    }
+}
+
+/// Names, as a sentence offers them: `jsonl, csv or tsv`.
+fn any_of(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
     }
 }
 
@@ -141,6 +148,8 @@ pub enum Values {
     Sizes,
     /// A number in single precision.
     F32,
+    /// A number in single precision, or inf.
+    F32OrInf,
     /// A number in double precision.
     F64,
     /// True or false.
@@ -322,6 +331,11 @@ impl Setting {
                 sizes.map(Value::from).map_err(|_| format!("{WHOLE}, or several with commas between them"))
             }
             Values::F64 => text.parse().ok().and_then(number).ok_or_else(|| "expected a finite number".to_owned()),
+            Values::F32OrInf => match text.parse::<f32>() {
+                Ok(f32::INFINITY) => Ok(Value::from("inf")),
+                Ok(value) if value.is_finite() => Ok(Value::from(value)),
+                _ => Err("expected a number, or inf".to_owned()),
+            },
             // Two numbers that are one in single precision are one value.
             Values::F32 => {
                 let value = text.parse::<f32>().ok().map(f64::from);
@@ -331,10 +345,10 @@ impl Setting {
                 text.parse::<bool>().map(Value::from).map_err(|_| "expected true or false".to_owned())
             }
             Values::Names(names) if names.contains(&text) => Ok(Value::from(text)),
-            Values::Names(names) => Err(format!("expected {}", names.join(", "))),
+            Values::Names(names) => Err(format!("expected {}", any_of(names))),
             Values::Forms(forms) => match forms.iter().find(|(name, _)| *name == text) {
                 Some((_, form)) => Ok(serde_json::from_str(form).unwrap_or_default()),
-                None => Err(format!("expected {}", forms.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "))),
+                None => Err(format!("expected {}", any_of(&self.names().unwrap_or_default()))),
             },
             Values::Text(check) => check(text).map(|()| Value::from(text)),
         }
@@ -384,7 +398,7 @@ impl Setting {
             },
             Value::Number(number) => match self.values {
                 // The shortest digits of the single precision.
-                Values::F32 => number.as_f64().map_or_else(String::new, |v| (v as f32).to_string()),
+                Values::F32 | Values::F32OrInf => number.as_f64().map_or_else(String::new, |v| (v as f32).to_string()),
                 Values::F64 => number.as_f64().map_or_else(String::new, |v| v.to_string()),
                 _ => number.to_string(),
             },

@@ -1,15 +1,18 @@
 //! Where settings stand among parameters.
 
+use super::search::SearchParams;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
 use xc_ann::BuildParams;
 use xc_hash::text::PipelineParams;
+use xc_model::Changes;
 use xc_model::mach::MachLayout;
 use xc_train::astra::AstraParams;
 use xc_train::blend::FitParams;
 use xc_train::calibrate::CalibrateParams;
+use xc_train::fit::Embed;
 use xc_train::network::{NetworkParams, RunParams, TextEncoder, UniformParams};
 use xc_train::skipgram::WordsParams;
 
@@ -132,6 +135,12 @@ pub enum SettingPlace {
     Blend(At<FitParams>),
     /// Of a calibration.
     Calibration(At<CalibrateParams>),
+    /// Of a search.
+    Search(At<SearchParams>),
+    /// Of what is changed about a trained model.
+    Change(At<Changes>),
+    /// Of vectors of texts.
+    Embed(At<Embed>),
 }
 
 /// Parameters in which settings have places.
@@ -150,4 +159,4 @@ macro_rules! placed {
     };
 }
 
-placed!(Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams, Index: BuildParams, Blend: FitParams, Calibration: CalibrateParams);
+placed!(Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams, Index: BuildParams, Blend: FitParams, Calibration: CalibrateParams, Search: SearchParams, Change: Changes, Embed: Embed);

@@ -5,6 +5,9 @@ use crate::tune::Scale;
 use Values::{Bool, F32, F64, Forms, Names, Size, Text};
 use xc_tree::{Loss, PostProcessor, Preset, TreeParams};
 
+/// Types of weights that are stored.
+pub(super) const WEIGHTS: Values = Forms(&[("f32", "\"F32\""), ("f16", "\"F16\""), ("bf16", "\"BF16\"")]);
+
 const SHAPE: &str = "Tree options";
 const RANKERS: &str = "Ranker options";
 const SAVED: &str = "Prediction defaults kept in the model";
@@ -190,7 +193,7 @@ pub const TABLE: Table = Table {
             Scale::Ordered,
             "fewer labels are lost on the way down",
         ),
-        saved("precision", "precision", Forms(&[("f32", "\"F32\""), ("f16", "\"F16\""), ("bf16", "\"BF16\"")]), "TYPE")
+        saved("precision", "precision", WEIGHTS, "TYPE")
             .help("Type of the weights"),
     ],
     starts: &[
@@ -319,7 +322,7 @@ mod tests {
         assert_eq!(refused("trees", "0"), "--trees 0: expected 1 to 1000");
         assert!(refused("tree.branching", "1").starts_with("--tree.branching 1: expected "));
         assert!(refused("linear.cost", "inf").starts_with("--linear.cost inf: expected a finite number"));
-        assert!(refused("cluster.method", "other").contains("expected balanced, unbalanced"));
+        assert!(refused("cluster.method", "other").contains("expected balanced or unbalanced"));
         assert!(refused("post-processor", "softmax").contains("unknown post-processor"));
         for row in TABLE.rows {
             for text in ["", "-", "1e999", "\u{1F600}", "18446744073709551616", "nan"] {

@@ -87,7 +87,7 @@ fn values(row: &Setting) -> Vec<String> {
         Values::Size if row.name == "svmlight-base" => some(&["0", "1"]),
         Values::Size => some(&["3", "11"]),
         Values::Sizes => some(&["24", "40"]),
-        Values::F32 | Values::F64 => some(&["0.25", "0.375"]),
+        Values::F32 | Values::F32OrInf | Values::F64 => some(&["0.25", "0.375"]),
         Values::Bool => some(&["true", "false"]),
         Values::Switch => some(&["true"]),
         Values::Names(_) | Values::Forms(_) => some(&row.names().unwrap()),

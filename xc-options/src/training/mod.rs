@@ -32,10 +32,12 @@ mod reading;
 mod refit;
 mod tree;
 mod usual;
+mod value;
 
 pub use idle::{refuse_idle_form, refuse_idle_of_instances, refuse_idle_of_labels};
 pub use refit::Refit;
 pub use usual::{usual_value_of, usual_values, usual_values_of};
+pub use value::fit_of;
 
 use crate::data::Source;
 use crate::settings::kinds::{self, KINDS};

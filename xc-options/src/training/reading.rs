@@ -7,6 +7,7 @@ use crate::settings::text::{self, TextSettings};
 use crate::settings::{Choices, Setting, SettingError, data, input, transformer};
 use serde_json::json;
 use std::path::PathBuf;
+use xc_model::OwnedRows;
 use xc_model::classifier::InputKind;
 use xc_sparse::rows::Rows;
 use xc_train::fit::{FeatureParams, FitError, Given};
@@ -96,22 +97,7 @@ impl<'a> NamedReading<'a> {
                 }
             }
             Source::Memory(arrays) => {
-                let of_files = choices.of(&input::TABLE).iter().map(|(row, _)| row.name).next();
-                if let Some(name) = of_files {
-                    return Err(SettingError::idle(name, "a file").into());
-                }
-                let has_text = |rows: Rows<'_>| rows.kind() == InputKind::Text;
-                let (of_train, of_labels) = (
-                    has_text(arrays.train.rows()),
-                    arrays.label_features.as_ref().is_some_and(|rows| has_text(rows.view())),
-                );
-                if !of_train && !of_labels {
-                    choices.refuse_if(|name| name.starts_with("text."), "it is for texts, and there is none")?;
-                }
-                if arrays.train.rows().kind() != InputKind::Sparse {
-                    let is_weighting = |name: &str| ["tfidf", "normalise"].contains(&name);
-                    choices.refuse_if(is_weighting, "it is for sparse rows, and there are none")?;
-                }
+                refuse_idle_of_rows(choices, arrays.train.rows(), arrays.label_features.as_ref().map(OwnedRows::view))?;
             }
         }
         Ok(())
@@ -126,6 +112,25 @@ impl<'a> NamedReading<'a> {
     pub(super) fn resolve(&self, out: &mut Resolved) -> Result<(), SettingError> {
         resolve(self.choices, self.normalises(), out)
     }
+}
+
+/// Refuses settings of files, of texts and of sparse rows where there are none.
+pub(super) fn refuse_idle_of_rows(
+    choices: &Choices,
+    rows: Rows<'_>,
+    label_features: Option<Rows<'_>>,
+) -> Result<(), SettingError> {
+    if let Some((row, _)) = choices.of(&input::TABLE).iter().next() {
+        return Err(SettingError::idle(row.name, "a file"));
+    }
+    if ![Some(rows), label_features].into_iter().flatten().any(|rows| rows.kind() == InputKind::Text) {
+        choices.refuse_if(|name| name.starts_with("text."), "it is for texts, and there is none")?;
+    }
+    if rows.kind() != InputKind::Sparse {
+        let is_weighting = |name: &str| data::TABLE.row(name).is_some();
+        choices.refuse_if(is_weighting, "it is for sparse rows, and there are none")?;
+    }
+    Ok(())
 }
 
 /// The values of the settings of files, and of texts and rows of features; `normalises`: whether rows are scaled to length 1.

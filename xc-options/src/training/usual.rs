@@ -12,7 +12,7 @@ use xc_hash::text::PipelineParams;
 use xc_model::classifier::InputKind;
 use xc_train::blend::FitParams;
 use xc_train::calibrate::CalibrateParams;
-use xc_train::fit::{Place, TrainingShape};
+use xc_train::fit::{Embed, Place, TrainingShape};
 use xc_train::network::TextEncoder;
 use xc_train::preset::DataShape;
 use xc_tree::Preset;
@@ -68,6 +68,7 @@ pub fn usual_value_of(row: &Setting) -> Option<String> {
         SettingPlace::Blend(_) => row.shown_in(&FitParams::default()),
         SettingPlace::Calibration(_) => row.shown_in(&CalibrateParams::default()),
         SettingPlace::Text(_) => row.shown_in(&PipelineParams::default()),
+        SettingPlace::Embed(_) => row.shown_in(&Embed::new("")),
         SettingPlace::Encoder(_) => row.shown_in(&TextEncoder::default()),
         _ => None,
     };
@@ -134,7 +135,7 @@ impl Usual<'_> {
         let Some((other, values)) = row.belongs_to.filter(|_| idle) else { return Typed::new() };
         let Some(of) = kinds::row(self.kind, other) else { return Typed::new() };
         let value = values.first().copied().unwrap_or(match of.values {
-            Values::F32 | Values::F64 => "0.5",
+            Values::F32 | Values::F32OrInf | Values::F64 => "0.5",
             _ => "1",
         });
         joined(&self.meaning(of), &vec![(other, value)])

@@ -77,6 +77,62 @@ fn a_kind_as_a_value_trains_what_its_usual_settings_train() {
     }
 }
 
+/// Settings beside the usual ones, which change each kind.
+fn chosen(kind: &str) -> Vec<(&'static str, &'static str)> {
+    let mut chosen = vec![("text.ngrams", "2"), ("text.min-df", "1")];
+    chosen.extend_from_slice(match kind {
+        "tree" => &[("trees", "2"), ("tree.branching", "3"), ("linear.cost", "0.5"), ("normalise", "false")][..],
+        _ => &[("epochs", "2"), ("batch", "16"), ("optimizer.rate", "0.01"), ("tfidf", "true"), ("clip-norm", "3")],
+    });
+    chosen.extend_from_slice(match kind {
+        "mach" => &[("repetitions", "3"), ("buckets", "7"), ("decoder", "mean")][..],
+        "dense" => &[("wide", "on"), ("wide.cost", "2"), ("loss", "bce")],
+        "uniform" => &[("head.fan-in", "3"), ("network.intermediate", "24")],
+        "lns" => &[("sampler", "frequency"), ("negatives.sampled", "3")],
+        "astra" => &[("head.precision", "bf16"), ("network.widths", "12")],
+        _ => &[],
+    });
+    chosen
+}
+
+#[test]
+fn a_kind_with_settings_by_name_is_a_value_that_trains_the_same() {
+    let ((texts, labels), (rows, _)) = (texts(), rows());
+    for (data, is_text) in [(Data::new(texts, labels.clone()), true), (Data::new(rows, labels), false)] {
+        for kind in ["tree", "mach", "dense", "uniform", "lns", "astra"] {
+            let mut settings = chosen(kind);
+            let idle = if is_text { ["tfidf", "normalise"] } else { ["text.ngrams", "text.min-df"] };
+            settings.retain(|(name, _)| !idle.contains(name));
+            let folder = tempfile::tempdir().unwrap();
+            let named =
+                trained(kind, Arrays::from(data.select(&Vec::from_iter(0..240))).into(), &settings, folder.path());
+            let value = xc_options::fit_of(kind, &settings, &data, &context()).unwrap();
+            assert!(of_memory(&*value, kind, &data, None) == named, "{kind}, text: {is_text}");
+        }
+    }
+}
+
+#[test]
+fn what_a_value_has_no_place_for_is_refused_by_its_name() {
+    let ((rows, labels), n) = (rows(), 240 * 6);
+    let vectors = DenseMatrix::new(240, 6, (0..n).map(|i| ((i * i % 89) as f32).sin()).collect::<Vec<_>>());
+    let (sparse, vectors) = (Data::new(rows, labels.clone()), Data::new(vectors, labels));
+    for (kind, settings, data, expected) in [
+        ("forest", &[][..], &sparse, "no kind of model is called \"forest\""),
+        ("tree", &[("epochs", "3")], &sparse, "--epochs: models of kind tree have no such setting"),
+        ("tree", &[("trees", "many")], &sparse, "--trees many: expected a number from 0 on"),
+        ("tree", &[("format", "csv")], &sparse, "--format has no effect here: it needs a file"),
+        ("tree", &[("validation-fraction", "0.1")], &sparse, "--validation-fraction 0.1: it is about a run of its own"),
+        ("lns", &[("checkpoint-every", "9")], &sparse, "--checkpoint-every 9: it is about a run of its own"),
+        ("dense", &[("tfidf", "true")], &vectors, "--tfidf: it is for sparse rows"),
+        ("dense", &[("wide", "off"), ("wide.cost", "2")], &sparse, "--wide.cost has no effect with --wide off"),
+        ("skipgram", &[], &sparse, "models of kind skipgram are trained on texts without labels"),
+    ] {
+        let refused = xc_options::fit_of(kind, settings, data, &context()).err().expect(expected).to_string();
+        assert!(refused.starts_with(expected), "{kind} {settings:?}: {refused}");
+    }
+}
+
 #[test]
 fn what_is_impossible_is_said_by_its_place_before_any_work() {
     let (rows, labels) = rows();

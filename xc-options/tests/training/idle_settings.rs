@@ -41,7 +41,7 @@ fn value(row: &Setting) -> String {
     match row.values {
         Values::Size => "7".to_owned(),
         Values::Sizes => "3,4".to_owned(),
-        Values::F32 | Values::F64 => "0.625".to_owned(),
+        Values::F32 | Values::F32OrInf | Values::F64 => "0.625".to_owned(),
         Values::Bool | Values::Switch => "true".to_owned(),
         Values::Names(_) | Values::Forms(_) => row.names().unwrap()[1].to_owned(),
         Values::Text(_) => unreachable!("{}: no such row belongs to another", row.name),

@@ -141,14 +141,15 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     }
     let meter = Meter::start();
     let start = Instant::now();
-    let mut model = args.open.open(&args.model, &args.search, context)?;
+    let search = args.search.params()?;
+    let mut model = args.open.open(&args.model, &search, context)?;
     match args.mode {
         Mode::Online => args.device.stay(
             "--mode online asks one query after the other, which stays on the CPU; --mode batch is expected",
             context,
         )?,
         Mode::Batch if args.floor => args.device.stay("--floor is about memory of the CPU", context)?,
-        Mode::Batch => args.device.put(&mut model, &args.search, None, context)?,
+        Mode::Batch => args.device.put(&mut model, &search.options, None, context)?,
     }
     let load_ms = start.elapsed().as_secs_f64() * 1e3;
     args.format.refuse_idle(&args.format.or(model.input()), [&*args.input])?;
@@ -162,7 +163,7 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
         .next_batch(args.queries.unwrap_or(usize::MAX - 1))?
         .ok_or_else(|| CliError::usage(format_args!("{}: no query; at least one is expected", args.input.display())))?;
     queries.report_unseen(&context.fit());
-    let mut search = args.search.options();
+    let mut search = search.options;
     search.matching = (args.iterator != Iterator::Auto).then(|| args.iterator.choice());
     let options = QueryOptions { made: makes_before(&model), search, ..QueryOptions::top(args.top_k) };
     let input = args.input.display().to_string();

@@ -6,48 +6,43 @@ use crate::context::Context;
 use crate::data::read_label_set;
 use crate::error::{CliError, chain};
 use crate::model::OpenArgs;
+use crate::settings::{Chosen, OfTable};
 use crate::written::is_same;
 use std::path::PathBuf;
 use xc_data::{LabelNames, UnknownLabels};
 use xc_model::{ChangeError, Changes};
+use xc_options::settings::{Table, change as changes};
 use xc_store::ContainerWriter;
-use xc_tree::PostProcessor;
 
 /// What can be changed about a trained model.
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Changes of a model (--from xc --to xc)")]
 pub(super) struct ChangeArgs {
-    /// Drop weights of a tree or of a wide term below this magnitude, as --linear.prune-below and --wide.prune-below do in
-    /// training
-    #[arg(long, value_name = "X")]
-    prune_below: Option<f32>,
-    /// Leave out the wide term of a network
-    #[arg(long, value_name = "off", value_parser = ["off"])]
-    wide: Option<String>,
-    /// Keep the first T trees of an ensemble
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..))]
-    trees: Option<u32>,
+    #[command(flatten)]
+    settings: Chosen<OfChange>,
     /// Predict only these labels: ids or names, one per line. Labels keep their ids and names; the clusters and weights
     /// of the others are dropped (trees)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = changes::TABLE.rows[1].heading)]
     keep_labels: Option<PathBuf>,
-    /// How margins of a tree become scores: sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge
-    /// with P from 1 to 9
-    #[arg(long, value_name = "NAME")]
-    post_processor: Option<PostProcessor>,
+}
+
+/// What of its weights and scores.
+#[derive(Clone, Copy, Debug)]
+struct OfChange;
+
+impl OfTable for OfChange {
+    const TABLE: Table = changes::TABLE;
 }
 
 impl ChangeArgs {
-    /// The first option that was given.
+    /// What was chosen of weights and scores.
+    pub(super) fn params(&self) -> Result<Changes, CliError> {
+        Ok(changes::params(&self.settings.choices)?)
+    }
+
+    /// The first option that was given, of those that a model of another system does not have.
     pub(super) fn given(&self) -> Option<&'static str> {
-        let given = [
-            (self.prune_below.is_some(), "--prune-below"),
-            (self.wide.is_some(), "--wide"),
-            (self.trees.is_some(), "--trees"),
-            (self.keep_labels.is_some(), "--keep-labels"),
-            (self.post_processor.is_some(), "--post-processor"),
-        ];
-        given.into_iter().find_map(|(is_given, name)| is_given.then_some(name))
+        let named = self.settings.choices.iter().map(|(row, _)| row.name).filter(|name| *name != changes::PRECISION);
+        named.chain(self.keep_labels.as_ref().map(|_| "keep-labels")).next()
     }
 }
 
@@ -72,13 +67,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         }
     };
     let changes = Changes {
-        precision: args.precision,
-        prune_below: change.prune_below,
-        without_wide: change.wide.is_some(),
-        n_trees: change.trees.map(|n| n as usize),
         keep_labels,
-        post: change.post_processor,
         label_names: given.as_ref().map(|names| LabelNames::names(names).to_vec()),
+        ..change.params()?
     };
     let changed = context.on_threads(|| model.change(&changes)).map_err(|e| change_error(args, &e))?;
     if changed.drops_index() {

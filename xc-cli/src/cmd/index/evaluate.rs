@@ -38,7 +38,7 @@ pub(super) struct Args {
     scope: ScopeArgs,
     /// Measure at the smallest width, or number of cells, that finds this share of the best; or at those of several
     /// shares
-    #[arg(long, value_name = "R,...", value_delimiter = ',', conflicts_with_all = ["search_width", "cells"])]
+    #[arg(long, value_name = "R,...", value_delimiter = ',', conflicts_with_all = ["search-width", "cells"])]
     target_recall: Vec<f64>,
     /// Queries to fit to [default: every second one of --queries]
     #[arg(long, value_name = "FILE", requires = "target_recall")]
@@ -170,7 +170,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Opened::Vectors(index, asked, bits) => (index, asked, bits),
         Opened::Sparse(opened) => {
             let given = args.scope.given();
-            let given = given.or(is_fitted.then_some("--target-recall")).or(args.plot.as_ref().map(|_| "--plot"));
+            let given =
+                given.as_deref().or(is_fitted.then_some("--target-recall")).or(args.plot.as_ref().map(|_| "--plot"));
             if let Some(option) = given {
                 return Err(CliError::usage(format_args!("{option}: an index of sparse rows answers exactly")));
             }

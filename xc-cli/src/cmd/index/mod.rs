@@ -7,13 +7,13 @@ mod refresh;
 mod search;
 mod sparse;
 
-use crate::answer::scope_of;
 use crate::context::Context;
 use crate::data::{InputArgs, Queries, RowArgs, read_rows, strings_for};
 use crate::described::Described;
 use crate::error::{CliError, chain};
 use crate::interrupt::interrupted;
 use crate::progress::Task;
+use crate::settings::{Chosen, OfTable};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -24,6 +24,7 @@ use xc_dense::DenseRows;
 use xc_model::Model;
 use xc_model::classifier::{LabelIndex, LabelIndexError, LostPrecision};
 use xc_model::{IndexError, IndexFit, OwnedRows};
+use xc_options::settings::{Table, search as settings};
 use xc_sparse::LabelRows;
 use xc_store::{Container, OpenMode};
 
@@ -87,31 +88,29 @@ struct Asked {
 }
 
 /// How far an index is searched.
-#[derive(clap::Args, Clone, Copy, Debug)]
-struct ScopeArgs {
-    /// Search effort in the graph: higher finds more and is slower. Vectors are followed that are further off than the
-    /// last answer by up to this share of its distance; 16 compares all vectors by their codes [default: as fitted]
-    #[arg(long, value_name = "W", allow_negative_numbers = true)]
-    search_width: Option<f32>,
-    /// Compare the vectors of the N nearest cells instead of searching the graph, if the index has cells
-    #[arg(long, value_name = "N", conflicts_with_all = ["search_width", "filter"],
-        value_parser = clap::value_parser!(u32).range(1..))]
-    cells: Option<u32>,
+#[derive(Clone, Copy, Debug)]
+struct OfScope;
+
+impl OfTable for OfScope {
+    const TABLE: Table = settings::SCOPE;
 }
+
+/// The same.
+type ScopeArgs = Chosen<OfScope>;
 
 impl ScopeArgs {
     /// The option that is given, if one is.
-    fn given(self) -> Option<&'static str> {
-        let names = [("--search-width", self.search_width.is_some()), ("--cells", self.cells.is_some())];
-        names.into_iter().find_map(|(name, given)| given.then_some(name))
+    fn given(&self) -> Option<String> {
+        self.choices.iter().next().map(|(row, _)| format!("--{}", row.name))
     }
 
     /// What is to be looked at; nothing where no option is given.
-    fn scope(self, index: &Index) -> Result<Option<Scope>, CliError> {
-        if self.cells.is_some() && index.graph().n_cells() == 0 {
+    fn scope(&self, index: &Index) -> Result<Option<Scope>, CliError> {
+        let scope = settings::scope(&self.choices)?;
+        if scope.is_some_and(|scope| scope.n_cells() > 0) && index.graph().n_cells() == 0 {
             return Err(CliError::usage("--cells: this index has none; xc index build --cells N makes some"));
         }
-        Ok(scope_of(self.cells, self.search_width))
+        Ok(scope)
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Args {
     #[command(flatten)]
     scope: ScopeArgs,
     /// Compare all vectors (an index of sparse rows always answers exactly)
-    #[arg(long, conflicts_with_all = ["search_width", "cells"])]
+    #[arg(long, conflicts_with_all = ["search-width", "cells"])]
     exact: bool,
     /// Prove answers of inner products by the lengths of vectors: if at most N vectors are long enough to be among
     /// them, all of these are compared and the answers are exact; the number of such queries is printed
@@ -66,7 +66,7 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
     let (index, asked, bits) = match args.asked.open(context)? {
         Opened::Vectors(index, asked, bits) => (index, asked, bits),
         Opened::Sparse(opened) => {
-            if let Some(option) = args.scope.given().or(args.prove.map(|_| "--prove")) {
+            if let Some(option) = args.scope.given().or(args.prove.map(|_| "--prove".to_owned())) {
                 return Err(CliError::usage(format_args!("{option}: an index of sparse rows answers exactly")));
             }
             args.device.stay("the search of an index of sparse rows stays on the CPU", context)?;

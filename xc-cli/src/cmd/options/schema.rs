@@ -3,7 +3,7 @@
 use super::{Leaf, listed};
 use clap::Arg;
 use serde_json::{Map, Value, json};
-use xc_options::settings::{Values, kinds};
+use xc_options::settings::{Setting, Table, Values, change, embed, fitted, index, input, kinds, search, text};
 
 /// A definition for each command; a file is one for some command.
 pub(super) fn of(leaves: &[Leaf<'_>]) -> Value {
@@ -21,11 +21,10 @@ pub(super) fn of(leaves: &[Leaf<'_>]) -> Value {
 
 /// The options of a command as nested tables, `[tree] branching = 32`, and by their whole names, `"tree.branching" = 32`.
 fn of_command(path: &str, command: &clap::Command) -> Value {
-    let kind = path.strip_prefix("train ").or(path.strip_prefix("tune "));
     let common = command.get_arguments().filter(|arg| arg.is_global_set() && !arg.is_hide_set());
     let described = |arg: &Arg| {
         let name = arg.get_long().filter(|name| *name != "config")?.to_owned();
-        let values = kind.and_then(|kind| kinds::row(kind, &name)).map(|row| row.values);
+        let values = row(path, &name).map(|row| row.values);
         let mut schema = of_value(arg, values);
         schema["description"] = arg.get_help().map(ToString::to_string).unwrap_or_default().into();
         Some((name, schema))
@@ -36,6 +35,21 @@ fn of_command(path: &str, command: &clap::Command) -> Value {
     let whole = named.iter().filter(|(name, _)| name.contains('.'));
     whole.for_each(|(name, schema)| table["properties"][name] = (*schema).clone());
     table
+}
+
+/// The setting that an option of a command is.
+fn row(path: &str, name: &str) -> Option<&'static Setting> {
+    let tables: &[Table] = match path {
+        "predict" | "bench predict" => &[search::TABLE, input::TABLE],
+        "index build" => &[index::TABLE, input::TABLE],
+        "index search" | "index evaluate" => &[search::SCOPE, input::ROWS],
+        "blend" => &[fitted::BLEND, input::TABLE],
+        "calibrate" => &[fitted::CALIBRATION, input::TABLE],
+        "convert" => &[change::TABLE, text::TABLE, text::TOKENS, input::TABLE],
+        "embed" => &[embed::TABLE, input::TABLE],
+        _ => return kinds::row(path.strip_prefix("train ").or(path.strip_prefix("tune "))?, name),
+    };
+    tables.iter().find_map(|table| table.row(name))
 }
 
 /// A table of options, with an inner one for each first part of names with dots.
@@ -70,6 +84,7 @@ fn of_value(arg: &Arg, values: Option<Values>) -> Value {
         Some(Values::Sizes) => {
             json!({ "type": ["integer", "string", "array"], "items": { "type": "integer", "minimum": 0 } })
         }
+        Some(Values::F32OrInf) => json!({ "type": ["number", "string"] }),
         Some(Values::F32 | Values::F64) => json!({ "type": "number" }),
         _ => json!({ "type": ["string", "number", "array"] }),
     }

@@ -20,7 +20,7 @@ use xc_buffer::Part;
 use xc_data::{AnswerNotes, FileForm, Format, LabelNames, ReadOptions, UnknownLabels};
 use xc_model::Model;
 use xc_model::calibrate::ThresholdKind;
-use xc_model::{Excluded, InputKind, QueryOptions, ScoreOptions};
+use xc_model::{Excluded, InputKind, QueryOptions, ScoreOptions, SearchOptions};
 use xc_sparse::rank::Scored;
 use xc_store::PART_FOLDER;
 use xc_train::calibrate::CalibrateParams;
@@ -90,14 +90,14 @@ pub(crate) struct Args {
     output: PathBuf,
     /// Score only these labels, whether or not a search would reach them; ids or names, one per line. They have the
     /// scores that they have among all labels, with the exceptions of --candidates
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max_labels"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max-labels"])]
     only_labels: Option<PathBuf>,
     /// Score for each instance only the labels that this file lists for it: one row per instance, ids separated by
     /// commas, or the labels of any input format. They have the scores that they have among all labels, with three
     /// exceptions. Several trees: in a search, trees whose beam does not reach a label count 0 for it. A blend: scores
     /// follow from ranks among its members' answers. A sparse output layer: labels that its loss scores alike are set
     /// one step apart, and labels that are not listed take no steps
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max_labels", "only_labels"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max-labels", "only_labels"])]
     candidates: Option<PathBuf>,
     /// Leave out the labels that this file lists for each instance, such as those that a user has seen; others take
     /// their places. One row per instance, in the formats of --candidates
@@ -224,7 +224,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         }
     }
     output::check(&args.output)?;
-    let mut model = args.open.open(&args.model, &args.search, context)?;
+    let search = args.search.params()?;
+    let mut model = args.open.open(&args.model, &search, context)?;
     let excludes = args.exclude.is_some() || args.exclude_field.is_some();
     if args.exclude_own_labels && !excludes {
         return Err(CliError::usage("--exclude-own-labels: --exclude FILE or --exclude-field NAME is expected"));
@@ -246,7 +247,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     }
     if let Some(Threshold::Calibrated(kind)) = args.threshold {
         let kind = kind.name();
-        if let Some(post) = args.search.post_processor() {
+        if let Some(post) = &search.post_processor {
             return Err(CliError::usage(format_args!(
                 "--threshold {kind}: thresholds are of calibrated scores, which --post-processor {post} replaces"
             )));
@@ -292,7 +293,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         (None, None) => None,
     };
     let labels = args.only_labels.as_ref().map(|_| "only-labels").or(args.candidates.as_ref().map(|_| "candidates"));
-    args.device.put(&mut model, &args.search, labels, context)?;
+    args.device.put(&mut model, &search.options, labels, context)?;
     let part = args.part.unwrap_or(Part::WHOLE);
     // Lists follow the row, and rows without an id are numbered.
     let counts = args.candidates.is_some() || excludes || form == Form::Csv;
@@ -313,7 +314,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Some(_) => model.calibration().map_or(CalibrateParams::default().top_k, |of| of.top_k),
     });
     let names = names.as_ref();
-    let mut run = Run { model: &model, only, exclude, args, names, top_k, input, proven: 0, unproven: 0, unknown: 0 };
+    let search = search.options;
+    let mut run =
+        Run { model: &model, only, exclude, args, search, names, top_k, input, proven: 0, unproven: 0, unknown: 0 };
     if let Some(queries) = &queries {
         run.lists_mut().for_each(|lists| lists.begin_at(queries.before()));
         // Instances of files that say how many they are have no ids.
@@ -460,6 +463,7 @@ struct Run<'a> {
     only: Only,
     exclude: Option<LabelLists>,
     args: &'a Args,
+    search: SearchOptions,
     /// Of the labels, where they are known.
     names: Option<&'a Arc<LabelNames>>,
     top_k: usize,
@@ -490,7 +494,7 @@ impl Run<'_> {
                 let (rows, first) = lists.rows(first);
                 Excluded::ByQuery { rows, first }
             }),
-            search: self.args.search.options(),
+            search: self.search,
         }
     }
 

@@ -129,6 +129,19 @@ pub(super) fn check(system: &dyn System, of: &Training, has_validation: bool, se
     system.check(of)
 }
 
+/// The network for instances of a shape that is known.
+pub(super) fn params(
+    system: &dyn System,
+    shape: &TrainingShape,
+    seed: u64,
+    has_validation: bool,
+) -> Result<NetworkParams, FitError> {
+    let (args, mut network) = (system.choices(), system.params(shape, seed, has_validation)?);
+    args.settle(shape.n_features, &mut network);
+    args.refuse_idle(&system.preset_for(shape), &network.classifier)?;
+    Ok(network)
+}
+
 /// Trains and saves a network, and says how good it is; or what would be done.
 pub(super) fn train(
     system: &dyn System,
@@ -157,9 +170,7 @@ pub(super) fn train(
     let instances = system.read(of, judges.hold_out, context)?;
     let read_s = start.elapsed().as_secs_f64();
     let shape = TrainingShape::of(&instances);
-    let mut network = system.params(&shape, context.seed, has_validation)?;
-    args.settle(shape.n_features, &mut network);
-    args.refuse_idle(&system.preset_for(&shape), &network.classifier)?;
+    let network = params(system, &shape, context.seed, has_validation)?;
     let outputs = system.outputs(&shape)?;
     let session = NetworkSession::new(&outputs, (instances, shape), network, judges.choose_epoch, context);
     let mut session = session.between(of.source.name(), of.target()).with_run(run);

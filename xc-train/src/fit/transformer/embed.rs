@@ -1,6 +1,7 @@
 //! Vectors of texts by a transformer as it comes: nothing is trained.
 
 use crate::network::Pretrained;
+use std::path::PathBuf;
 use xc_dense::MatmulPrecision;
 
 /// Which vectors texts are to have.
@@ -12,6 +13,13 @@ pub struct Embed {
     pub precision: MatmulPrecision,
     /// Whether vectors are scaled to length 1.
     pub normalise: bool,
+}
+
+impl Embed {
+    /// Vectors of length 1 by the transformer in a folder.
+    pub fn new(from: impl Into<PathBuf>) -> Self {
+        Self { pretrained: Pretrained::new(from), precision: MatmulPrecision::F32, normalise: true }
+    }
 }
 
 /// What was written.
