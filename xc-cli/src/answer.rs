@@ -13,7 +13,7 @@ use xc_data::{
 };
 use xc_model::{BatchError, Candidates};
 use xc_options::settings::Table;
-use xc_options::settings::search::{self, SearchParams};
+use xc_options::settings::search::{self, LabelSearch};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::LabelId;
 
@@ -30,7 +30,7 @@ pub(crate) type SearchArgs = Chosen<OfSearch>;
 
 impl SearchArgs {
     /// What they say.
-    pub(crate) fn params(&self) -> Result<SearchParams, CliError> {
+    pub(crate) fn params(&self) -> Result<LabelSearch, CliError> {
         Ok(search::params(&self.choices)?)
     }
 }

@@ -5,7 +5,7 @@ use crate::error::{CliError, chain};
 use std::path::Path;
 use xc_model::Model;
 use xc_model::{OpenModelError, OpenOptions, UseIndex};
-use xc_options::settings::search::SearchParams;
+use xc_options::settings::search::LabelSearch;
 use xc_store::OpenMode;
 pub(crate) use xc_train::fit::{beside, open_container};
 
@@ -24,7 +24,7 @@ pub(crate) struct OpenArgs {
 
 impl OpenArgs {
     /// Opens a model of any kind, to be searched in this way. What is left out is said.
-    pub(crate) fn open(self, folder: &Path, search: &SearchParams, context: &Context) -> Result<Model, CliError> {
+    pub(crate) fn open(self, folder: &Path, search: &LabelSearch, context: &Context) -> Result<Model, CliError> {
         self.open_with(folder, search.opening(), context)
     }
 

@@ -1,6 +1,6 @@
 //! Where settings stand among parameters.
 
-use super::search::SearchParams;
+use super::search::LabelSearch;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -136,7 +136,7 @@ pub enum SettingPlace {
     /// Of a calibration.
     Calibration(At<CalibrateParams>),
     /// Of a search.
-    Search(At<SearchParams>),
+    Search(At<LabelSearch>),
     /// Of what is changed about a trained model.
     Change(At<Changes>),
     /// Of vectors of texts.
@@ -159,4 +159,4 @@ macro_rules! placed {
     };
 }
 
-placed!(Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams, Index: BuildParams, Blend: FitParams, Calibration: CalibrateParams, Search: SearchParams, Change: Changes, Embed: Embed);
+placed!(Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams, Index: BuildParams, Blend: FitParams, Calibration: CalibrateParams, Search: LabelSearch, Change: Changes, Embed: Embed);

@@ -8,7 +8,7 @@ use xc_model::{OpenOptions, SearchOptions, UseIndex};
 
 /// How a model is opened to be searched, and how it is searched.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SearchParams {
+pub struct LabelSearch {
     /// Of each query.
     pub options: SearchOptions,
     /// What makes scores of margins. Default: the model's.
@@ -19,7 +19,7 @@ pub struct SearchParams {
     pub max_age: Option<u64>,
 }
 
-impl SearchParams {
+impl LabelSearch {
     /// How the model is opened.
     pub fn opening(&self) -> OpenOptions {
         let index = match self.max_age {
@@ -36,7 +36,7 @@ impl SearchParams {
     }
 }
 
-const fn row(name: &'static str, at: At<SearchParams>, values: Values, unit: &'static str) -> Setting {
+const fn row(name: &'static str, at: At<LabelSearch>, values: Values, unit: &'static str) -> Setting {
     Setting::new(name, at.name(), values, unit).at(SettingPlace::Search(at)).heading("Search options")
 }
 
@@ -44,7 +44,7 @@ const INF: &str = "inf";
 const AS_FITTED: &str = "as fitted";
 const OF_THE_MODEL: &str = "the model's";
 
-const WIDTH: At<SearchParams> = At::Form {
+const WIDTH: At<LabelSearch> = At::Form {
     name: "scope.width",
     get: |of| match of.options.scope {
         Some(Scope::Cells { .. }) | None => None,
@@ -61,7 +61,7 @@ const WIDTH: At<SearchParams> = At::Form {
     },
 };
 
-const CELLS: At<SearchParams> = At::Form {
+const CELLS: At<LabelSearch> = At::Form {
     name: "scope.cells",
     get: |of| of.options.scope.map(|scope| scope.n_cells()).filter(|cells| *cells > 0).map(Value::from),
     put: |of, value| {
@@ -75,7 +75,7 @@ const CELLS: At<SearchParams> = At::Form {
     },
 };
 
-const REPETITIONS: At<SearchParams> = At::Form {
+const REPETITIONS: At<LabelSearch> = At::Form {
     name: "repetitions",
     get: |of| of.repetitions.as_ref().map(|numbers| numbers.get()),
     put: |of, value| {
@@ -113,7 +113,7 @@ const EXACT: Setting = row("exact", field!(options.exact), Switch, "").help(
      index finds have the same scores, but those of softmax, which are shares among all labels",
 );
 
-/// Places are those of [`SearchParams`].
+/// Places are those of [`LabelSearch`].
 pub const TABLE: Table = Table {
     rows: &[
         BEAM,
@@ -153,9 +153,9 @@ pub const SCOPE: Table = Table {
 ///
 /// # Errors
 /// Settings that exclude each other, or a number out of range, by the name of its setting.
-pub fn params(choices: &Choices) -> Result<SearchParams, SettingError> {
+pub fn params(choices: &Choices) -> Result<LabelSearch, SettingError> {
     choices.refuse_conflicts()?;
-    TABLE.place(SearchParams::default(), choices)
+    TABLE.place(LabelSearch::default(), choices)
 }
 
 /// What was chosen of how far an index is searched; nothing: as fitted.
@@ -164,7 +164,7 @@ pub fn params(choices: &Choices) -> Result<SearchParams, SettingError> {
 /// As [`params`].
 pub fn scope(choices: &Choices) -> Result<Option<Scope>, SettingError> {
     choices.refuse_conflicts()?;
-    Ok(SCOPE.place(SearchParams::default(), choices)?.options.scope)
+    Ok(SCOPE.place(LabelSearch::default(), choices)?.options.scope)
 }
 
 /// Numbers and ranges of them: `0-3,7`.
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn every_row_leads_to_a_place_of_its_own_and_changes_it() {
-        let usual = SearchParams::default();
+        let usual = LabelSearch::default();
         for row in TABLE.rows {
             let value = row.names().map_or("7", |names| names[0]);
             let value = if matches!(row.values, Switch) { "true" } else { value };
