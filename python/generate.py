@@ -1,7 +1,8 @@
-"""Writes `xc/_options.pyi`: the options of each kind as keywords, from the table of settings of the installed package.
+"""Writes `xc/_options.pyi`, the options of each kind as keywords, and `xc/_estimators.py`, the constructors of the estimators
+of scikit-learn, from the table of settings of the installed package.
 
-    python generate.py            # writes the file beside this one
-    python generate.py --check    # says whether it is what the table says
+    python generate.py            # writes the files beside this one
+    python generate.py --check    # says whether they are what the table says
 """
 
 import pathlib
@@ -15,7 +16,6 @@ sys.path[:] = [path for path in sys.path if pathlib.Path(path or ".").resolve() 
 import xc  # noqa: E402
 from xc import _native  # noqa: E402
 
-PLACE = HERE / "xc" / "_options.pyi"
 
 HEAD = '''\
 """Options of training by keyword. Written by `python/generate.py` from the table of settings: change that."""
@@ -147,7 +147,69 @@ def text():
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
+ESTIMATORS = '''\
+"""Estimators of scikit-learn, with a parameter a setting. Written by `python/generate.py` from the table of settings."""
+
+import os
+from typing import Literal, Mapping, Sequence, Union
+
+from ._estimator import Classifier, Vectorizer
+
+Value = Union[bool, int, float, str, os.PathLike[str], Sequence[int], None]
+'''
+
+CLASSIFIERS = {
+    "tree": ("Trees of clusters of labels with linear rankers", ""),
+    # Labels are hashed to fewer buckets, of which there are two or more.
+    "mach": ("Networks over buckets that labels are hashed to", "    _least_labels = 3\n"),
+    "dense": ("A network that scores every label", ""),
+    "uniform": ("A network whose labels have few connections each", ""),
+    "lns": ("A network that learns from sampled negative labels", ""),
+    "astra": ("A network that learns from labels that are hard to tell apart", ""),
+}
+"""What each kind is, and lines of its class."""
+
+OF_RUN = {"text_fields": "Union[str, Sequence[str], None]", "threads": "Union[int, None]", "max_memory": "Union[int, str, None]"}
+"""Parameters that are no settings."""
+
+OF_CLASSIFIER = {
+    "top_k": ("Union[int, None]", "None"),
+    "threshold": ("float", "0.5"),
+    "calibration": ('Literal["isotonic", "platt", None]', "None"),
+    "seed": ("int", "0"),
+    "options": ("Union[Mapping[str, Value], None]", "None"),
+}
+"""Those of classifiers, with their defaults."""
+
+
+def constructor(settings, others):
+    """A constructor with a keyword for each setting, under its own name alone: two for one would be set apart."""
+    own = {name: row for name, row in settings.items() if xc._errors.keyword(row["name"]) == name}
+    lines = [f"        {name}: Union[{type_of(row)}, None] = None," for name, row in own.items()]
+    lines += [f"        {name}: {of} = {usual}," for name, (of, usual) in others.items()]
+    return "\n".join(["    def __init__(", "        self,", "        *,", *lines, "    ) -> None:", "        self._set(locals())"])
+
+
+def estimators():
+    """The whole file of estimators."""
+    parts, run = [ESTIMATORS], {name: (of, "None") for name, of in OF_RUN.items()}
+    for kind, (what, more) in CLASSIFIERS.items():
+        made = constructor(of_arrays(kind), {**OF_CLASSIFIER, **run})
+        head = f'class {kind.capitalize()}Classifier(Classifier):\n    __doc__ = "{what} (kind \\"{kind}\\")." + Classifier.about()\n'
+        parts.append(f'{head}    __module__ = "xc.sklearn"\n    _kind = "{kind}"\n{more}\n{made}')
+    of_text = {name: row for name, row in of_arrays("tree").items() if name.startswith("text_")}
+    head = 'class TextVectorizer(Vectorizer):\n    __doc__ = Vectorizer.__doc__\n    __module__ = "xc.sklearn"\n\n'
+    parts.append(head + constructor(of_text, run))
+    return "\n\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+FILES = {"_options.pyi": text, "_estimators.py": estimators}
+
+
 if __name__ == "__main__":
-    if "--check" in sys.argv[1:]:
-        sys.exit(0 if PLACE.read_text(encoding="utf-8") == text() else f"{PLACE}: is not what the table of settings says")
-    PLACE.write_text(text(), encoding="utf-8")
+    for name, written in FILES.items():
+        place = HERE / "xc" / name
+        if "--check" not in sys.argv[1:]:
+            place.write_text(written(), encoding="utf-8")
+        elif place.read_text(encoding="utf-8") != written():
+            sys.exit(f"{place}: is not what the table of settings says")

@@ -117,7 +117,7 @@ def test_estimators_score_lists_of_names(named):
     marks = np.array([[label in row for label in range(4)] for row in ids], int)
     # Classes are sorted.
     order = [NAMES.index(name) for name in sorted(NAMES)]
-    estimator = DenseClassifier(threads=1, wide="off", batch_size=8)
+    estimator = DenseClassifier(threads=1, wide="off", batch=8)
     fitted = estimator.fit(X, names)
     score = fitted.score(X, names)
     assert score == accuracy_score(marks[:, order], fitted.predict(X).toarray()) > 0.5

@@ -32,7 +32,8 @@ def stub(name):
 def test_the_stub_of_options_is_what_the_table_says():
     expected = generator().text()
     for place in (INSTALLED, SOURCE / "xc"):
-        assert (place / "_options.pyi").read_text(encoding="utf-8") == expected, f"{place}: run python/generate.py"
+        for name, written in generator().FILES.items():
+            assert (place / name).read_text(encoding="utf-8") == written(), f"{place}: run python/generate.py"
     classes = {node.name: node for node in ast.parse(expected).body if isinstance(node, ast.ClassDef)}
     for kind in xc._native.kinds():
         fields = {node.target.id: node for node in classes[f"{kind.capitalize()}Options"].body if isinstance(node, ast.AnnAssign)}
@@ -152,6 +153,7 @@ def test_the_stubs_have_the_fields_of_what_calls_return(tmp_path):
 RIGHT = """
     import numpy as np
     import xc
+    from xc.sklearn import LnsClassifier, TreeClassifier
 
     X, Y = np.zeros((3, 4), np.float32), [[0], [1], [0]]
     t = xc.train("tree", X, Y, model="m", tree_branching=2, cluster_method="unbalanced", tfidf=True, linear_cost=0.5)
@@ -185,6 +187,7 @@ RIGHT = """
     best = scores["P@1"], t.report["wall_s"], tuned.found["value"], tuned.runs[0]["options"]
     csr, frame = r.to_csr(), tuned.to_frame()
     t2: xc.Trained = xc.train("tree", ["a"], [{"x"}, ("y",)])
+    estimators = TreeClassifier(trees=2, cluster_method="balanced"), LnsClassifier(sampler="uniform", wide=False, top_k=5)
     f: xc.Fitted = b
     s: xc.SparseIndex | None = j if isinstance(j, xc.SparseIndex) else None
     tr: xc.TrainingReport = t2.report
@@ -215,6 +218,12 @@ WRONG = [
     ('m.predict(3)', "arg-type"),
     ('m.predict(X, beams=3)', "beams"),
     ('xc.index(X, "l2", degrees=8)', "degrees"),
+    ('xc.convert(m, "half", precisoin="f16")', "precisoin"),
+    ('xc.convert(m, "half", precision="f8")', "arg-type"),
+    ('xc.Embedder("bert", max_token=3)', "max_token"),
+    ('m.predict(X, decoder="mode")', "arg-type"),
+    ('TreeClassifier(treees=2)', "treees"),
+    ('LnsClassifier(sampler="none")', "arg-type"),
     ('xc.train("tree", X, 5)', "No overload|arg-type|call-overload"),
     ('scores["P@1"].upper()', "upper"),
 ]
