@@ -7,8 +7,8 @@ use xc_data::{FileForm, Format, LabelNames, ReadOptions};
 use xc_hash::text::PipelineParams;
 use xc_options::data::NamesFile;
 use xc_options::settings::input;
-use xc_options::settings::text::{self, TextSettings};
-use xc_options::settings::{FileContent, OfFiles, Setting, Table, serialised};
+use xc_options::settings::text;
+use xc_options::settings::{FileContent, OfFiles, Setting, Table};
 use xc_options::training::{refuse_idle_form, refuse_idle_of_instances, refuse_idle_of_labels};
 
 /// What the options of a table are called.
@@ -130,10 +130,6 @@ pub(crate) struct OfText;
 
 impl OfTable for OfText {
     const TABLE: Table = text::TABLE;
-
-    fn usual(row: &Setting) -> Option<String> {
-        row.shown(&serialised(&TextSettings::default()))
-    }
 }
 
 /// What a word is.

@@ -15,7 +15,7 @@ use xc_train::network::NetworkParams;
 const HEADING: &str = "Options of negatives";
 
 const fn row(name: &'static str, at: At<AstraParams>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit).at(SettingPlace::Astra(at)).heading(HEADING)
+    Setting::new(name, values, unit).at(SettingPlace::Astra(at)).heading(HEADING)
 }
 
 /// Strategies that choose labels.
@@ -146,7 +146,7 @@ pub const TABLE: Table = Table {
             .rare()
             .help("Share of the hardest labels that a search should find")
             .belongs_to("retrieval", &["in-step", "schedule"]),
-        Setting::new("head.precision", ROWS.name(), Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
+        Setting::new("head.precision", Forms(&[("f32", "\"F32\""), ("bf16", "\"BF16\"")]), "TYPE")
             .at(SettingPlace::Network(ROWS))
             .heading(HEADING)
             .rare()

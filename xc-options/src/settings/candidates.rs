@@ -35,11 +35,11 @@ const COUNTING: [&str; 8] =
 const DEFAULT: &str = "lsh-embedding";
 
 const fn candidates(name: &'static str, at: At<NetworkParams>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit).at(SettingPlace::Network(at)).heading(CANDIDATES)
+    Setting::new(name, values, unit).at(SettingPlace::Network(at)).heading(CANDIDATES)
 }
 
 const fn tables(name: &'static str, at: At<NetworkParams>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit)
+    Setting::new(name, values, unit)
         .at(SettingPlace::Network(at))
         .heading(TABLES)
         .belongs_to("sampler", &["lsh-embedding", "lsh-label"])

@@ -8,9 +8,7 @@ use xc_model::Changes;
 use xc_tree::PostProcessor;
 
 const fn row(name: &'static str, at: At<Changes>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit)
-        .at(SettingPlace::Change(at))
-        .heading("Changes of a model (--from xc --to xc)")
+    Setting::new(name, values, unit).at(SettingPlace::Change(at)).heading("Changes of a model (--from xc --to xc)")
 }
 
 const WIDE: At<Changes> = At::Form {

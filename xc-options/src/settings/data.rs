@@ -11,10 +11,10 @@ pub const NORMALISE: &str = "normalise";
 /// Settings of rows of features; vectors stay as they are.
 pub const TABLE: Table = Table {
     rows: &[
-        Setting::new("tfidf", "tfidf", Switch, "")
+        Setting::new("tfidf", Switch, "")
             .help("Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); stored in the model")
             .searched(&["false", "true"], 0, Scale::Named, "rare features tell more, unless they are weighted already"),
-        Setting::new(NORMALISE, NORMALISE, Bool, "BOOL")
+        Setting::new(NORMALISE, Bool, "BOOL")
             .help("L2-normalise rows, in training and in prediction (stored in the model)"),
     ],
     starts: &[],

@@ -5,7 +5,7 @@ use Values::{Bool, Names, Size, Text};
 use xc_train::fit::Embed;
 
 const fn row(name: &'static str, at: At<Embed>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit).at(SettingPlace::Embed(at))
+    Setting::new(name, values, unit).at(SettingPlace::Embed(at))
 }
 
 /// Places are those of [`Embed`].

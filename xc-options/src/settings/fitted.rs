@@ -7,11 +7,11 @@ use xc_train::blend::FitParams;
 use xc_train::calibrate::CalibrateParams;
 
 const fn of_blend(name: &'static str, at: At<FitParams>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit).at(SettingPlace::Blend(at))
+    Setting::new(name, values, unit).at(SettingPlace::Blend(at))
 }
 
 const fn of_curve(name: &'static str, at: At<CalibrateParams>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit).at(SettingPlace::Calibration(at))
+    Setting::new(name, values, unit).at(SettingPlace::Calibration(at))
 }
 
 /// Places are those of [`FitParams`].

@@ -5,7 +5,7 @@ use Values::{F32, F64, Size};
 use xc_ann::BuildParams;
 
 const fn row(name: &'static str, at: At<BuildParams>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit).at(SettingPlace::Index(at))
+    Setting::new(name, values, unit).at(SettingPlace::Index(at))
 }
 
 /// Places are those of [`BuildParams`].

@@ -6,7 +6,7 @@ use Values::{Names, Switch, Text};
 use xc_data::{FileForm, Format, IndexBase, LabelSeparator};
 
 const fn row(name: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, name, values, unit).heading("Input options")
+    Setting::new(name, values, unit).heading("Input options")
 }
 
 /// Formats with named fields.

@@ -7,7 +7,7 @@ use std::ops::Range;
 use xc_model::mach::MachLayout;
 
 const fn row(name: &'static str, at: At<MachLayout>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit).at(SettingPlace::Mach(at)).heading("MACH options")
+    Setting::new(name, values, unit).at(SettingPlace::Mach(at)).heading("MACH options")
 }
 
 /// The number of the repetitions, from 0 on.

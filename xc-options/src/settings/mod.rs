@@ -1,7 +1,7 @@
 //! The settings of training, each a row of a table.
 //!
 //! ```text
-//!   name             field                values                 shown           belongs to
+//!   name             place                values                 shown           belongs to
 //!   tree.branching   cluster.branching    Size                   Tree options
 //!   cluster.slack    cluster.slack        F32                    Tree options    cluster.method = balanced
 //! ```
@@ -53,8 +53,7 @@ pub use place::{At, Placed, SettingPlace, Slot};
 
 use crate::tune::Scale;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use xc_data::Format;
 
 /// Everything about one setting.
@@ -62,8 +61,6 @@ use xc_data::Format;
 pub struct Setting {
     /// As options call it, without the dashes: `tree.branching`.
     pub name: &'static str,
-    /// What its place among the parameters is called: a dotted path.
-    pub field: &'static str,
     /// The place.
     pub place: SettingPlace,
     /// What it may be.
@@ -185,12 +182,11 @@ pub const USUAL: &str = "usual";
 
 impl Setting {
     /// A row without further properties.
-    pub const fn new(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Self {
+    pub const fn new(name: &'static str, values: Values, unit: &'static str) -> Self {
         let none = if matches!(values, Values::Switch) { "false" } else { "none" };
         Self {
             name,
-            field,
-            place: SettingPlace::Path,
+            place: SettingPlace::Chosen,
             values,
             unit,
             help: "",
@@ -359,10 +355,6 @@ impl Setting {
         self.typed(value).unwrap_or_default()
     }
 
-    fn found<'a>(&self, params: &'a Value) -> Option<&'a Value> {
-        self.field.split('.').try_fold(params, |at, name| at.get(name))
-    }
-
     /// Names of the values, where these are few.
     pub fn names(&self) -> Option<Vec<&'static str>> {
         match self.values {
@@ -370,11 +362,6 @@ impl Setting {
             Values::Forms(forms) => Some(forms.iter().map(|(name, _)| *name).collect()),
             _ => None,
         }
-    }
-
-    /// Its value among parameters in serialised form, as it is typed; nothing where there is none.
-    pub fn shown(&self, params: &Value) -> Option<String> {
-        self.typed(self.found(params)?)
     }
 
     /// Its value among parameters, as it is typed; nothing where there is none.
@@ -428,8 +415,8 @@ impl Table {
     }
 
     /// The setting whose place is called so.
-    pub fn at(&self, field: &str) -> Option<&'static Setting> {
-        self.rows.iter().find(|row| row.field == field)
+    pub fn at(&self, place: &str) -> Option<&'static Setting> {
+        self.rows.iter().find(|row| row.place.name() == Some(place))
     }
 
     /// Choices by the names of settings and values as they are typed.
@@ -443,39 +430,6 @@ impl Table {
             choices.set(row, value)?;
         }
         Ok(choices)
-    }
-
-    /// Parameters with what was chosen in their places.
-    ///
-    /// # Errors
-    /// A choice that changes nothing, since it belongs to another one that was not made; a value that the field cannot
-    /// hold.
-    pub fn apply<P: Serialize + DeserializeOwned>(&self, params: &P, choices: &Choices) -> Result<P, SettingError> {
-        self.placed(params, choices, |row, all| self.check_idle(row, |other| other.shown(all)))
-    }
-
-    fn placed<P: Serialize + DeserializeOwned>(
-        &self,
-        params: &P,
-        choices: &Choices,
-        check: impl Fn(&Setting, &Value) -> Result<(), SettingError>,
-    ) -> Result<P, SettingError> {
-        let mut all = serialised(params);
-        // Choices before the numbers that belong to them.
-        let mut chosen: Vec<_> = choices.iter().filter(|(row, _)| self.row(row.name).is_some()).collect();
-        chosen.sort_by_key(|(row, _)| row.belongs_to.is_some());
-        let mut made = None;
-        for (row, value) in chosen {
-            check(row, &all)?;
-            put(&mut all, row.field, value.clone());
-            let shown = || row.shown(&all).unwrap_or_default();
-            let so_far = serde_json::from_value(all.clone());
-            made = Some(so_far.map_err(|e| SettingError::of_value(row.name, shown(), e))?);
-        }
-        made.map_or_else(
-            || Ok(serde_json::from_value(all).unwrap_or_else(|e| panic!("parameters as they were: {e}"))),
-            Ok,
-        )
     }
 
     /// Parameters with what was chosen of them in its places.
@@ -566,26 +520,9 @@ impl Table {
             None => Err(SettingError::idle(row.name, needs)),
         }
     }
-
-    /// Parameters with what was chosen in their places, whether it has an effect or not: [`Self::refuse_idle`] says.
-    pub fn put<P: Serialize + DeserializeOwned>(&self, params: &P, choices: &Choices) -> Result<P, SettingError> {
-        self.placed(params, choices, |_, _| Ok(()))
-    }
 }
 
-/// Parameters in the form that rows lead into.
-pub fn serialised(params: &impl Serialize) -> Value {
+/// Parameters in serialised form.
+fn serialised(params: &impl Serialize) -> Value {
     serde_json::to_value(params).unwrap_or_default()
-}
-
-/// Puts a value at a dotted path; objects on the way are made.
-fn put(all: &mut Value, field: &str, value: Value) {
-    let mut at = all;
-    for name in field.split('.') {
-        if !at.is_object() {
-            *at = Value::Object(Map::new());
-        }
-        at = &mut at[name];
-    }
-    *at = value;
 }

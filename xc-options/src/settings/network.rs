@@ -15,7 +15,7 @@ const TRAINING: &str = "Training options";
 const NO_EMBEDDINGS: &str = "none: instances are vectors";
 
 const fn row(name: &'static str, at: At<NetworkParams>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit).at(SettingPlace::Network(at))
+    Setting::new(name, values, unit).at(SettingPlace::Network(at))
 }
 
 const fn network(name: &'static str, at: At<NetworkParams>, values: Values, unit: &'static str) -> Setting {
@@ -27,7 +27,7 @@ const fn training(name: &'static str, at: At<NetworkParams>, values: Values, uni
 }
 
 const fn run(name: &'static str, at: At<RunParams>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit).at(SettingPlace::Run(at)).heading(TRAINING)
+    Setting::new(name, values, unit).at(SettingPlace::Run(at)).heading(TRAINING)
 }
 
 /// Layers.
@@ -274,8 +274,13 @@ fn error(error: &NetworkParamsError) -> SettingError {
         NetworkParamsError::Value { place, got, expected } => SettingError::of_value(named(place), got, expected),
         // Its names are those of fields.
         NetworkParamsError::Training(e) => {
-            let is_it =
-                |row: &&Setting| row.field.strip_prefix("training.").is_some_and(|field| field.ends_with(e.name));
+            let is_it = |row: &&Setting| {
+                row.place
+                    .name()
+                    .unwrap_or_default()
+                    .strip_prefix("training.")
+                    .is_some_and(|field| field.ends_with(e.name))
+            };
             SettingError::of(TABLE.rows.iter().find(is_it).map_or("network options", |row| row.name), e)
         }
     }

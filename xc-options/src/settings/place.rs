@@ -1,6 +1,7 @@
 //! Where settings stand among parameters.
 
 use super::search::LabelSearch;
+use super::text::TextSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,6 +16,7 @@ use xc_train::calibrate::CalibrateParams;
 use xc_train::fit::Embed;
 use xc_train::network::{NetworkParams, RunParams, TextEncoder, UniformParams};
 use xc_train::skipgram::WordsParams;
+use xc_tree::TreeParams;
 
 /// A value at a place.
 pub trait Slot {
@@ -111,8 +113,12 @@ impl<P> fmt::Debug for At<P> {
 /// Among which parameters a setting stands, and where.
 #[derive(Clone, Copy, Debug)]
 pub enum SettingPlace {
-    /// At its field, a dotted path into the serialised form of the parameters.
-    Path,
+    /// Among none: what was chosen is read by its name ([`Choices::value`](super::Choices::value)).
+    Chosen,
+    /// Of trees.
+    Tree(At<TreeParams>),
+    /// Of the terms of a text.
+    Terms(At<TextSettings>),
     /// Of a network.
     Network(At<NetworkParams>),
     /// Of a network with a sparse output layer.
@@ -151,6 +157,16 @@ pub trait Placed: Clone {
 
 macro_rules! placed {
     ($($variant:ident: $of:ty),*) => {
+        impl SettingPlace {
+            /// What the place is called: a dotted path; nothing where there is none.
+            pub const fn name(&self) -> Option<&'static str> {
+                match self {
+                    Self::Chosen => None,
+                    $(Self::$variant(at) => Some(at.name()),)*
+                }
+            }
+        }
+
         $(impl Placed for $of {
             fn at(place: SettingPlace) -> Option<At<Self>> {
                 if let SettingPlace::$variant(at) = place { Some(at) } else { None }
@@ -159,4 +175,4 @@ macro_rules! placed {
     };
 }
 
-placed!(Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams, Index: BuildParams, Blend: FitParams, Calibration: CalibrateParams, Search: LabelSearch, Change: Changes, Embed: Embed);
+placed!(Tree: TreeParams, Terms: TextSettings, Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams, Index: BuildParams, Blend: FitParams, Calibration: CalibrateParams, Search: LabelSearch, Change: Changes, Embed: Embed);

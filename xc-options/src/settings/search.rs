@@ -37,7 +37,7 @@ impl LabelSearch {
 }
 
 const fn row(name: &'static str, at: At<LabelSearch>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit).at(SettingPlace::Search(at)).heading("Search options")
+    Setting::new(name, values, unit).at(SettingPlace::Search(at)).heading("Search options")
 }
 
 const INF: &str = "inf";

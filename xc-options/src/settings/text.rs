@@ -3,14 +3,13 @@
 use super::{At, Choices, Setting, SettingError, SettingPlace, Table, Values, field};
 use crate::tune::Scale;
 use Values::{Names, Size, Switch, Text};
-use serde::{Deserialize, Serialize};
 use xc_hash::text::{
     Accents, Block, Case, DfBound, Grams, HashingParams, PipelineParams, Slots, TokenRule, VocabularyParams,
 };
 use xc_model::message::chain;
 
-const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit).heading("Text options")
+const fn row(name: &'static str, at: At<TextSettings>, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, values, unit).at(SettingPlace::Terms(at)).heading("Text options")
 }
 
 /// Settings that choose and bound kinds of terms in another way than one size a kind.
@@ -18,13 +17,13 @@ const OTHER_KINDS: &[&str] = &["text.ngrams", "text.chars", "text.hash", "text.m
 
 const HASH: &[&str] = &["text.hash"];
 
-/// Fields are those of [`TextSettings`]. They have no effect on inputs that are features already.
+/// Places are those of [`TextSettings`]. They have no effect on inputs that are features already.
 pub const TABLE: Table = Table {
     rows: &[
-        row("text.ngrams", "ngrams", Size, "N")
+        row("text.ngrams", field!(ngrams), Size, "N")
             .help("Longest sequence of words that is a feature: 1 for words, 2 for words and pairs")
             .searched(&["1", "2"], 0, Scale::Ordered, "pairs of words tell apart what single words do not"),
-        row("text.chars", "chars", Text(check_range), "MIN-MAX")
+        row("text.chars", field!(chars), Text(check_range), "MIN-MAX")
             .help("Also use character sequences inside words, e.g. 3-5")
             .searched(
                 &["none", "3-4", "3-5"],
@@ -32,8 +31,8 @@ pub const TABLE: Table = Table {
                 Scale::Ordered,
                 "parts of words join inflections, misspellings and names",
             ),
-        row("text.hash", "hash", Size, "N").help("Hash terms to N features instead of keeping a vocabulary"),
-        row("text.min-df", "min_df", Size, "N")
+        row("text.hash", field!(hash), Size, "N").help("Hash terms to N features instead of keeping a vocabulary"),
+        row("text.min-df", field!(min_df), Size, "N")
             .help("Keep terms that occur in at least N training texts")
             .excludes(HASH)
             .searched(
@@ -42,30 +41,30 @@ pub const TABLE: Table = Table {
                 Scale::Ordered,
                 "terms of one text help where texts are few, and are noise where they are many",
             ),
-        row("text.max-features", "max_features", Size, "N")
+        row("text.max-features", field!(max_features), Size, "N")
             .help("Keep at most N terms, the most frequent ones")
             .excludes(HASH),
-        row("text.words", "words", Size, "N").of_preset()
+        row("text.words", field!(words), Size, "N").of_preset()
             .help(
                 "Keep the N most frequent words. This option and the next two choose the kinds of terms, in place of \
                  --text.ngrams and --text.chars; 0 leaves a kind out",
             )
             .excludes(OTHER_KINDS),
-        row("text.pairs", "pairs", Size, "N").of_preset()
+        row("text.pairs", field!(pairs), Size, "N").of_preset()
             .help("Keep the N most frequent pairs of neighbouring words")
             .excludes(OTHER_KINDS),
-        row("text.trigrams", "trigrams", Size, "N").of_preset()
+        row("text.trigrams", field!(trigrams), Size, "N").of_preset()
             .help("Keep the N most frequent sequences of three characters inside words")
             .excludes(OTHER_KINDS),
-        row("text.oov", "oov", Size, "N").of_preset()
+        row("text.oov", field!(oov), Size, "N").of_preset()
             .help("Hash terms outside the vocabulary into N additional features, instead of dropping them")
             .excludes(HASH),
-        row("text.fold", "fold", Size, "N").of_preset()
+        row("text.fold", field!(fold), Size, "N").of_preset()
             .help(
                 "Fold all features into N by hashing their numbers; weights that collide are added. 0 folds nothing",
             )
             .excludes(HASH),
-        row("text.preset", "preset", Names(&["mach"]), "NAME")
+        row("text.preset", field!(preset), Names(&["mach"]), "NAME")
             .help(
                 "Named values of the previous five options; any of these that is given overrides the preset. mach: 125000 \
                  words, 20000 pairs, 70000 trigrams, 500000 features for other terms, folded into 80000",
@@ -76,7 +75,7 @@ pub const TABLE: Table = Table {
 };
 
 const fn of_words(name: &'static str, at: At<PipelineParams>, values: Values, unit: &'static str) -> Setting {
-    row(name, at.name(), values, unit).at(SettingPlace::Text(at))
+    Setting::new(name, values, unit).at(SettingPlace::Text(at)).heading("Text options")
 }
 
 const SPLIT_AT_BLANKS: At<PipelineParams> = At::Form {
@@ -119,7 +118,7 @@ pub const TOKENS: Table = Table {
 };
 
 /// Which terms of a text are features.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TextSettings {
     /// Longest sequence of words.
     pub ngrams: u32,
@@ -208,7 +207,7 @@ impl TextSettings {
             },
             _ => Self::default(),
         };
-        TABLE.apply(&usual, choices)
+        TABLE.place(usual, choices)
     }
 
     fn blocks(&self) -> Vec<Block> {

@@ -8,7 +8,7 @@ use xc_nn::encoder::transformer::IS_BUILT;
 use xc_train::network::{EncoderName, TextEncoder};
 
 const fn row(name: &'static str, at: At<TextEncoder>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit).at(SettingPlace::Encoder(at)).heading("Transformer options")
+    Setting::new(name, values, unit).at(SettingPlace::Encoder(at)).heading("Transformer options")
 }
 
 /// A setting of a transformer that is trained.

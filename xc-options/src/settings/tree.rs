@@ -1,9 +1,9 @@
 //! The settings of label trees.
 
-use super::{Choices, Setting, SettingError, Table, USUAL, Values};
+use super::{At, Choices, Setting, SettingError, SettingPlace, Table, USUAL, Values, field};
 use crate::tune::Scale;
 use Values::{Bool, F32, F64, Forms, Names, Size, Text};
-use xc_tree::{Loss, PostProcessor, Preset, TreeParams};
+use xc_tree::{Loss, Negatives, PostProcessor, Preset, TreeParams};
 
 /// Types of weights that are stored.
 pub(super) const WEIGHTS: Values = Forms(&[("f32", "\"F32\""), ("f16", "\"F16\""), ("bf16", "\"BF16\"")]);
@@ -12,33 +12,37 @@ const SHAPE: &str = "Tree options";
 const RANKERS: &str = "Ranker options";
 const SAVED: &str = "Prediction defaults kept in the model";
 
-const fn row(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit)
+const fn row(name: &'static str, at: At<TreeParams>, values: Values, unit: &'static str) -> Setting {
+    Setting::new(name, values, unit).at(SettingPlace::Tree(at)).of_preset()
 }
 
-const fn shape(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit).heading(SHAPE).of_preset()
+const fn shape(name: &'static str, at: At<TreeParams>, values: Values, unit: &'static str) -> Setting {
+    row(name, at, values, unit).heading(SHAPE)
 }
 
-/// A setting whose field has its name, but for the signs.
-const fn ranker(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit).heading(RANKERS).of_preset()
+const fn ranker(name: &'static str, at: At<TreeParams>, values: Values, unit: &'static str) -> Setting {
+    row(name, at, values, unit).heading(RANKERS)
 }
 
-const fn saved(name: &'static str, field: &'static str, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, field, values, unit).heading(SAVED).of_preset()
+const fn saved(name: &'static str, at: At<TreeParams>, values: Values, unit: &'static str) -> Setting {
+    row(name, at, values, unit).heading(SAVED)
 }
+
+const NEGATIVES_BEAM: At<TreeParams> = At::Field("negatives.matcher-aware.beam", |of| match &mut of.negatives {
+    Negatives::MatcherAware { beam } => Some(beam),
+    Negatives::TeacherForced => None,
+});
 
 /// Settings of trees that are none of their parameters.
 pub const OWN: Table = Table {
     rows: &[
-        row("preset", "preset", Names(&["default", "parabel", "bonsai", "xr-linear"]), "NAME")
+        Setting::new("preset", Names(&["default", "parabel", "bonsai", "xr-linear"]), "NAME")
             .help("Named settings: default, parabel, bonsai or xr-linear; other options override them"),
-        row("validation-fraction", "validation_fraction", F64, "SHARE").none("0").usual("none").help(
+        Setting::new("validation-fraction", F64, "SHARE").none("0").usual("none").help(
             "Hold out this share of the training instances and score the model on them, unless --validation is given; the \
              same file and --seed give the same instances for every kind of model",
         ),
-        row("split-seed", "split_seed", Size, "N").of_training_alone().rare()
+        Setting::new("split-seed", Size, "N").of_training_alone().rare()
             .help("Seed of the held-out instances, which runs of several seeds then share")
             .none("that of --seed")
             .belongs_to("validation-fraction", &[]),
@@ -49,16 +53,16 @@ pub const OWN: Table = Table {
 /// Values of trees were chosen so that each has been the best one for some set of data, or is a step on the way there.
 pub const TABLE: Table = Table {
     rows: &[
-        row("trees", "n_trees", Size, "T").of_preset()
+        row("trees", field!(n_trees), Size, "T")
             .help("Trees whose scores are averaged")
             .searched(&["3", "5", "10"], 0, Scale::Ordered, "averages more clusterings"),
-        shape("tree.branching", "cluster.branching", Size, "B").help("Children of a cluster").searched(
+        shape("tree.branching", field!(cluster.branching), Size, "B").help("Children of a cluster").searched(
             &["2", "8", "16", "32", "100"],
             2,
             Scale::Ordered,
             "fewer levels lose fewer labels, more levels share more rows",
         ),
-        shape("cluster.max-leaf", "cluster.max_leaf", Size, "N")
+        shape("cluster.max-leaf", field!(cluster.max_leaf), Size, "N")
             .help("Target for the number of labels in a leaf cluster; a balanced tree may exceed it by half")
             .searched(
                 &["20", "50", "100", "300", "1000"],
@@ -66,22 +70,20 @@ pub const TABLE: Table = Table {
                 Scale::Ordered,
                 "more labels are set against one another; with few labels there is one level, without a search",
             ),
-        shape("cluster.slack", "cluster.slack", F32, "SHARE")
+        shape("cluster.slack", field!(cluster.slack), F32, "SHARE")
             .rare().help("Allowed imbalance of a split, from 0 (parts of equal size) to below 1 (balanced)")
             .belongs_to("cluster.method", &["balanced"]),
-        shape("cluster.method", "cluster.method", Names(&["balanced", "unbalanced"]), "METHOD")
+        shape("cluster.method", field!(cluster.method), Names(&["balanced", "unbalanced"]), "METHOD")
             .help("balanced (parts of nearly equal size) or unbalanced (parts as k-means finds them)")
             .searched(&["balanced", "unbalanced"], 0, Scale::Named, "groups of labels may have very different sizes"),
-        shape("cluster.max-depth", "cluster.max_depth", Size, "N")
+        shape("cluster.max-depth", field!(cluster.max_depth), Size, "N")
             .help("Maximum number of cluster levels above the labels (unbalanced)")
             .belongs_to("cluster.method", &["unbalanced"]),
-        shape("cluster.max-iterations", "cluster.max_iterations", Size, "N").rare()
+        shape("cluster.max-iterations", field!(cluster.max_iterations), Size, "N").rare()
             .help("Maximum number of k-means iterations per split"),
-        shape("cluster.max-sample", "cluster.max_sample", Size, "N").rare()
+        shape("cluster.max-sample", field!(cluster.max_sample), Size, "N").rare()
             .help("Labels sampled for k-means per split, at most"),
-        shape(
-            "cluster.representation",
-            "representation",
+        shape("cluster.representation", field!(representation),
             Names(&["pifa", "pii", "label-features", "pifa-and-label-features"]),
             "WHAT",
         )
@@ -89,18 +91,18 @@ pub const TABLE: Table = Table {
             "Label representation for clustering: the features of their instances (pifa), their instances (pii), \
              --label-features, or the first and the third combined",
         ),
-        shape("cluster.normalise-labels", "normalise_labels", Bool, "BOOL").rare()
+        shape("cluster.normalise-labels", field!(normalise_labels), Bool, "BOOL").rare()
             .help(
                 "Whether an instance with m labels counts 1/sqrt(m), instead of 1, in the vectors that labels are compared \
                  by (pifa)",
             )
             .belongs_to("cluster.representation", &["pifa", "pifa-and-label-features"]),
-        shape("cluster.max-label-nnz", "max_label_nnz", Size, "N").rare()
+        shape("cluster.max-label-nnz", field!(max_label_nnz), Size, "N").rare()
             .help("Maximum number of features of a label's vector; the largest are kept")
             .none("all"),
-        shape("cluster.unseen", "unseen", Names(&["drop", "keep"]), "WHAT").rare()
+        shape("cluster.unseen", field!(unseen), Names(&["drop", "keep"]), "WHAT").rare()
             .help("Labels without training instances: drop (never predicted) or keep"),
-        ranker("linear.loss", "linear.loss", Names(&["squared-hinge", "logistic"]), "LOSS")
+        ranker("linear.loss", field!(linear.loss), Names(&["squared-hinge", "logistic"]), "LOSS")
             .help("squared-hinge or logistic")
             .searched(
                 &["squared-hinge", "logistic"],
@@ -108,7 +110,7 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "the logistic loss ranks rare labels better where rows have many labels",
             ),
-        ranker("linear.cost", "linear.cost", F32, "C")
+        ranker("linear.cost", field!(linear.cost), F32, "C")
             .help(
                 "Weight of the loss against the regulariser (liblinear's C), for rows of about length 1: others are divided \
                  by their typical length",
@@ -120,7 +122,7 @@ pub const TABLE: Table = Table {
                 Scale::Ordered,
                 "few rows and noisy labels want less, many rows of short text want more",
             ),
-        ranker("linear.positive-cost", "linear.positive_cost", F32, "X").rare()
+        ranker("linear.positive-cost", field!(linear.positive_cost), F32, "X").rare()
             .help("Additional cost factor of positives")
             .searched(
                 &["0.5", "1", "2", "4"],
@@ -128,20 +130,20 @@ pub const TABLE: Table = Table {
                 Scale::Ordered,
                 "rankers of rare labels see few positives among many negatives",
             ),
-        ranker("linear.negative-cost", "linear.negative_cost", F32, "X").rare().help("Additional cost factor of negatives"),
-        ranker("linear.bias", "linear.bias", F32, "X").help("Value of the bias input, 0 for none").searched(
+        ranker("linear.negative-cost", field!(linear.negative_cost), F32, "X").rare().help("Additional cost factor of negatives"),
+        ranker("linear.bias", field!(linear.bias), F32, "X").help("Value of the bias input, 0 for none").searched(
             &["0", "1"],
             1,
             Scale::Ordered,
             "without it rankers go by the features alone",
         ),
-        ranker("linear.tolerance", "linear.tolerance", F32, "X").rare()
+        ranker("linear.tolerance", field!(linear.tolerance), F32, "X").rare()
             .help("Stop a ranker when its gradients differ by at most this (liblinear's eps)"),
-        ranker("linear.max-passes", "linear.max_passes", Size, "N")
+        ranker("linear.max-passes", field!(linear.max_passes), Size, "N")
             .rare().help(
                 "Maximum number of passes over the instances",
             ),
-        ranker("linear.prune-below", "linear.prune_below", F32, "X")
+        ranker("linear.prune-below", field!(linear.prune_below), F32, "X")
             .help(
                 "Drop weights of smaller magnitude, for rows of about length 1: a larger value makes models smaller and \
                  faster",
@@ -153,12 +155,10 @@ pub const TABLE: Table = Table {
                 Scale::Ordered,
                 "small weights are what a small cost or the logistic loss consists of",
             ),
-        ranker("linear.max-weights", "linear.max_weights", Size, "N")
+        ranker("linear.max-weights", field!(linear.max_weights), Size, "N")
             .help("Maximum number of weights kept per ranker; the largest are kept")
             .none("all"),
-        ranker(
-            "negatives",
-            "negatives",
+        ranker("negatives", field!(negatives),
             Forms(&[("teacher-forced", "\"teacher-forced\""), ("matcher-aware", "{\"matcher-aware\":{\"beam\":10}}")]),
             "WHICH",
         )
@@ -173,10 +173,10 @@ pub const TABLE: Table = Table {
             Scale::Named,
             "rankers see rows that the levels above send to them by mistake",
         ),
-        ranker("negatives.beam", "negatives.matcher-aware.beam", Size, "B")
+        ranker("negatives.beam", NEGATIVES_BEAM, Size, "B")
             .help("Clusters that matcher-aware negatives reach per level")
             .belongs_to("negatives", &["matcher-aware"]),
-        saved("post-processor", "post", Text(check_post), "NAME")
+        saved("post-processor", field!(post), Text(check_post), "NAME")
             .help(
                 "Maps margins to scores: sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to 9",
             )
@@ -187,13 +187,13 @@ pub const TABLE: Table = Table {
                 Scale::Named,
                 "how much an upper level counts compared with the label's own ranker",
             ),
-        saved("beam", "beam", Size, "B").help("Clusters kept per level").searched(
+        saved("beam", field!(beam), Size, "B").help("Clusters kept per level").searched(
             &["10", "20", "50"],
             0,
             Scale::Ordered,
             "fewer labels are lost on the way down",
         ),
-        saved("precision", "precision", WEIGHTS, "TYPE")
+        saved("precision", field!(precision), WEIGHTS, "TYPE")
             .help("Type of the weights"),
     ],
     starts: &[
@@ -219,7 +219,7 @@ fn check_post(text: &str) -> Result<(), String> {
 pub fn params(preset: Preset, choices: &Choices) -> Result<TreeParams, SettingError> {
     let mut params = preset.params();
     params.set_loss(choices.value::<Loss>("linear.loss").unwrap_or(params.linear.loss));
-    let params = TABLE.apply(&params, choices)?;
+    let params = TABLE.place(params, choices)?;
     params.check().map_err(|e| {
         let setting = TABLE.at(e.name).map_or(e.name, |row| row.name);
         SettingError::of_value(setting, e.got, format_args!("expected {}", e.expected))
@@ -229,7 +229,7 @@ pub fn params(preset: Preset, choices: &Choices) -> Result<TreeParams, SettingEr
 
 /// What help says of the usual value of a row: that of the default preset, and of others where they differ.
 pub fn usual(row: &Setting) -> Option<String> {
-    let of = |params: &TreeParams| row.shown(&super::serialised(params));
+    let of = |params: &TreeParams| row.shown_in(params);
     let default = TreeParams::default();
     // Said in the row: it follows from more than a preset.
     if ["post-processor", "negatives.beam"].contains(&row.name) {
@@ -271,9 +271,10 @@ mod tests {
 
     #[test]
     fn every_row_leads_to_a_field_of_its_own_and_changes_it() {
-        let before = super::super::serialised(&TreeParams::default());
+        let before = TreeParams::default();
         for row in TABLE.rows {
-            assert!(!row.help.is_empty() && TABLE.rows.iter().filter(|other| other.field == row.field).count() == 1);
+            let same = TABLE.rows.iter().filter(|other| other.place.name() == row.place.name()).count();
+            assert!(!row.help.is_empty() && same == 1, "{}", row.name);
             let value = match row.values {
                 Size => "7".to_owned(),
                 Bool => "true".to_owned(),
@@ -284,9 +285,9 @@ mod tests {
             let mut options = vec![(row.name, &*value)];
             let gives = row.belongs_to.map(|(other, values)| (other, values[0]));
             options.extend(gives);
-            let after = super::super::serialised(&chosen(&options).unwrap());
+            let after = chosen(&options).unwrap();
             assert!(after != before, "{}", row.name);
-            assert_eq!(row.shown(&after), Some(value.clone()), "{}", row.name);
+            assert_eq!(row.shown_in(&after), Some(value.clone()), "{}", row.name);
             // A value of what it belongs to that gives it no meaning.
             let Some((other, values)) = row.belongs_to else { continue };
             let idle = TABLE.row(other).unwrap().names().unwrap().into_iter().find(|name| !values.contains(name));
@@ -313,7 +314,7 @@ mod tests {
         let reversed: Vec<_> = some.into_iter().rev().collect();
         assert_eq!(chosen(&reversed).unwrap(), all);
         assert_eq!((all.linear.cost, all.linear.prune_below), (0.1, Loss::Logistic.usual_prune_below()));
-        assert_eq!(all.negatives, xc_tree::Negatives::MatcherAware { beam: 3 });
+        assert_eq!(all.negatives, Negatives::MatcherAware { beam: 3 });
     }
 
     #[test]

@@ -15,7 +15,7 @@ const TYPES: [(&str, &str); 5] =
     [("f32", "\"F32\""), ("bf16", "\"BF16\""), ("f16", "\"F16\""), ("e4m3", "\"F8_E4M3\""), ("e5m2", "\"F8_E5M2\"")];
 
 const fn row(name: &'static str, at: At<UniformParams>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit).at(SettingPlace::Uniform(at)).heading("Output layer options")
+    Setting::new(name, values, unit).at(SettingPlace::Uniform(at)).heading("Output layer options")
 }
 
 const NONE: &str = "none";

@@ -10,7 +10,7 @@ use xc_train::preset::Preset;
 
 /// A setting of the term, where there is one.
 const fn of_term(name: &'static str, at: At<NetworkParams>, values: Values, unit: &'static str) -> Setting {
-    let row = Setting::new(name, at.name(), values, unit).at(SettingPlace::Network(at)).heading("Wide term options");
+    let row = Setting::new(name, values, unit).at(SettingPlace::Network(at)).heading("Wide term options");
     row.rare().belongs_to("wide", &["on"]).of_preset()
 }
 
@@ -43,7 +43,7 @@ const ON: &str = "on";
 /// Places are those of [`WideLearning`] in a network.
 pub const TABLE: Table = Table {
     rows: &[
-        Setting::new("wide", PRESENCE.name(), Names(&[ON, "off"]), "on|off")
+        Setting::new("wide", Names(&[ON, "off"]), "on|off")
             .at(SettingPlace::Network(PRESENCE))
             .heading("Network options")
             .of_data()

@@ -5,7 +5,7 @@ use Values::{F64, Size};
 use xc_train::skipgram::WordsParams;
 
 const fn row(name: &'static str, at: At<WordsParams>, values: Values, unit: &'static str) -> Setting {
-    Setting::new(name, at.name(), values, unit).at(SettingPlace::Words(at)).heading("Word options")
+    Setting::new(name, values, unit).at(SettingPlace::Words(at)).heading("Word options")
 }
 
 /// Places are those of [`WordsParams`].

@@ -1,7 +1,6 @@
 //! A training run before it begins: the value of every setting, where it comes from, and what follows for the data.
 
-use crate::settings::{Choices, Placed, Setting, Table, serialised};
-use serde::Serialize;
+use crate::settings::{Choices, Placed, Setting, Table};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -49,20 +48,14 @@ impl Resolved {
         self.idle.contains(setting)
     }
 
-    /// The rows of a table, with their values among settings that `choices` were made of; `preset` says where a value
-    /// comes from that a preset says.
-    pub(super) fn add(
-        &mut self,
-        table: &Table,
-        settings: &impl Serialize,
-        choices: &Choices,
-        preset: impl Fn(&Setting, Option<&str>) -> Option<Origin>,
-    ) {
-        let all = serialised(settings);
-        self.add_shown(table, |_| true, |row| row.shown(&all), choices, preset);
+    /// The rows of a table that have no place but among `choices`: with what was chosen, else what `usual` says.
+    pub(super) fn add_chosen(&mut self, table: &Table, choices: &Choices, usual: impl Fn(&Setting) -> Option<String>) {
+        let shown = |row: &Setting| choices.get(row.name).map(|value| row.text(value)).or_else(|| usual(row));
+        self.add_shown(table, |_| true, shown, choices, |_, _| None);
     }
 
-    /// The rows of a table that stand among parameters of a type, with the values that these have.
+    /// The rows of a table that stand among parameters of a type, with the values that these have; `preset` says where a value
+    /// comes from that a preset says.
     pub(super) fn add_placed<P: Placed>(
         &mut self,
         table: &Table,

@@ -5,7 +5,6 @@ use super::plan::{Origin, Resolved};
 use crate::data::{Reading, Source, TextReader, is_vectors};
 use crate::settings::text::{self, TextSettings};
 use crate::settings::{Choices, Setting, SettingError, data, input, transformer};
-use serde_json::json;
 use std::path::PathBuf;
 use xc_model::OwnedRows;
 use xc_model::classifier::InputKind;
@@ -136,9 +135,9 @@ pub(super) fn refuse_idle_of_rows(
 /// The values of the settings of files, and of texts and rows of features; `normalises`: whether rows are scaled to length 1.
 pub(super) fn resolve(choices: &Choices, normalises: bool, out: &mut Resolved) -> Result<(), SettingError> {
     let preset = |_: &Setting, _: Option<&str>| choices.value("text.preset").map(Origin::Preset);
-    out.add(&text::TABLE, &TextSettings::new(choices)?, choices, preset);
+    out.add_placed(&text::TABLE, &TextSettings::new(choices)?, choices, preset);
     out.add_placed(&text::TOKENS, &text::params(choices)?, choices, preset);
-    out.add(&data::TABLE, &json!({ "normalise": normalises }), choices, preset);
-    out.add(&input::TABLE, &json!({}), choices, preset);
+    out.add_chosen(&data::TABLE, choices, |row| (row.name == data::NORMALISE).then(|| normalises.to_string()));
+    out.add_chosen(&input::TABLE, choices, |_| None);
     Ok(())
 }

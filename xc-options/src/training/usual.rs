@@ -5,6 +5,7 @@ use super::network::{self, system};
 use super::plan::Resolved;
 use super::{reading, tree};
 use crate::settings::kinds::{self, Build};
+use crate::settings::text::TextSettings;
 use crate::settings::{self, Choices, Setting, SettingPlace, Table, Values, data};
 use std::collections::BTreeMap;
 use xc_ann::{BuildParams, Metric};
@@ -67,6 +68,7 @@ pub fn usual_value_of(row: &Setting) -> Option<String> {
         SettingPlace::Index(_) => row.shown_in(&BuildParams::new(Metric::L2)),
         SettingPlace::Blend(_) => row.shown_in(&FitParams::default()),
         SettingPlace::Calibration(_) => row.shown_in(&CalibrateParams::default()),
+        SettingPlace::Terms(_) => row.shown_in(&TextSettings::default()),
         SettingPlace::Text(_) => row.shown_in(&PipelineParams::default()),
         SettingPlace::Embed(_) => row.shown_in(&Embed::new("")),
         SettingPlace::Encoder(_) => row.shown_in(&TextEncoder::default()),

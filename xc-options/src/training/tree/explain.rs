@@ -1,7 +1,7 @@
 //! What the options of trees mean for the data.
 
 use super::Tree;
-use crate::settings::{Choices, SettingError, serialised, tree};
+use crate::settings::{Choices, SettingError, tree};
 use crate::training::plan::{Origin, Resolved, TrainingPlan};
 use serde_json::{Map, Value, json};
 use xc_hash::text::{Featurizer, Idf, Norm, TermWeighting};
@@ -52,11 +52,11 @@ pub(in crate::training) fn resolve(
     out: &mut Resolved,
 ) -> Result<(), SettingError> {
     let all = TreeParams { post: Some(params.post_processor()), ..params.clone() };
-    let usual = serialised(&preset.params());
-    out.add(&tree::TABLE, &all, choices, |row, value| {
-        (value == row.shown(&usual).as_deref()).then(|| Origin::Preset(name_of(&preset)))
+    let usual = preset.params();
+    out.add_placed(&tree::TABLE, &all, choices, |row, value| {
+        (value == row.shown_in(&usual).as_deref()).then(|| Origin::Preset(name_of(&preset)))
     });
-    out.add(&tree::OWN, &tree::OWN.put(&json!({ "preset": preset }), choices)?, choices, |_, _| None);
+    out.add_chosen(&tree::OWN, choices, |row| (row.name == "preset").then(|| name_of(&preset)));
     Ok(())
 }
 
