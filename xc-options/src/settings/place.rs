@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
 use xc_ann::BuildParams;
+use xc_data::FileForm;
 use xc_hash::text::PipelineParams;
 use xc_model::Changes;
 use xc_model::mach::MachLayout;
@@ -115,6 +116,8 @@ impl<P> fmt::Debug for At<P> {
 pub enum SettingPlace {
     /// Among none: what was chosen is read by its name ([`Choices::value`](super::Choices::value)).
     Chosen,
+    /// Of what a file holds.
+    File(At<FileForm>),
     /// Of trees.
     Tree(At<TreeParams>),
     /// Of the terms of a text.
@@ -175,4 +178,4 @@ macro_rules! placed {
     };
 }
 
-placed!(Tree: TreeParams, Terms: TextSettings, Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams, Index: BuildParams, Blend: FitParams, Calibration: CalibrateParams, Search: LabelSearch, Change: Changes, Embed: Embed);
+placed!(File: FileForm, Tree: TreeParams, Terms: TextSettings, Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams, Index: BuildParams, Blend: FitParams, Calibration: CalibrateParams, Search: LabelSearch, Change: Changes, Embed: Embed);
