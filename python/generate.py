@@ -79,14 +79,19 @@ CALLS = {
 
 OTHERS = [
     ("index", "index build"), ("blend", "blend"), ("calibrate", "calibrate"), ("search", "predict"),
-    ("convert", "convert --from xc --to xc"), ("embed", "embed"),
+    ("convert", "convert --from xc --to xc"), ("embed", "embed"), ("evaluate", "evaluate"),
 ]
 """What has options beside kinds of models."""
 
+OWN = {"evaluate": ("k",)}
+"""Options that calls have as parameters."""
+
 
 def of_arrays(kind):
-    """The settings that arrays can have, by keyword: those about the form of a file are not among them."""
-    return {name: row for name, row in xc.settings(kind).items() if row["heading"] != "Input options"}
+    """The settings that arrays can have, by keyword: those about the form of a file are not among them, nor those that stand
+    among parameters of the call."""
+    own = OWN.get(kind, ())
+    return {name: row for name, row in xc.settings(kind).items() if row["heading"] != "Input options" and name not in own}
 
 
 def type_of(row):
@@ -98,6 +103,8 @@ def type_of(row):
         if "off" in names:
             return "bool, Literal[" + ", ".join(f'"{name}"' for name in names) + "]"
         return "Literal[" + ", ".join(f'"{name}"' for name in names) + "]"
+    if row["name"] == "threshold":
+        return 'float, Literal["best"]'
     if row["unit"] == "DIR":
         return "Union[str, os.PathLike[str]]"
     return TYPES[row["type"]]

@@ -3,14 +3,16 @@
 use crate::error::{self, defect, guarded};
 use crate::json::to_python;
 use crate::labels::Labels;
+use crate::train::chosen;
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use xc_metrics::{
-    BootstrapParams, Evaluator, EvaluatorParams, KeepRows, LabelCut, LabelFigures, MetricReport, Propensity,
+    BootstrapParams, Evaluator, EvaluatorParams, LabelCut, LabelFigures, MetricReport, Propensity,
 };
 use xc_model::calibrate::best_threshold;
 use xc_model::message::chain;
+use xc_options::settings::judge::{self, Cut, JudgeParams, Propensities};
 use xc_options::plot::{Axis, Chart, Picture, Scale, Series};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
@@ -22,18 +24,11 @@ type Lists<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, u32>, PyRea
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Wanted {
-    ks: Vec<usize>,
+    options: Vec<(String, String)>,
     n_labels: Option<usize>,
-    threshold: Option<f32>,
-    best_threshold: bool,
-    intervals: bool,
-    resamples: Option<usize>,
-    level: Option<f64>,
     seed: u64,
     weights: Option<Vec<f64>>,
     per_label: bool,
-    propensity_a: f64,
-    propensity_b: f64,
 }
 
 fn batch(py: Python<'_>, name: &str, lists: &Lists<'_>) -> PyResult<RankedBatch> {
@@ -72,7 +67,10 @@ pub(crate) fn evaluate<'py>(
     }
     debug_assert_eq!(answers.1.len(), answers.2.len());
     let training = propensity_from.as_ref().map(|labels| &labels.get().rows);
-    let work = || judged(truth, &found, other.as_ref(), training, &wanted);
+    let choices = chosen(py, &judge::TABLE, &wanted.options)?;
+    let params = judge::params(&choices, other.is_some(), training.is_some());
+    let params = params.map_err(|e| error::option(py, &e.to_string()))?;
+    let work = || judged(truth, &found, other.as_ref(), training, (&params, &wanted));
     let outcome = py.detach(|| guarded(work)).map_err(|panic| defect(py, &panic))?;
     to_python(py, &outcome.map_err(|line| error::of_line(py, &line))?)
 }
@@ -82,37 +80,28 @@ fn judged(
     found: &RankedBatch,
     other: Option<&RankedBatch>,
     training: Option<&LabelRows>,
-    wanted: &Wanted,
+    (judge, wanted): (&JudgeParams, &Wanted),
 ) -> Result<Value, String> {
-    let usual = BootstrapParams::default();
-    let bootstrap = BootstrapParams {
-        resamples: wanted.resamples.unwrap_or(usual.resamples),
-        level: wanted.level.unwrap_or(usual.level),
-        seed: wanted.seed,
-    };
-    bootstrap.check().map_err(|e| format!("--resamples, --level: {}", chain(&e)))?;
+    let bootstrap = BootstrapParams { seed: wanted.seed, ..judge.bootstrap };
     let largest = |batch: &RankedBatch| batch.iter().flatten().map(|s| s.label as usize + 1).max().unwrap_or(0);
-    let propensity = training.map(|rows| Propensity::from_training(rows, wanted.propensity_a, wanted.propensity_b));
+    let Propensities { a, b } = judge.propensity;
+    let propensity = training.map(|rows| Propensity::from_training(rows, a, b));
     let propensity = propensity.transpose().map_err(|e| format!("--propensity-from: {}", chain(&e)))?;
     let n_labels = wanted.n_labels.unwrap_or_else(|| {
         let named = largest(found).max(other.map_or(0, largest));
         truth.n_labels().max(named).max(propensity.as_ref().map_or(0, Propensity::n_labels))
     });
-    let keep = wanted.intervals || other.is_some();
     let mut params = EvaluatorParams {
-        ks: wanted.ks.clone(),
         propensity,
         weights: wanted.weights.clone(),
-        threshold: wanted.threshold,
-        keep_rows: if keep { KeepRows::Yes } else { KeepRows::No },
         confusions: wanted.per_label,
-        ..EvaluatorParams::new(n_labels)
+        ..judge.evaluator(n_labels, other.is_some())
     };
-    if wanted.best_threshold {
-        let best = best_threshold(truth, found).ok_or("--threshold best: no answer is true")?;
-        params.threshold = Some(best.threshold);
-    }
-    params.check().map_err(|e| format!("--k: {}", chain(&e)))?;
+    params.threshold = match judge.threshold {
+        None => None,
+        Some(Cut::At(at)) => Some(at),
+        Some(Cut::Best) => Some(best_threshold(truth, found).ok_or("--threshold best: no answer is true")?.threshold),
+    };
     let mut ks = params.ks.clone();
     ks.sort_unstable();
     let evaluator = Evaluator::new(params).map_err(|e| chain(&e))?;
@@ -128,7 +117,7 @@ fn judged(
         Some(other) => Some(report.compare(&finished(added(other)?)?, &bootstrap).map_err(|e| chain(&e))?),
         None => None,
     };
-    if wanted.intervals {
+    if judge.intervals {
         report.add_intervals(&bootstrap).map_err(|e| chain(&e))?;
     }
     let table = report.table().to_string();

@@ -302,7 +302,8 @@ def test_options_of_an_evaluation_that_cannot_be_are_refused(model, data):
     X, Y = data.arrays("sparse")
     ranked = model.predict(X)
     for options, message in (
-        ({"k": ()}, "k: "), ({"k": (0,)}, "k: "), ({"k": "a"}, ".*"), ({"threshold": "worst"}, "threshold 'worst': a number"),
+        ({"k": ()}, "k '': expected"), ({"k": (0,)}, "k: "), ({"k": "a"}, "k a: expected"),
+        ({"threshold": "worst"}, "threshold worst: .*a number or best"), ({"propensity_a": 0.5}, "propensity_a has no effect here"),
         ({"threshold": float("nan")}, ".*threshold|.*NaN"), ({"level": 2.0, "intervals": True}, "resamples, level: "),
         ({"resamples": 5}, "resamples has no effect here"), ({"weights": [1.0]}, ".*weights"),
         ({"propensity_from": [[]] * 3, "propensity_a": -1.0}, ".*"), ({"compare": model.predict(Sparse(

@@ -309,7 +309,7 @@ def test_numbers_of_an_answer_that_cannot_be_have_their_name(model):
     for options, message in (({"top_k": -1}, "top_k -1"), ({"threads": -1}, "threads -1"), ({"search_width": "a"}, "search_width 'a'")):
         with pytest.raises(xc.OptionError, match=f"^{message}"):
             index.search(np.eye(4, dtype=np.float32), **options)
-    for k, message in (("1,3", "k '1,3'"), ([1.5], "k 1.5"), ([-1], "k -1")):
+    for k, message in (("1;3", "k 1;3: expected"), ([1.5], "k 1.5: expected"), ([-1], "k -1: expected")):
         with pytest.raises(xc.OptionError, match=f"^{message}"):
             xc.evaluate(MARKS, model.predict(TEXTS), k=k)
     with pytest.raises(xc.OptionError, match="^kind: a list; one of tree, "):

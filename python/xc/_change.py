@@ -58,16 +58,19 @@ def inspect(path, verify=False):
 
 
 def evaluate(
-    Y, ranked, k=(1, 3, 5), propensity_from=None, compare=None, intervals=False, threshold=None, weights=None,
-    per_label=False, label_names=None, resamples=None, level=None, seed=0, propensity_a=0.55, propensity_b=1.5,
+    Y, ranked, k=(1, 3, 5), propensity_from=None, compare=None, *, weights=None, per_label=False, label_names=None, seed=0,
+    **options,
 ):
     """Metrics of ranked lists against true labels: P, nDCG, recall, MAP, F1 at each k and more.
 
     ``ranked`` is what a model predicts (:class:`xc.Ranked`), or a matrix of scores (scipy, or one of floats), or a pair
-    ``(ids, scores)`` of matrices of a column a rank, or of a list of names, or of ids, and one of scores a row. ``propensity_from``, the labels of the training, adds PSP and PSnDCG;
-    ``compare``, other predictions of the same rows, the difference of each metric with its bootstrap interval;
-    ``threshold``, a number or "best", precision, recall and F1 of the labels that reach it.
+    ``(ids, scores)`` of matrices of a column a rank, or of a list of names, or of ids, and one of scores a row.
+    ``propensity_from``, the labels of the training, adds PSP and PSnDCG; ``compare``, other predictions of the same rows, the
+    difference of each metric with its bootstrap interval. ``options`` are those of ``xc evaluate``: ``threshold``, a number or
+    "best", adds precision, recall and F1 of the labels that reach it; ``intervals``, ``resamples``, ``level``,
+    ``propensity_a``, ``propensity_b``.
     """
+    options = typed("evaluate", None, {"k": list(k) if hasattr(k, "__iter__") and not isinstance(k, str) else k, **options})
     names = _given.names(label_names)
     if named(ranked) or named(compare):
         names = names_of_all(names, Y, ranked, compare)
@@ -79,23 +82,12 @@ def evaluate(
     training = None
     if propensity_from is not None:
         training = labels(propensity_from, "propensity_from", names, n_labels, append=True)
-    if isinstance(threshold, str) and threshold != "best":
-        raise OptionError(f"threshold {threshold!r}: a number or 'best' is expected")
-    if threshold == "best" and weights is not None:
+    if dict(options).get("threshold") == "best" and weights is not None:
         raise OptionError("threshold 'best': with weights a number is expected")
-    if (resamples is not None or level is not None) and not intervals and compare is None:
-        raise OptionError("resamples has no effect here: add intervals or compare, or leave it out")
     wanted = {
-        "ks": [_given.whole("k", one) for one in ([k] if isinstance(k, str) or not hasattr(k, "__iter__") else k)],
-        "n_labels": n_labels, "threshold": None if threshold == "best" else _given.number("threshold", threshold),
-        "best_threshold": threshold == "best", "intervals": bool(intervals),
-        "resamples": _given.count("resamples", resamples, 0), "level": _given.number("level", level),
-        "seed": _given.seed(seed), "weights": numbers(weights, "weights", np.float64), "per_label": bool(per_label),
-        "propensity_a": _given.number("propensity_a", propensity_a),
-        "propensity_b": _given.number("propensity_b", propensity_b),
+        "options": options, "n_labels": n_labels, "seed": _given.seed(seed),
+        "weights": numbers(weights, "weights", np.float64), "per_label": bool(per_label),
     }
-    if min(wanted["ks"], default=1) < 0:
-        raise OptionError(f"k {min(wanted['ks'])}: numbers from 1 on are expected")
     judged = _native.evaluate(truth, arrays(found), None if other is None else arrays(other), training, wanted)
     return Evaluation(judged, truth.names if truth.names is not None else names)
 

@@ -1612,6 +1612,28 @@ class EmbedOptions(TypedDict, total=False):
     normalise: Union[bool, None]
     """Scale vectors to length 1 [default: true]."""
 
+class EvaluateOptions(TypedDict, total=False):
+    """Options of `xc evaluate`."""
+
+    propensity_a: Union[float, None]
+    """A of the propensity model 1 / (1 + C (n + B)^-A) [default: 0.55]."""
+
+    propensity_b: Union[float, None]
+    """B of the propensity model [default: 1.5]."""
+
+    threshold: Union[float, Literal["best"], None]
+    """Add precision, recall and F1 (micro, macro, per instance) of the labels that score at least T; best: the
+    threshold with the largest micro F1 on these same rows."""
+
+    intervals: Union[bool, None]
+    """Add a bootstrap interval to every metric."""
+
+    resamples: Union[int, None]
+    """Number of bootstrap resamples [default: 1000]."""
+
+    level: Union[float, None]
+    """Share of the resamples inside an interval [default: 0.95]."""
+
 @overload
 def train(
     kind: Literal["tree"],

@@ -11,7 +11,7 @@ from ._errors import OptionError, keyword
 
 FITTED = {
     "index": "an index", "blend": "a blend", "calibrate": "a calibration", "search": "a search", "convert": "a conversion",
-    "embed": "an embedding",
+    "embed": "an embedding", "evaluate": "an evaluation",
 }
 """What has settings beside kinds of models, and what messages call it."""
 

@@ -246,7 +246,7 @@ fn bad_options_and_absent_files_are_refused() {
     for (more, expected) in [
         (&["--k", "1,0"][..], "--k: k must be at least 1; got 0"),
         (&["--k", "3,3"], "--k: k = 3 is named twice"),
-        (&["--k", "x"], "invalid value 'x' for '--k <K>'"),
+        (&["--k", "x"], "invalid value 'x' for '--k <K,...>'"),
         (&["--resamples", "0"], "at least one resample is expected; got 0"),
         (&["--level", "1"], "the level must lie between 0 and 1; got 1"),
         (&["--propensity-from", "train.txt", "--propensity-a", "-1"], "train.txt: propensity A must be"),

@@ -44,6 +44,10 @@ impl SettingError {
 
     /// What is wrong with a value of it.
     pub fn of_value(setting: &str, got: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
+        let got = match got.to_string() {
+            empty if empty.is_empty() => "''".to_owned(),
+            got => got,
+        };
         Self { setting: setting.to_owned(), what: format!(" {got}: {what}") }
     }
 }

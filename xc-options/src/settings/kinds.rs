@@ -9,7 +9,7 @@ use xc_nn::encoder::transformer::IS_BUILT;
 /// Kinds of models that can be trained.
 pub const KINDS: [&str; 7] = ["tree", "mach", "dense", "uniform", "lns", "astra", "skipgram"];
 
-/// The settings of what is no kind of model: `index`, `blend`, `calibrate`, `search` (of a query), `convert`, `embed`.
+/// The settings of what is no kind of model: `index`, `blend`, `calibrate`, `search` (of a query), `convert`, `embed`, `evaluate`.
 pub fn command_table(command: &str) -> Option<Table> {
     match command {
         "index" => Some(super::index::TABLE),
@@ -17,6 +17,7 @@ pub fn command_table(command: &str) -> Option<Table> {
         "calibrate" => Some(super::fitted::CALIBRATION),
         "search" => Some(super::search::OF_QUERY),
         "convert" => Some(super::change::TABLE),
+        "evaluate" => Some(super::judge::TABLE),
         "embed" => Some(super::embed::TABLE),
         _ => None,
     }

@@ -33,6 +33,7 @@ mod error;
 pub mod fitted;
 pub mod index;
 pub mod input;
+pub mod judge;
 pub mod kinds;
 pub mod mach;
 pub mod network;

@@ -1,5 +1,6 @@
 //! Where settings stand among parameters.
 
+use super::judge::JudgeParams;
 use super::search::LabelSearch;
 use super::text::TextSettings;
 use serde::Serialize;
@@ -148,6 +149,8 @@ pub enum SettingPlace {
     Search(At<LabelSearch>),
     /// Of what is changed about a trained model.
     Change(At<Changes>),
+    /// Of an evaluation.
+    Judge(At<JudgeParams>),
     /// Of vectors of texts.
     Embed(At<Embed>),
 }
@@ -178,4 +181,4 @@ macro_rules! placed {
     };
 }
 
-placed!(File: FileForm, Tree: TreeParams, Terms: TextSettings, Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams, Index: BuildParams, Blend: FitParams, Calibration: CalibrateParams, Search: LabelSearch, Change: Changes, Embed: Embed);
+placed!(File: FileForm, Tree: TreeParams, Terms: TextSettings, Network: NetworkParams, Run: RunParams, Uniform: UniformParams, Encoder: TextEncoder, Mach: MachLayout, Words: WordsParams, Text: PipelineParams, Astra: AstraParams, Index: BuildParams, Blend: FitParams, Calibration: CalibrateParams, Search: LabelSearch, Change: Changes, Embed: Embed, Judge: JudgeParams);

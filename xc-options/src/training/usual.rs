@@ -4,6 +4,7 @@
 use super::network::{self, system};
 use super::plan::Resolved;
 use super::{reading, tree};
+use crate::settings::judge::JudgeParams;
 use crate::settings::kinds::{self, Build};
 use crate::settings::text::TextSettings;
 use crate::settings::{self, Choices, Setting, SettingPlace, Table, Values, data};
@@ -70,6 +71,7 @@ pub fn usual_value_of(row: &Setting) -> Option<String> {
         SettingPlace::Calibration(_) => row.shown_in(&CalibrateParams::default()),
         SettingPlace::Terms(_) => row.shown_in(&TextSettings::default()),
         SettingPlace::Text(_) => row.shown_in(&PipelineParams::default()),
+        SettingPlace::Judge(_) => row.shown_in(&JudgeParams::default()),
         SettingPlace::Embed(_) => row.shown_in(&Embed::new("")),
         SettingPlace::Encoder(_) => row.shown_in(&TextEncoder::default()),
         _ => None,

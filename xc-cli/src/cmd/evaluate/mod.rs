@@ -8,9 +8,10 @@ mod truth;
 
 use crate::context::Context;
 use crate::data::{InputArgs, NamesArgs};
-use crate::error::{CliError, chain};
+use crate::error::CliError;
 use crate::model::{OpenArgs, refuse_inside};
 use crate::output::{self, Output};
+use crate::settings::{Chosen, OfTable};
 use crate::written::{Named, refuse_overwriting};
 use found::Found;
 use serde::Serialize;
@@ -18,10 +19,11 @@ use std::path::{Path, PathBuf};
 use truth::Setting;
 use xc_metrics::worst_instances;
 use xc_metrics::{
-    BootstrapParams, Comparison, EvaluateError, Evaluator, EvaluatorParams, KeepRows, MetricReport, PairFilter,
-    Propensity,
+    BootstrapParams, Comparison, EvaluateError, Evaluator, EvaluatorParams, MetricReport, PairFilter, Propensity,
 };
 use xc_model::calibrate::best_threshold as best_threshold_of;
+use xc_options::settings::Table;
+use xc_options::settings::judge::{self, Cut, JudgeParams};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::{RankedBatch, Scored};
 
@@ -71,19 +73,12 @@ pub(crate) struct Args {
     /// as many as the calibration used, or 50]
     #[arg(long, value_name = "K", requires = "model", conflicts_with = "predictions")]
     top_k: Option<usize>,
-    /// Values of k for every metric
-    #[arg(long, value_name = "K", value_delimiter = ',', default_value = "1,3,5")]
-    k: Vec<usize>,
     /// Training file: gives propensities (PSP, PSnDCG), and shows which true labels were never trained on [default: the
     /// label counts that the model keeps]
     #[arg(long, value_name = "TRAIN")]
     propensity_from: Option<PathBuf>,
-    /// A of the propensity model 1 / (1 + C (n + B)^-A)
-    #[arg(long, value_name = "A", default_value_t = 0.55, allow_negative_numbers = true)]
-    propensity_a: f64,
-    /// B of the propensity model
-    #[arg(long, value_name = "B", default_value_t = 1.5, allow_negative_numbers = true)]
-    propensity_b: f64,
+    #[command(flatten)]
+    judge: Chosen<OfJudge>,
     #[command(flatten)]
     names: NamesArgs,
     /// Weight of each instance, one per line; the unweighted metrics are shown too
@@ -98,10 +93,6 @@ pub(crate) struct Args {
     /// Other predictions for the same truth: adds the difference of every metric with its paired bootstrap interval
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
-    /// Add precision, recall and F1 (micro, macro, per instance) of the labels that score at least T; best: the
-    /// threshold with the largest micro F1 on these same rows
-    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = parse_threshold)]
-    threshold: Option<Threshold>,
     /// Write support, precision, recall and F1 of each label as CSV, at each k and at the threshold, and the label that
     /// is most often predicted in its place
     #[arg(long, value_name = "FILE.csv")]
@@ -112,33 +103,16 @@ pub(crate) struct Args {
     /// Number of instances of --worst
     #[arg(long, value_name = "N", default_value_t = 100, requires = "worst")]
     worst_rows: usize,
-    /// Add a bootstrap interval to every metric
-    #[arg(long)]
-    intervals: bool,
-    /// Number of bootstrap resamples
-    #[arg(long, value_name = "N", default_value_t = BootstrapParams::default().resamples)]
-    resamples: usize,
-    /// Share of the resamples inside an interval
-    #[arg(long, value_name = "SHARE", default_value_t = BootstrapParams::default().level)]
-    level: f64,
     #[command(flatten)]
     format: InputArgs,
 }
 
-/// Where answers are cut.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Threshold {
-    At(f32),
-    /// Where micro F1 is largest.
-    Best,
-}
+/// Which metrics, and with what beside them.
+#[derive(Clone, Copy, Debug)]
+struct OfJudge;
 
-fn parse_threshold(text: &str) -> Result<Threshold, String> {
-    match text.parse::<f32>() {
-        _ if text == "best" => Ok(Threshold::Best),
-        Ok(at) if at.is_finite() => Ok(Threshold::At(at)),
-        _ => Err(format!("got {text:?}, expected a number or best")),
-    }
+impl OfTable for OfJudge {
+    const TABLE: Table = judge::TABLE;
 }
 
 /// What `--json` prints.
@@ -158,16 +132,9 @@ struct Report<'a> {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     output::check(Path::new("-"))?;
-    let bootstrap = BootstrapParams { resamples: args.resamples, level: args.level, seed: context.seed };
-    bootstrap.check().map_err(|e| CliError::usage(format_args!("--resamples, --level: {}", chain(&e))))?;
-    args.refuse_idle(context)?;
-    let keep = args.intervals || args.compare.is_some();
-    let mut params = EvaluatorParams {
-        ks: args.k.clone(),
-        keep_rows: if keep { KeepRows::Yes } else { KeepRows::No },
-        ..EvaluatorParams::new(0)
-    };
-    params.check().map_err(|e| CliError::usage(format_args!("--k: {}", chain(&e))))?;
+    let judge = args.refuse_idle(context)?;
+    let bootstrap = BootstrapParams { seed: context.seed, ..judge.bootstrap };
+    let mut params = judge.evaluator(0, args.compare.is_some());
     if args.top_k == Some(0) {
         return Err(CliError::usage("--top-k 0: at least 1 is expected"));
     }
@@ -200,7 +167,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     params.confusions = per_label.is_some();
     let open = |folder: &Path| OpenArgs::default().open_as_saved(folder, context);
     let model = args.model.as_deref().map(open).transpose()?;
-    let setting = Setting::new(args, model.as_ref())?;
+    let setting = Setting::new(args, &judge, model.as_ref())?;
     let truth = setting.read_truth(context)?;
     let training = setting.propensity(&truth)?;
     // A training file without a bound of its own still names labels that predictions may hold.
@@ -236,10 +203,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         truth.labels.n_labels().max(named).max(training.as_ref().map_or(0, Propensity::n_labels))
     });
     params.propensity = training;
-    params.threshold = match args.threshold {
+    params.threshold = match judge.threshold {
         None => None,
-        Some(Threshold::At(at)) => Some(at),
-        Some(Threshold::Best) => Some(best_threshold(args, &truth.labels, &predicted)?),
+        Some(Cut::At(at)) => Some(at),
+        Some(Cut::Best) => Some(best_threshold(args, &truth.labels, &predicted)?),
     };
     context.check_interrupt()?;
 
@@ -277,7 +244,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         }
         None => None,
     };
-    if args.intervals {
+    if judge.intervals {
         for report in std::iter::once(&mut report).chain(&mut unweighted) {
             report.add_intervals(&bootstrap).map_err(|e| CliError::usage(e.to_string()))?;
         }
@@ -290,14 +257,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         files::write_worst(out, &worst, largest_k, &truth, &predicted.ranked)?;
     }
     short.iter().for_each(|line| context.warn(line));
-    let threshold_chosen_on_these_rows = args.threshold == Some(Threshold::Best);
+    let threshold_chosen_on_these_rows = judge.threshold == Some(Cut::Best);
     let (unweighted, comparison) = (unweighted.as_ref(), comparison.as_ref());
     print(context, &Report { report: &report, threshold_chosen_on_these_rows, unweighted, comparison })
 }
 
 impl Args {
-    /// Refuses options that were given and that nothing reads here.
-    fn refuse_idle(&self, context: &Context) -> Result<(), CliError> {
+    /// What was chosen; options that were given and that nothing reads here are refused.
+    fn refuse_idle(&self, context: &Context) -> Result<JudgeParams, CliError> {
         let [truth, input, training] = [&self.truth, &self.input, &self.propensity_from].map(|path| path.as_deref());
         let form = self.format.settings();
         self.format.refuse_idle(&form, [truth, input, training].into_iter().flatten())?;
@@ -305,14 +272,8 @@ impl Args {
         if self.predictions.is_some() {
             context.options.refuse(&["text-fields"], "no text is read: --predictions has the answers")?;
         }
-        if self.propensity_from.is_none() && self.model.is_none() {
-            context.options.refuse_idle(&["propensity-a", "propensity-b"], "--propensity-from", "")?;
-        }
-        if !self.intervals && self.compare.is_none() {
-            let bootstrap = ["resamples", "level"];
-            context.options.refuse_idle(&bootstrap, "--intervals or --compare", "")?;
-        }
-        Ok(())
+        let has_training = self.propensity_from.is_some() || self.model.is_some();
+        Ok(judge::params(&self.judge.choices, self.compare.is_some(), has_training)?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The true labels, what predictions may name, and whether both belong together.
 
-use super::{Args, Threshold};
+use super::Args;
 use crate::context::Context;
 use crate::data::{report_graded, report_joined, require_labels, strings_for};
 use crate::error::{CliError, chain};
@@ -12,6 +12,7 @@ use xc_data::{
 };
 use xc_metrics::Propensity;
 use xc_model::Model;
+use xc_options::settings::judge::{JudgeParams, Propensities};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
 use xc_train::calibrate::CalibrateParams;
@@ -19,6 +20,7 @@ use xc_train::calibrate::CalibrateParams;
 /// What is evaluated, and what the model says about it.
 pub(super) struct Setting<'a> {
     pub(super) args: &'a Args,
+    pub(super) judge: &'a JudgeParams,
     pub(super) model: Option<&'a Model>,
     /// Of the labels that may be predicted.
     pub(super) names: Option<Arc<LabelNames>>,
@@ -42,7 +44,7 @@ pub(super) struct Truth {
 impl<'a> Setting<'a> {
     /// # Errors
     /// Options that do not go together, names that cannot be read or are not as many as the model's labels.
-    pub(super) fn new(args: &'a Args, model: Option<&'a Model>) -> Result<Self, CliError> {
+    pub(super) fn new(args: &'a Args, judge: &'a JudgeParams, model: Option<&'a Model>) -> Result<Self, CliError> {
         let given = args.names.read()?;
         let names = match model {
             None => given,
@@ -58,7 +60,7 @@ impl<'a> Setting<'a> {
             return Err(CliError::usage("--truth FILE is expected, or --model DIR and --input FILE"));
         };
         let format = model.map_or_else(|| args.format.settings(), |model| args.format.or(model.input()));
-        Ok(Self { args, model, names: names.map(Arc::new), format, truth })
+        Ok(Self { args, judge, model, names: names.map(Arc::new), format, truth })
     }
 
     /// The instances that the model answers, where it does.
@@ -68,13 +70,11 @@ impl<'a> Setting<'a> {
 
     /// Labels that the model answers with.
     pub(super) fn top_k(&self, model: &Model) -> usize {
-        let largest = self.args.k.iter().copied().max().unwrap_or(1);
+        let largest = self.judge.ks.iter().copied().max().unwrap_or(1);
         // As many as `xc predict` gives, unless a metric looks further.
-        let usual = match self.args.threshold {
+        let usual = match self.judge.threshold {
             None => 5,
-            Some(Threshold::At(_) | Threshold::Best) => {
-                model.calibration().map_or(CalibrateParams::default().top_k, |of| of.top_k)
-            }
+            Some(_) => model.calibration().map_or(CalibrateParams::default().top_k, |of| of.top_k),
         };
         self.args.top_k.unwrap_or_else(|| usual.max(largest))
     }
@@ -138,7 +138,7 @@ impl<'a> Setting<'a> {
 
     /// Propensities of the training labels: those of a file, or else those that the model keeps.
     pub(super) fn propensity(&self, truth: &Truth) -> Result<Option<Propensity>, CliError> {
-        let (a, b) = (self.args.propensity_a, self.args.propensity_b);
+        let Propensities { a, b } = self.judge.propensity;
         let Some(path) = &self.args.propensity_from else {
             let rows = self.model.map(|model| model.training_rows().map_err(|e| CliError::usage(chain(&e))));
             let Some(rows) = rows.transpose()?.flatten() else { return Ok(None) };

@@ -3,7 +3,7 @@
 use super::{Leaf, listed};
 use clap::Arg;
 use serde_json::{Map, Value, json};
-use xc_options::settings::{Setting, Table, Values, change, embed, fitted, index, input, kinds, search, text};
+use xc_options::settings::{Setting, Table, Values, change, embed, fitted, index, input, judge, kinds, search, text};
 
 /// A definition for each command; a file is one for some command.
 pub(super) fn of(leaves: &[Leaf<'_>]) -> Value {
@@ -47,6 +47,7 @@ fn row(path: &str, name: &str) -> Option<&'static Setting> {
         "calibrate" => &[fitted::CALIBRATION, input::TABLE],
         "convert" => &[change::TABLE, text::TABLE, text::TOKENS, input::TABLE],
         "embed" => &[embed::TABLE, input::TABLE],
+        "evaluate" => &[judge::TABLE, input::TABLE],
         _ => return kinds::row(path.strip_prefix("train ").or(path.strip_prefix("tune "))?, name),
     };
     tables.iter().find_map(|table| table.row(name))
