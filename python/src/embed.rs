@@ -27,11 +27,7 @@ pub(crate) struct Embedder {
 impl Embedder {
     /// Opens the folder of a transformer; with what is to be said of what the folder asks for.
     #[staticmethod]
-    fn open(
-        py: Python<'_>,
-        from: PathBuf,
-        options: Vec<(String, String)>,
-    ) -> PyResult<(Self, Vec<String>)> {
+    fn open(py: Python<'_>, from: PathBuf, options: Vec<(String, String)>) -> PyResult<(Self, Vec<String>)> {
         let of = embed::params(Embed::new(from), &chosen(py, &embed::TABLE, &options)?);
         let of = of.map_err(|e| error::option(py, &e.to_string()))?;
         let made = py.detach(|| guarded(|| of.open_and_say())).map_err(|panic| defect(py, &panic))?;

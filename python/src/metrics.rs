@@ -7,13 +7,11 @@ use crate::train::chosen;
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use xc_metrics::{
-    BootstrapParams, Evaluator, EvaluatorParams, LabelCut, LabelFigures, MetricReport, Propensity,
-};
+use xc_metrics::{BootstrapParams, Evaluator, EvaluatorParams, LabelCut, LabelFigures, MetricReport, Propensity};
 use xc_model::calibrate::best_threshold;
 use xc_model::message::chain;
-use xc_options::settings::judge::{self, Cut, JudgeParams, Propensities};
 use xc_options::plot::{Axis, Chart, Picture, Scale, Series};
+use xc_options::settings::judge::{self, Cut, JudgeParams, Propensities};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
 
