@@ -114,7 +114,7 @@ def members(data, tmp_path, **more):
 
 @pytest.mark.parametrize("rule, options", [
     (None, {"folds": 2, "networks": 1, "hidden": 3}), ("logistic", {"folds": 3}), ("reciprocal-ranks", {}),
-    ("net", {"folds": 2, "networks": 1}),
+    ("net", {"folds": 2, "networks": 1}), ("boosted", {"folds": 2}),
 ])
 def test_a_blend_of_arrays_is_the_blend_of_a_file(run, data, tmp_path, rule, options):
     models, train = members(data, tmp_path), data.train.path("txt")

@@ -1517,9 +1517,9 @@ class IndexOptions(TypedDict, total=False):
 class BlendOptions(TypedDict, total=False):
     """Options of `xc blend`."""
 
-    rule: Union[Literal["reciprocal-ranks", "logistic", "net"], None]
+    rule: Union[Literal["reciprocal-ranks", "logistic", "net", "boosted"], None]
     """How the answers are merged into one ranking: reciprocal-ranks (only the probabilities are fitted), logistic,
-    or net [default: the best of them in cross-validation]."""
+    net, or boosted (trees of decisions) [default: the best of them in cross-validation]."""
 
     folds: Union[int, None]
     """Folds of the validation instances in cross-validation [default: 5]."""

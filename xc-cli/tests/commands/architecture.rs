@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&[&str]])] = &[
     ("xc-mach", &[ROWS, &["xc-hash", "xc-kernels"]]),
     ("xc-lsh", &[ROWS, &["xc-hash", "xc-kernels"]]),
     ("xc-ann", &[ROWS, &["xc-data", "xc-hash", "xc-kernels"]]), // xc-data in its examples alone
+    ("xc-boost", &[&["xc-buffer", "xc-dense"]]),
     ("xc-metrics", &[ROWS, &["xc-hash"]]),
     ("xc-nn", &[ROWS, &["xc-hash", "xc-lsh", "xc-ann", "xc-metrics", "xc-kernels"]]),
     ("xc-model", &[ROWS, &["xc-data", "xc-hash", "xc-kernels"], IDEAS, &["xc-nn"]]),
@@ -30,7 +31,7 @@ const MAY_USE: &[(&str, &[&[&str]])] = &[
 const ROWS: &[&str] = &["xc-buffer", "xc-dense", "xc-store", "xc-sparse"];
 
 /// One idea each; none knows another.
-const IDEAS: &[&str] = &["xc-tree", "xc-mach", "xc-lsh", "xc-ann", "xc-metrics"];
+const IDEAS: &[&str] = &["xc-tree", "xc-mach", "xc-lsh", "xc-ann", "xc-boost", "xc-metrics"];
 
 /// The crates of the workspace with what they name of each other (development dependencies
 /// included).

@@ -53,7 +53,7 @@ fn a_blend_is_a_model_that_is_no_worse_than_its_members() {
     let left_out = report["left_out"].as_u64().unwrap();
     assert_eq!(report["instances"].as_u64().unwrap() + left_out, 800);
     assert!((587..693).contains(&left_out), "{report}");
-    assert_eq!((report["rules"].as_array().unwrap().len(), report["members"].as_array().unwrap().len()), (3, 2));
+    assert_eq!((report["rules"].as_array().unwrap().len(), report["members"].as_array().unwrap().len()), (4, 2));
     assert!(report["rules"][1]["log_loss"].as_f64().unwrap() < 0.5 && report["model_bytes"].as_u64() > Some(10_000));
 
     let best = f64::max(p1(&folder, "tree"), p1(&folder, "dense"));

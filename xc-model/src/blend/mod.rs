@@ -23,6 +23,7 @@
 //! *References*: `[wolpert1992stacked]` for rules fitted on held-out rows,
 //! `[cormack2009reciprocal]` for reciprocal ranks (there `1 / (60 + rank)`).
 
+mod boosted;
 mod features;
 mod rule;
 

@@ -1,12 +1,13 @@
 //! Computes a logit from a candidate's features.
 
-use super::{Features, candidates};
+use super::{Features, boosted, candidates};
 use crate::blend::features::FeatureScratch;
 use crate::classifier::{Classifier, ClassifierParams, DENSE, Logits, OpenClassifierError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
+use xc_boost::BoostedTrees;
 use xc_buffer::parallel::in_pool;
 use xc_dense::DenseRows;
 use xc_nn::{Loss, Rows};
@@ -23,11 +24,13 @@ pub enum RuleKind {
     Logistic,
     /// By networks with one layer of hidden units; their logits are averaged.
     Net,
+    /// By trees of decisions, each fitted to what those before it leave; their leaves are added.
+    Boosted,
 }
 
 impl RuleKind {
     /// Every kind, in ascending order of the number of fitted parameters.
-    pub const ALL: [Self; 3] = [Self::ReciprocalRanks, Self::Logistic, Self::Net];
+    pub const ALL: [Self; 4] = [Self::ReciprocalRanks, Self::Logistic, Self::Net, Self::Boosted];
 
     /// Its name in options and files.
     pub fn name(self) -> &'static str {
@@ -35,6 +38,7 @@ impl RuleKind {
             Self::ReciprocalRanks => "reciprocal-ranks",
             Self::Logistic => "logistic",
             Self::Net => "net",
+            Self::Boosted => "boosted",
         }
     }
 }
@@ -67,6 +71,8 @@ pub enum Rule {
     /// By the mean logit of classifiers with one label, whose instances are the features of
     /// candidates.
     Network(Vec<Classifier>),
+    /// By the sum of leaves of trees.
+    Boosted(BoostedTrees),
 }
 
 /// Why the rule of a folder cannot be opened.
@@ -133,12 +139,14 @@ impl Rule {
                     labels.extend(sums.iter().map(|s| s.label));
                     logits.extend(sums.iter().map(|s| slope * s.score + bias));
                 }
-                Self::Network(_) => features.fill(lists, places, labels, values),
+                Self::Network(_) | Self::Boosted(_) => features.fill(lists, places, labels, values),
             }
             ends.push(labels.len());
         }
-        if let Self::Network(networks) = self {
-            mean_logits(networks, DenseRows::new(values, features.n()), network, logits);
+        match self {
+            Self::ReciprocalRanks { .. } => {}
+            Self::Network(networks) => mean_logits(networks, DenseRows::new(values, features.n()), network, logits),
+            Self::Boosted(trees) => trees.logits(DenseRows::new(values, features.n()), logits),
         }
         let mut start = 0;
         for &end in &*ends {
@@ -165,6 +173,7 @@ impl Rule {
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         match self {
             Self::ReciprocalRanks { slope, bias } => writer.add_slice(CALIBRATION, &[*slope, *bias]),
+            Self::Boosted(trees) => boosted::write(trees, writer),
             Self::Network(networks) => {
                 let params: Vec<_> = networks.iter().map(|network| network.params().to_value()).collect();
                 writer.set_parameter("classifiers", params);
@@ -187,6 +196,9 @@ impl Rule {
             }
             return Ok(Self::ReciprocalRanks { slope, bias });
         }
+        if let Some(trees) = boosted::of(container, n)? {
+            return trees.map(Self::Boosted).map_err(wrong);
+        }
         let params: Vec<ClassifierParams> = container.parameter("classifiers")?;
         if params.is_empty() {
             return Err(wrong("without a network"));
@@ -208,6 +220,7 @@ impl Rule {
                 RuleKind::Logistic
             }
             Self::Network(_) => RuleKind::Net,
+            Self::Boosted(_) => RuleKind::Boosted,
         }
     }
 }

@@ -11,7 +11,7 @@ use xc_model::message::chain;
 use xc_model::{QueryOptions, ScoreOptions, TrainingRows, write_blend};
 use xc_nn::trainer::TrainError;
 use xc_store::ContainerWriter;
-use xc_train::blend::{FitParams, FittedRule, RuleFitError, fit as fit_blend};
+use xc_train::blend::{Below, FitParams, FittedRule, RuleFitError, fit as fit_blend};
 use xc_train::calibrate::{CalibrateParams, CurveFitError, FittedCurve, fit as fit_curve};
 use xc_train::fit::{Context, FitError, save_with};
 
@@ -73,7 +73,17 @@ pub fn blend(
         counts.resize(n_labels, 0);
         let cancel = xc_buffer::Unwatched(context.observer);
         let fitted = fit_blend(&answers, &validation.labels, &counts, params, &cancel);
-        let fitted = fitted.map_err(|e| blend_error(&e, rows.source.name()))?;
+        let folder = |below: Below| members[below.member].folder().display().to_string();
+        let fitted = fitted.map_err(|e| match &e {
+            RuleFitError::Below(below) => FitError::usage(format_args!(
+                "no rule ranks as well as {} alone ({below}): answer with that model, or choose a rule with --rule",
+                folder(*below)
+            )),
+            e => blend_error(e, rows.source.name()),
+        })?;
+        if let Some(below) = fitted.below {
+            context.warn(format_args!("the rule ranks less well than {} alone: {below}", folder(below)));
+        }
         context.check_interrupt()?;
         let training = json!({
             "fit": params,

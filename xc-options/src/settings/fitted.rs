@@ -17,11 +17,11 @@ const fn of_curve(name: &'static str, at: At<CalibrateParams>, values: Values, u
 /// Places are those of [`FitParams`].
 pub const BLEND: Table = Table {
     rows: &[
-        of_blend("rule", field!(rule), Names(&["reciprocal-ranks", "logistic", "net"]), "RULE")
+        of_blend("rule", field!(rule), Names(&["reciprocal-ranks", "logistic", "net", "boosted"]), "RULE")
             .usual("the best of them in cross-validation")
             .help(
                 "How the answers are merged into one ranking: reciprocal-ranks (only the probabilities are fitted), \
-                 logistic, or net",
+                 logistic, net, or boosted (trees of decisions)",
             ),
         of_blend("folds", field!(folds), Size, "N").help("Folds of the validation instances in cross-validation"),
         of_blend("hidden", field!(hidden), Size, "N").help("Hidden units of a network, at most 65536 (--rule net)"),

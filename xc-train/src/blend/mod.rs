@@ -2,7 +2,8 @@
 //!
 //! Rules are compared by cross-validation over these rows: each is fitted on all folds but one and
 //! ranks the candidates of that one. The rule with the largest mean of P@1, P@3 and P@5 is fitted
-//! once more, on all rows; of equal ones, the one with the fewest parameters.
+//! once more, on all rows; of equal ones, the one with the fewest parameters. A rule below the best member alone is only
+//! fitted where it is asked for.
 //!
 //! *Cost*: (folds + 1) times one pass per epoch over the candidates, of which each row has some
 //! tens.
@@ -12,8 +13,10 @@
 use crate::learn::initialise;
 use rayon::prelude::*;
 use serde::{Serialize, Serializer};
+use std::fmt::{self, Display};
 use std::ops::Range;
 use thiserror::Error;
+use xc_boost::BoostParams;
 use xc_buffer::{Cancel, Unwatched};
 use xc_dense::DenseRows;
 use xc_hash::stream::{Purpose, Stream, mix, name};
@@ -103,6 +106,9 @@ pub enum RuleFitError {
     /// Labels that members rank higher are not true more often.
     #[error("candidates are not more often true where their reciprocal ranks are larger")]
     Slope,
+    /// No rule ranks as well as one member alone.
+    #[error("no rule ranks as well as member {} alone: {_0}", _0.member)]
+    Below(Below),
     /// Settings out of range.
     #[error("{name} {got}; at least {least} is expected")]
     Setting {
@@ -136,6 +142,20 @@ pub enum RuleFitError {
     Evaluate(#[from] EvaluateError),
 }
 
+/// A rule that ranks less well than a member alone in cross-validation, by more than the standard error of the difference of
+/// their P@1 + P@3 + P@5 over the rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Below {
+    /// The rule.
+    pub rule: RuleKind,
+    /// Its P@1, P@3 and P@5.
+    pub of_rule: [f64; 3],
+    /// The number of the member.
+    pub member: usize,
+    /// Its P@1, P@3 and P@5 on the same rows.
+    pub of_member: [f64; 3],
+}
+
 /// The quality of a rule on rows that it was not fitted on.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judged {
@@ -149,6 +169,9 @@ pub struct Judged {
     /// Calibration error: candidates are put into ten groups of equal size by their probability;
     /// this is the mean absolute difference between probability and frequency over the groups.
     pub calibration_error: f64,
+    /// The sum of P@1, P@3 and P@5 of each row.
+    #[serde(skip)]
+    of_rows: Vec<f64>,
 }
 
 /// P@k and recall@5 by name, for reports and model folders.
@@ -168,6 +191,8 @@ pub struct FittedRule {
     pub judged: Vec<Judged>,
     /// Each member alone on the same rows.
     pub members: Vec<MetricReport>,
+    /// The rule beside the best member alone, where it is below it: only a rule that was asked for can be.
+    pub below: Option<Below>,
     /// Number of candidates of all rows.
     pub n_candidates: usize,
     /// Number of true candidates.
@@ -220,15 +245,54 @@ pub fn fit(
     let folds = Folds::new(truth.len(), params.folds.min(truth.len()), params.seed);
     let judged = kinds.iter().map(|&kind| sample.judge(kind, &folds, params, cancel));
     let judged: Vec<Judged> = judged.collect::<Result<_, _>>()?;
-    let value = |judged: &Judged| [1, 3, 5].map(|k| judged.metrics.value(Metric::Precision(k)).unwrap_or(0.0));
-    let total = |judged: &Judged| value(judged).iter().sum::<f64>();
+    let members: Vec<MetricReport> = answers.iter().map(|answers| metrics(truth, answers)).collect::<Result<_, _>>()?;
+    let total = |judged: &Judged| precisions(&judged.metrics).iter().sum::<f64>();
     let best = judged.iter().reduce(|best, next| if total(next) > total(best) { next } else { best });
     let kind = best.map_or(RuleKind::ReciprocalRanks, |best| best.rule);
+    let below = best.and_then(|best| Below::of(best, &members, answers, truth));
+    if let (None, Some(below)) = (params.rule, below) {
+        return Err(RuleFitError::Below(below));
+    }
     let all: Vec<u32> = (0..sample.targets.len() as u32).collect();
     let rule = sample.learn(kind, all, params, cancel)?;
-    let members = answers.iter().map(|answers| metrics(truth, answers)).collect::<Result<_, _>>()?;
     let n_candidates = sample.targets.len();
-    Ok(FittedRule { features: sample.features, rule, judged, members, n_candidates, n_true })
+    Ok(FittedRule { features: sample.features, rule, judged, members, below, n_candidates, n_true })
+}
+
+/// P@1, P@3 and P@5.
+fn precisions(metrics: &MetricReport) -> [f64; 3] {
+    [1, 3, 5].map(|k| metrics.value(Metric::Precision(k)).unwrap_or(0.0))
+}
+
+/// The sum of P@1, P@3 and P@5 of one row.
+fn precision_of(found: &[Scored], truth: &[u32]) -> f64 {
+    let hits = |k: usize| found.iter().take(k).filter(|s| truth.binary_search(&s.label).is_ok()).count() as f64;
+    [1, 3, 5].map(|k| hits(k) / k as f64).iter().sum()
+}
+
+impl Below {
+    /// Whether a rule is below the best of the members, by more than the standard error of their difference over the rows.
+    fn of(judged: &Judged, members: &[MetricReport], answers: &[RankedBatch], truth: &LabelRows) -> Option<Self> {
+        let total = |values: &[f64; 3]| values.iter().sum::<f64>();
+        let of_members = members.iter().map(precisions).enumerate();
+        let (member, of_member) = of_members.max_by(|a, b| total(&a.1).total_cmp(&total(&b.1)).then(b.0.cmp(&a.0)))?;
+        let (rule, of_rule) = (judged.rule, precisions(&judged.metrics));
+        let rows = judged.of_rows.iter().zip(answers[member].iter()).zip(truth.iter());
+        let lost: Vec<f64> = rows.map(|((of, found), truth)| precision_of(found, truth) - of).collect();
+        let n = lost.len().max(1) as f64;
+        let mean = lost.iter().sum::<f64>() / n;
+        let variance = lost.iter().map(|lost| (lost - mean).powi(2)).sum::<f64>() / n;
+        (mean > (variance / n).sqrt()).then_some(Self { rule, of_rule, member, of_member })
+    }
+}
+
+impl Display for Below {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = |[one, three, five]: [f64; 3]| {
+            format!("P@1 {:.2}, P@3 {:.2}, P@5 {:.2}", 100.0 * one, 100.0 * three, 100.0 * five)
+        };
+        write!(f, "{} has {}, that member alone {}", self.rule, said(self.of_rule), said(self.of_member))
+    }
 }
 
 fn metrics(truth: &LabelRows, answers: &RankedBatch) -> Result<MetricReport, EvaluateError> {
@@ -306,17 +370,20 @@ impl<'a> Sample<'a> {
         let (mut ranked, mut scratch) = (RankedBatch::new(), RuleScratch::default());
         // Probability and truth of each candidate.
         let mut said: Vec<(f32, bool)> = Vec::with_capacity(self.targets.len());
+        let mut of_rows = Vec::with_capacity(self.truth.len());
         for row in 0..self.truth.len() {
             let lists: Vec<&[Scored]> = self.answers.iter().map(|answers| answers.row(row)).collect();
             let rule = &rules[folds.of_row[row] as usize];
             rule.rank(&self.features, std::iter::once(&lists[..]), &mut scratch, |answer| {
                 let is_true = |s: &Scored| self.truth.row(row).binary_search(&s.label).is_ok();
                 said.extend(answer.iter().map(|s| (s.score, is_true(s))));
+                of_rows.push(precision_of(answer, self.truth.row(row)));
                 ranked.push_row(answer);
             });
         }
         let metrics = metrics(self.truth, &ranked)?;
-        Ok(Judged { rule: kind, metrics, log_loss: log_loss(&said), calibration_error: calibration_error(&mut said) })
+        let (log_loss, calibration_error) = (log_loss(&said), calibration_error(&mut said));
+        Ok(Judged { rule: kind, metrics, log_loss, calibration_error, of_rows })
     }
 
     /// Fits a rule on some candidates.
@@ -334,6 +401,12 @@ impl<'a> Sample<'a> {
             return Ok(Rule::ReciprocalRanks { slope, bias: bias as f32 });
         }
         let rows = self.rows();
+        if kind == RuleKind::Boosted {
+            let is_true: Vec<bool> = self.targets.iter().map(|labels| !labels.is_empty()).collect();
+            let trees = xc_boost::fit(rows, &is_true, &candidates, &BoostParams::default(), cancel);
+            let stopped = || RuleFitError::Train { rule: kind, source: TrainError::Cancelled { step: 0 } };
+            return trees.map(Rule::Boosted).ok_or_else(stopped);
+        }
         let hidden = if kind == RuleKind::Net { vec![params.hidden] } else { Vec::new() };
         let n = if kind == RuleKind::Net { params.networks } else { 1 };
         let failed = |source| RuleFitError::Train { rule: kind, source };

@@ -62,7 +62,7 @@ fn a_blend_is_better_than_its_members_on_rows_that_it_has_not_seen() {
     let best = p1(&test, &seen[0]).max(p1(&test, &seen[1]));
     assert!(p1(&test, &blended) > best + 0.05, "{} beside {best}", p1(&test, &blended));
     assert!(fitted.judged.iter().all(|judged| judged.calibration_error < 0.03), "{:?}", fitted.judged);
-    assert_eq!((fitted.judged.len(), fitted.members.len()), (3, 2));
+    assert_eq!((fitted.judged.len(), fitted.members.len(), fitted.below), (4, 2, None));
 }
 
 #[test]
@@ -241,4 +241,28 @@ fn losses_and_calibration_are_those_of_the_definitions() {
     let mut said: Vec<(f32, bool)> = [(0.25, false), (0.25, true), (1.0, true), (1.0, true)].repeat(5);
     assert!((calibration_error(&mut said) - 0.125).abs() < 1e-9);
     assert_eq!((log_loss(&[]), calibration_error(&mut [])), (0.0, 0.0));
+}
+
+#[test]
+fn a_rule_below_a_member_is_taken_only_where_it_is_asked_for() {
+    let rows = truth(400, 1);
+    // One member knows, the other guesses: reciprocal ranks believe both.
+    let answers = [member(&rows, 1.5, 1), member(&rows, 300.0, 2)];
+    let asked = fit(&answers, &rows, &[9; 50], &quick(Some(RuleKind::ReciprocalRanks)), &Never).unwrap();
+    let below = asked.below.unwrap();
+    assert_eq!(
+        (below.rule, below.member, asked.rule.kind()),
+        (RuleKind::ReciprocalRanks, 0, RuleKind::ReciprocalRanks)
+    );
+    assert_eq!(below.of_member, precisions(&asked.members[0]));
+    assert!(below.of_rule[0] < below.of_member[0] - 0.05, "{below:?}");
+    let said = below.to_string();
+    assert!(said.starts_with("reciprocal-ranks has P@1 ") && said.contains("that member alone P@1 "), "{said}");
+    // Others are not below it, and one of them is chosen.
+    let chosen = fit(&answers, &rows, &[9; 50], &quick(None), &Never).unwrap();
+    assert!(chosen.below.is_none() && chosen.rule.kind() != RuleKind::ReciprocalRanks);
+    let judged = chosen.judged.iter().find(|judged| judged.rule == chosen.rule.kind()).unwrap();
+    let refused = Below::of(&Judged { of_rows: vec![0.0; 400], ..judged.clone() }, &chosen.members, &answers, &rows);
+    let error = RuleFitError::Below(refused.unwrap()).to_string();
+    assert!(error.starts_with("no rule ranks as well as member 0 alone: "), "{error}");
 }
