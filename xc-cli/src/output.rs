@@ -24,7 +24,8 @@ impl Output {
     /// Opens `path`, or stdout for `-`. A regular file stays as it was until [`Output::commit`].
     ///
     /// # Errors
-    /// The folder is absent or not writable, or `path` is a folder; the program was started without a stdout.
+    /// The folder is absent or not writable, or `path` is a folder or has the name of a compressed file; the program was
+    /// started without a stdout.
     pub(crate) fn create(path: &Path) -> Result<Self, CliError> {
         if path == Path::new("-") {
             if stdout_was_closed() {
@@ -33,6 +34,7 @@ impl Output {
             let writer = BufWriter::with_capacity(BUFFER_BYTES, io::stdout());
             return Ok(Self { sink: Sink::Stdout(writer), name: "standard output".to_owned() });
         }
+        refuse_compressed(path)?;
         let name = path.display().to_string();
         let file = OutputFile::create(path).map_err(|e| match e.source.kind() {
             io::ErrorKind::IsADirectory => {
@@ -88,7 +90,27 @@ impl Output {
 /// # Errors
 /// As [`Output::create`].
 pub(crate) fn check(path: &Path) -> Result<(), CliError> {
-    if path == Path::new("-") { Output::create(path).map(drop) } else { Ok(check_file(path)?) }
+    if path == Path::new("-") {
+        return Output::create(path).map(drop);
+    }
+    refuse_compressed(path)?;
+    Ok(check_file(path)?)
+}
+
+/// Programs that compress, by the ends of the names of their files.
+const COMPRESSED: [(&str, &str); 4] = [("gz", "gzip"), ("zst", "zstd"), ("xz", "xz"), ("bz2", "bzip2")];
+
+/// Refuses a name that says that the file is compressed: none is.
+fn refuse_compressed(path: &Path) -> Result<(), CliError> {
+    let end = path.extension().map(|end| end.to_string_lossy().to_lowercase());
+    match COMPRESSED.iter().find(|(of, _)| end.as_deref() == Some(of)) {
+        Some((_, program)) => Err(CliError::usage(format_args!(
+            "{}: files are not written compressed; a name without .{} is expected, or - piped through {program}",
+            path.display(),
+            end.unwrap_or_default()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The same of a file whose folder is made where there is none.

@@ -113,3 +113,24 @@ fn a_matrix_is_not_written_to_a_terminal() {
     let outcome = folder.command("predict --model m --input q.jsonl --output-format npz").output().unwrap();
     assert!(outcome.stdout.starts_with(b"PK"));
 }
+
+#[test]
+fn a_name_of_a_compressed_file_is_refused_by_every_command_that_writes_files() {
+    let folder = folder();
+    for command in [
+        "predict --model m --input q.jsonl --output-format jsonl --output a.jsonl.gz",
+        "convert --from jsonl d.jsonl --to csv a.csv.zst",
+        "convert --from jsonl d.jsonl --to npz a.npz --output-labels l.npz.GZ",
+        "evaluate --model m --input d.jsonl --per-label a.csv.xz",
+        "evaluate --model m --input d.jsonl --worst a.jsonl.bz2",
+    ] {
+        let outcome = folder.xc(command);
+        let name = command.rsplit(' ').next().unwrap();
+        assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{command}: {outcome:?}");
+        assert!(
+            outcome.stderr.contains(&format!("{name}: files are not written compressed")),
+            "{command}: {outcome:?}"
+        );
+        assert!(!folder.path(name).exists() && !folder.path("a.npz").exists());
+    }
+}
