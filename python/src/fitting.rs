@@ -63,7 +63,8 @@ pub(crate) fn blend<'py>(
     let refits = refits.map(|refits| opened(py, &refits)).transpose()?;
     let watch = Watch::default();
     let context = with.context(py, &watch)?;
-    let work = || xc_options::data::blend(&members, refits.as_deref(), &rows, &params, &output, &context);
+    let folders: Vec<String> = members.iter().map(|member| member.folder().display().to_string()).collect();
+    let work = || xc_options::data::blend(members, refits, &rows, &params, &output, &context);
     let done = run(py, &watch, with.callback(py).as_ref(), work)?.map_err(|e| of_fit(py, &e))?;
     let fitted = &done.fitted;
     let with_metrics = |name: String, metrics: &MetricReport| {
@@ -72,11 +73,11 @@ pub(crate) fn blend<'py>(
         map.insert("metrics".to_owned(), json!(metrics));
         Value::Object(map)
     };
-    let members = members.iter().zip(&fitted.members);
+    let members = folders.into_iter().zip(&fitted.members);
     let report = json!({
         "rule": fitted.rule.kind().to_string(), "instances": done.instances, "left_out": done.left_out,
         "candidates": fitted.n_candidates, "true_candidates": fitted.n_true,
-        "members": members.map(|(m, r)| with_metrics(m.folder().display().to_string(), r)).collect::<Vec<_>>(),
+        "members": members.map(|(folder, metrics)| with_metrics(folder, metrics)).collect::<Vec<_>>(),
         "rules": fitted.judged.iter().map(|j| with_metrics(j.rule.to_string(), &j.metrics)).collect::<Vec<_>>(),
     });
     to_python(py, &report)

@@ -107,6 +107,11 @@ impl Model {
         self.container.folder()
     }
 
+    /// The hash of its configuration and, through that, of all its arrays: equal models have equal ones.
+    pub fn config_hash(&self) -> &str {
+        self.container.config_hash()
+    }
+
     /// The pipeline that makes features; `None` if features are used unchanged.
     pub fn pipeline(&self) -> Option<&Featurizer> {
         self.maker.as_ref()

@@ -166,7 +166,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let open = |name: &str| Model::open_with(at(name), &options);
     let rows = HeldOut { allow_unverified: true, leave_out_seen: true, ..HeldOut::new(data(5000..5400)?) };
     let context = Context::new(&Silent);
-    blend(&[open("mine")?, open("tree")?], None, &rows, &Default::default(), at("both"), &context)?;
+    blend(vec![open("mine")?, open("tree")?], None, &rows, &Default::default(), at("both"), &context)?;
     let (x, y) = data(9000..9300)?;
     let answers = open("both")?.predict_batch(Rows::Sparse(x.view()), &QueryOptions::top(1))?;
     let hits = answers.ranked.iter().zip(y.iter()).filter(|(best, truth)| truth.contains(&best[0].label)).count();

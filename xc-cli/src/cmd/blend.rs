@@ -88,8 +88,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let refits = args.refit_members.as_deref().map(open).transpose()?;
     let rows = args.rows.rows(members[0].input())?;
     let fit = context.fit();
-    let done = context
-        .on_threads(|| xc_options::data::blend(&members, refits.as_deref(), &rows, &params, &args.output, &fit))?;
+    let done = context.on_threads(|| xc_options::data::blend(members, refits, &rows, &params, &args.output, &fit))?;
     report(args, &done, &meter, context)
 }
 

@@ -27,14 +27,15 @@ pub struct FittedTo<T> {
 }
 
 /// Blends models into one and saves it in the folder `output`. `refits` are models trained again on all rows, which
-/// take the places of the members, in the same order.
+/// take the places of the members, in the same order. Members are stored in the order of their hashes: the same ones give the
+/// same bytes in whichever order they are named. What is said of members is in the order in which they are given.
 ///
 /// # Errors
 /// Models that do not go together, rows that members were trained on, rows that nothing can be fitted to, a folder that
 /// cannot be written, or an observer that cancels.
 pub fn blend(
-    members: &[Model],
-    refits: Option<&[Model]>,
+    members: Vec<Model>,
+    refits: Option<Vec<Model>>,
     rows: &HeldOut,
     params: &FitParams,
     output: impl AsRef<Path>,
@@ -43,12 +44,18 @@ pub fn blend(
     let output = output.as_ref();
     params.check().map_err(|e| FitError::usage(chain(&e)))?;
     ContainerWriter::check(output)?;
-    let first = members.first().ok_or_else(|| FitError::usage("a blend: at least two members are expected"))?;
+    if members.is_empty() {
+        return Err(FitError::usage("a blend: a member at least is expected"));
+    }
+    let refused = |e: xc_model::MembersError| FitError::usage(chain(&e));
+    context.on_threads(|| {
+        Model::check_members(&members).map_err(refused)?;
+        refits.as_ref().map_or(Ok(()), |refits| Model::check_refits(&members, refits)).map_err(refused)
+    })?;
+    let (members, refits, order) = by_hash(members, refits);
+    let (members, refits, first) = (&members[..], refits.as_deref(), &members[0]);
     context.on_threads(|| {
         let rows = &*rows.for_model(first);
-        let refused = |e: xc_model::MembersError| FitError::usage(chain(&e));
-        Model::check_members(members).map_err(refused)?;
-        refits.map_or(Ok(()), |refits| Model::check_refits(members, refits)).map_err(refused)?;
         let seen = rows.training_rows(members, context)?;
         let names = first.label_names()?;
         let validation = rows.read(members, &seen, first.dictionary()?, context)?;
@@ -103,8 +110,28 @@ pub fn blend(
         save_with(output, KIND, extras, |writer| {
             write_blend(writer, &fitted.rule, &fitted.features, inside, fitted_with)
         })?;
+        let fitted = as_given(fitted, &order);
         Ok(FittedTo { fitted, instances: n, left_out: validation.n_left_out })
     })
+}
+
+/// Models in the order of their hashes, each with its refit, and the place of each where they were given.
+fn by_hash(members: Vec<Model>, refits: Option<Vec<Model>>) -> (Vec<Model>, Option<Vec<Model>>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..members.len()).collect();
+    order.sort_by_key(|&at| members[at].config_hash().to_owned());
+    let sorted = |models: Vec<Model>| {
+        let mut models: Vec<_> = models.into_iter().map(Some).collect();
+        order.iter().filter_map(|&at| models[at].take()).collect()
+    };
+    (sorted(members), refits.map(sorted), order)
+}
+
+/// What was fitted, with what is said of members in the order in which they were given.
+fn as_given(fitted: FittedRule, order: &[usize]) -> FittedRule {
+    let mut members: Vec<_> = order.iter().copied().zip(fitted.members).collect();
+    members.sort_by_key(|(at, _)| *at);
+    let below = fitted.below.map(|below| Below { member: order[below.member], ..below });
+    FittedRule { members: members.into_iter().map(|(_, metrics)| metrics).collect(), below, ..fitted }
 }
 
 /// Fits probabilities and thresholds of a model's scores, and saves the model with them in the folder `output`, which

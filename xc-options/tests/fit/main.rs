@@ -201,16 +201,16 @@ fn what_follows_is_the_same(folder: &Path, file: &Path) {
         members.push(place);
     }
     let open = |path: &std::path::PathBuf| Model::open(path).unwrap();
-    let models: Vec<Model> = members.iter().map(open).collect();
     let sources: [Source; 2] = [file.into(), rows().into()];
     let done = sources.map(|source| {
         let held_out = HeldOut { leave_out_seen: true, ..HeldOut::new(source.clone()) };
         let blend = folder.join("blend");
         let params = FitParams { rule: Some(RuleKind::Logistic), ..FitParams::default() };
-        let blended = xc_options::data::blend(&models, None, &held_out, &params, &blend, &context).unwrap();
+        let models = || members.iter().map(open).collect::<Vec<Model>>();
+        let blended = xc_options::data::blend(models(), None, &held_out, &params, &blend, &context).unwrap();
         let calibrated = folder.join("calibrated");
         let params = CalibrateParams::default();
-        let curve = xc_options::data::calibrate(&models[0], &held_out, &params, &calibrated, &context).unwrap();
+        let curve = xc_options::data::calibrate(&models()[0], &held_out, &params, &calibrated, &context).unwrap();
         assert!(blended.left_out > 100 && blended.instances == curve.instances);
         let search = folder.join("search");
         let _ = std::fs::remove_dir_all(&search);
@@ -247,12 +247,18 @@ fn label_counts_of_a_blend_are_those_of_the_member_that_learned_from_most_rows()
         let held_out = HeldOut { leave_out_seen: true, ..HeldOut::new((texts.clone(), labels.clone())) };
         let (blend, params) =
             (folder.path().join(names.concat()), FitParams { rule: Some(RuleKind::Logistic), ..FitParams::default() });
-        xc_options::data::blend(&members, None, &held_out, &params, &blend, &context).unwrap();
+        let done = xc_options::data::blend(members.into(), None, &held_out, &params, &blend, &context).unwrap();
         let container = Container::open(&blend, OpenMode::Read).unwrap();
-        container.array::<u32>("label_counts").unwrap().to_vec()
+        let of_members = done.fitted.members.iter().map(|of| of.value(Metric::Precision(1)).unwrap()).collect();
+        let files = ["config.json", "model.safetensors"].map(|name| std::fs::read(blend.join(name)).unwrap());
+        (container.array::<u32>("label_counts").unwrap().to_vec(), files, of_members)
     };
-    let expected = counts(["many", "few"]);
-    assert_eq!(expected, counts(["few", "many"]));
+    let (expected, files, mut of_members): (_, _, Vec<f64>) = counts(["many", "few"]);
+    let turned = counts(["few", "many"]);
+    assert_eq!((&expected, &files), (&turned.0, &turned.1), "one blend, in whichever order its members are named");
+    of_members.reverse();
+    assert_eq!(of_members, turned.2, "figures of members are in the order in which they were named");
+    assert!(of_members[0] != of_members[1]);
     assert_eq!(expected.iter().sum::<u32>(), 240, "two labels for each of 120 rows");
 }
 
