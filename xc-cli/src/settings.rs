@@ -86,7 +86,8 @@ fn option(row: &'static Setting, usual: Option<String>) -> Arg {
         Some(usual) => format!("{} [default: {usual}]", row.help),
         None => row.help.to_owned(),
     };
-    let is_number = matches!(row.values, Values::F32 | Values::F32OrInf | Values::F64);
+    // A text may be a number too: --threshold -0.5.
+    let is_number = matches!(row.values, Values::F32 | Values::F32OrInf | Values::F64 | Values::Text(_));
     let option = Arg::new(row.name).long(row.name).value_name(row.unit).help(help).allow_negative_numbers(is_number);
     let option = option.hide_short_help(row.is_rare).allow_hyphen_values(MAY_BE_A_SIGN.contains(&row.name));
     let option = option.conflicts_with_all(row.excludes);

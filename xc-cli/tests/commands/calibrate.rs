@@ -104,6 +104,8 @@ fn evaluate_says_that_the_best_threshold_was_chosen_on_these_rows() {
     assert!(text.contains("chosen on these rows"), "{text}");
     let fixed = folder.ok("evaluate --truth truth.txt --predictions answers.txt --threshold 0.6");
     assert!(fixed.contains("threshold 0.6") && !fixed.contains("chosen on these rows"), "{fixed}");
+    let below = folder.ok("evaluate --truth truth.txt --predictions answers.txt --threshold -0.5");
+    assert!(below.contains("threshold -0.5"), "{below}");
     let fixed = json(&folder.ok("evaluate --truth truth.txt --predictions answers.txt --threshold 0.6 --json"));
     assert_eq!((&fixed["micro-precision"], &fixed["micro-recall"]), (&1.0.into(), &0.5.into()));
     assert_eq!((&fixed["instance-recall"], &fixed["macro-recall"]), (&0.375.into(), &(2.0 / 3.0).into()));
