@@ -11,7 +11,7 @@
 //!
 //! | module | |
 //! |---|---|
-//! | [`classifier`], [`mach`], [`skipgram`] | kinds of models, beside the trees of `xc-tree` |
+//! | [`classifier`], [`mach`], [`label_texts`], [`skipgram`] | kinds of models, beside the trees of `xc-tree` |
 //! | [`blend`], [`calibrate`] | several models as one; scores as probabilities |
 //! | [`Kind`], [`Answering`], [`NetworkModel`] | custom kinds |
 //! | [`explain`] | why a label got its score |
@@ -43,6 +43,7 @@ mod input;
 mod inspect;
 mod kind;
 mod kinds;
+pub mod label_texts;
 pub mod mach;
 pub mod message;
 mod model;

@@ -8,6 +8,7 @@
 //! | [`fit`] | parts of a training run: instances of rows in memory, the run, who watches, where the model goes |
 //! | [`learn`] | initial values, the weight of a wide term, and memory of training |
 //! | [`blend`], [`mod@calibrate`] | fits of several models as one, and of probabilities |
+//! | [`names`] | labels found by their own texts |
 //! | [`merge`] | parts of a model that were trained apart |
 
 #![deny(unsafe_code)]
@@ -18,6 +19,7 @@ pub mod calibrate;
 pub mod fit;
 pub mod learn;
 pub mod merge;
+pub mod names;
 pub mod network;
 pub mod preset;
 pub mod skipgram;

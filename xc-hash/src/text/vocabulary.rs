@@ -206,6 +206,8 @@ struct Entry {
     count: u32,
     /// The last text that counted into `df`.
     last: u32,
+    /// Whether it is chosen however rare it is.
+    is_kept: bool,
 }
 
 impl TermCounts {
@@ -215,9 +217,9 @@ impl TermCounts {
     }
 
     /// Counts one occurrence of a term whose hash lies in `hashes`. Terms beyond 4 GiB each do not
-    /// occur: texts are shorter.
+    /// occur: texts are shorter. `keep`: it is chosen however rare it is.
     #[inline]
-    pub(super) fn add(&mut self, term: &[u8], hashes: &HashRange) {
+    pub(super) fn add(&mut self, term: &[u8], hashes: &HashRange, keep: bool) {
         let hash = murmur3_32(term, 0);
         if !hashes.contains(&u64::from(hash)) {
             return;
@@ -225,6 +227,7 @@ impl TermCounts {
         let text = self.text;
         let entry = self.entry(term, hash);
         entry.count = entry.count.saturating_add(1);
+        entry.is_kept |= keep;
         if entry.last != text {
             entry.last = text;
             entry.df += 1;
@@ -242,7 +245,8 @@ impl TermCounts {
             Some(&at) => at,
             None => {
                 let at = entries.len() as u32;
-                entries.push(Entry { start: bytes.len(), len: term.len() as u32, hash, df: 0, count: 0, last: 0 });
+                let (start, len) = (bytes.len(), term.len() as u32);
+                entries.push(Entry { start, len, hash, df: 0, count: 0, last: 0, is_kept: false });
                 bytes.extend_from_slice(term);
                 table.insert_unique(spread(hash), at, |&at| spread(entries[at as usize].hash));
                 at
@@ -265,6 +269,7 @@ impl TermCounts {
             let mine = self.entry(other.term(e), e.hash);
             mine.df += e.df;
             mine.count = mine.count.saturating_add(e.count);
+            mine.is_kept |= e.is_kept;
         }
     }
 
@@ -299,8 +304,8 @@ impl TermCounts {
         }
     }
 
-    /// The terms with a df in `range`, the `most` frequent of them (ties: the smaller term), and
-    /// their dfs by id.
+    /// The terms with a df in `range` and those that are kept, the `most` frequent of them (those that are kept first; ties:
+    /// the smaller term), and their dfs by id.
     pub(super) fn select(
         self,
         range: RangeInclusive<u32>,
@@ -313,11 +318,12 @@ impl TermCounts {
     }
 
     fn most_frequent(&self, range: &RangeInclusive<u32>, most: Option<u32>) -> Vec<&Entry> {
-        let mut kept: Vec<&Entry> = self.entries.iter().filter(|e| range.contains(&e.df)).collect();
+        let mut kept: Vec<&Entry> = self.entries.iter().filter(|e| e.is_kept || range.contains(&e.df)).collect();
         if let Some(most) = most
             && (most as usize) < kept.len()
         {
-            kept.par_sort_unstable_by(|a, b| b.count.cmp(&a.count).then_with(|| self.term(a).cmp(self.term(b))));
+            let rank = |e: &Entry| (e.is_kept, e.count);
+            kept.par_sort_unstable_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| self.term(a).cmp(self.term(b))));
             kept.truncate(most as usize);
         }
         kept
@@ -332,7 +338,7 @@ mod tests {
         let mut counts = TermCounts::default();
         for text in texts {
             counts.next_text();
-            text.iter().for_each(|term| counts.add(term.as_bytes(), &ALL_HASHES));
+            text.iter().for_each(|term| counts.add(term.as_bytes(), &ALL_HASHES, false));
         }
         counts
     }
@@ -353,6 +359,22 @@ mod tests {
         let (vocabulary, df) = counted(texts).select(1..=9, Some(2)).unwrap();
         assert_eq!((vocabulary.term(0), vocabulary.term(1), df), ("a", "b", vec![2, 1]));
         assert!(counted(texts).select(4..=9, None).unwrap().0.is_empty());
+    }
+
+    #[test]
+    fn terms_that_are_kept_are_chosen_however_rare_they_are_and_before_all_others() {
+        let mut counts = counted(&[&["a", "b", "b"], &["a", "b", "rare"]]);
+        counts.next_text();
+        ["kept", "a"].iter().for_each(|term| counts.add(term.as_bytes(), &ALL_HASHES, true));
+        let mut merged = counted(&[&["b", "other"]]);
+        merged.merge(counts);
+        let terms = |(vocabulary, df): (Vocabulary, Vec<u32>)| {
+            (0..vocabulary.len() as u32).map(|id| vocabulary.term(id).to_owned()).zip(df).collect::<Vec<_>>()
+        };
+        let named =
+            |pairs: &[(&str, u32)]| pairs.iter().map(|(term, df)| ((*term).to_owned(), *df)).collect::<Vec<_>>();
+        merged.keep(&(2..=9), Some(2));
+        assert_eq!(terms(merged.select(2..=9, Some(2)).unwrap()), named(&[("a", 3), ("kept", 1)]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod blend;
 pub(crate) mod classifier;
 pub(crate) mod mach;
+mod names;
 mod skipgram;
 pub(crate) mod tree;
 
@@ -11,7 +12,7 @@ use crate::kind::Kind;
 
 /// Every standard kind. A further kind of classifier is a name in `classifier::KINDS` and an entry here; any other kind
 /// is an adapter in a file of its own and an entry here.
-pub(crate) static STANDARD: [Kind; 8] = [
+pub(crate) static STANDARD: [Kind; 9] = [
     tree::TREE,
     classifier::kind(DENSE),
     classifier::kind(UNIFORM),
@@ -19,5 +20,6 @@ pub(crate) static STANDARD: [Kind; 8] = [
     classifier::kind(ASTRA),
     mach::MACH,
     skipgram::SKIPGRAM,
+    names::NAMES,
     blend::BLEND,
 ];

@@ -46,7 +46,7 @@ impl<'a> Target<'a> {
     ///
     /// # Errors
     /// The folder cannot be written, or what `write` says.
-    pub(super) fn save(
+    pub(crate) fn save(
         self,
         kind: &str,
         extras: Extras<'_>,

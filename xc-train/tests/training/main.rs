@@ -2,4 +2,5 @@
 
 mod calibrate;
 mod examples;
+mod names;
 mod networks;

@@ -133,7 +133,7 @@ impl TermPass<'_> {
         TermPass { params, workers, first: hashes.start, end: AtomicU64::new(hashes.end), room }
     }
 
-    fn add(&self, texts: &[impl AsRef<str>]) {
+    fn add(&self, texts: &[impl AsRef<str>], keep: bool) {
         // One thread has one index, so nobody waits here.
         let index = rayon::current_thread_index().unwrap_or(0) % self.workers.len();
         let mut worker = lock(&self.workers[index]);
@@ -143,7 +143,7 @@ impl TermPass<'_> {
             for (block, counts) in self.params.blocks.iter().zip(counts.iter_mut()) {
                 if let Slots::Vocabulary(_) = block.slots {
                     counts.next_text();
-                    block.grams.visit(&cut.words, &cut.chars, |term| counts.add(term, hashes));
+                    block.grams.visit(&cut.words, &cut.chars, |term| counts.add(term, hashes, keep));
                 }
             }
             self.make_room(counts, hashes);
@@ -191,10 +191,19 @@ impl TextSink<'_> {
     ///
     /// *Determinism*: counts are sums; neither batches nor threads show in them.
     pub fn add<T: AsRef<str> + Sync>(&mut self, texts: &[T]) {
+        self.count(texts, false);
+    }
+
+    /// The same of texts whose terms are all features, however rare they are, as far as there is room for so many.
+    pub fn keep<T: AsRef<str> + Sync>(&mut self, texts: &[T]) {
+        self.count(texts, true);
+    }
+
+    fn count<T: AsRef<str> + Sync>(&mut self, texts: &[T], keep: bool) {
         self.n_texts += texts.len() as u64;
         const PIECE: usize = 32;
         match self.pass {
-            Pass::Terms(pass) => texts.par_chunks(PIECE).for_each(|texts| pass.add(texts)),
+            Pass::Terms(pass) => texts.par_chunks(PIECE).for_each(|texts| pass.add(texts, keep)),
             Pass::Frequencies { pipeline, df } => {
                 texts.par_chunks(PIECE).for_each_init(PipelineScratch::default, |scratch, texts| {
                     for text in texts {

@@ -1,0 +1,18 @@
+//! Labels found by their own texts, as a member of a blend: `names TRAIN.jsonl LABEL-TEXTS.jsonl MODEL` writes the model, of which
+//! `xc blend tree.fit MODEL --validation TRAIN.jsonl --held-out` makes one with a tree.
+
+use std::error::Error;
+use xc_data::{ReadOptions, read_text};
+use xc_train::names::NamesFit;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [train, labels, model] = &args[..] else {
+        return Err("TRAIN.jsonl LABEL-TEXTS.jsonl MODEL are expected".into());
+    };
+    let texts = |path: &String| Ok::<_, Box<dyn Error>>(read_text(path, &ReadOptions::default())?.texts);
+    let (rows, labels) = (texts(train)?, texts(labels)?);
+    let made = NamesFit::default().fit(&rows, &labels, None)?;
+    println!("{} labels, {} features", made.describe().n_labels, made.describe().n_features);
+    Ok(made.save(model)?)
+}
