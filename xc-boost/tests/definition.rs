@@ -1,5 +1,8 @@
 //! Trees are those of the definition: every split is a best one, every leaf a Newton step.
 
+#[path = "../examples/from_files.rs"]
+mod from_files;
+
 use proptest::prelude::*;
 use xc_boost::{BoostParams, BoostedTree, BoostedTrees, LEAVES, SPLITS, TreesError, fit};
 use xc_buffer::{Cancel, Silent};
@@ -148,4 +151,24 @@ fn a_fit_is_stopped_and_trees_that_give_no_logit_are_refused() {
     assert_eq!(made(&|tree| tree.thresholds[3] = f32::NAN, 0.0), Err(TreesError::Threshold));
     assert_eq!(made(&|tree| tree.leaves[15] = f32::INFINITY, 0.0), Err(TreesError::Leaf));
     assert_eq!(made(&|_| (), f32::NAN), Err(TreesError::Leaf));
+}
+
+#[test]
+fn files_of_numbers_are_learned_from_and_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let values: Vec<f32> = (0..400).map(|i| (i * 37 % 101) as f32).collect();
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let truth: Vec<u8> = values.chunks_exact(2).map(|row| u8::from(row[0] > row[1])).collect();
+    std::fs::write(path("x"), &bytes).unwrap();
+    std::fs::write(path("y"), &truth).unwrap();
+    let args = ["2".to_owned(), path("x"), path("y"), path("x"), path("o")];
+    let mut said = Vec::new();
+    from_files::run(&args, &mut said).unwrap();
+    assert!(String::from_utf8(said).unwrap().starts_with("200 rows of 2, fitted in "));
+    let logits = std::fs::read(path("o")).unwrap();
+    let logits = logits.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+    let right = logits.zip(&truth).filter(|(logit, truth)| (*logit > 0.0) == (**truth == 1)).count();
+    assert!(right > 180, "{right} of 200");
+    assert!(from_files::run(&[], &mut Vec::new()).is_err());
 }

@@ -5,14 +5,16 @@ use std::error::Error;
 use xc_data::{ReadOptions, read_text};
 use xc_train::names::NamesFit;
 
+#[allow(dead_code, reason = "a test calls what it calls")]
 fn main() -> Result<(), Box<dyn Error>> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let [train, labels, model] = &args[..] else {
+    run(&std::env::args().skip(1).collect::<Vec<_>>())
+}
+
+pub(crate) fn run(args: &[String]) -> Result<(), Box<dyn Error>> {
+    let [train, labels, model] = args else {
         return Err("TRAIN.jsonl LABEL-TEXTS.jsonl MODEL are expected".into());
     };
     let texts = |path: &String| Ok::<_, Box<dyn Error>>(read_text(path, &ReadOptions::default())?.texts);
     let (rows, labels) = (texts(train)?, texts(labels)?);
-    let made = NamesFit::default().fit(&rows, &labels, None)?;
-    println!("{} labels, {} features", made.describe().n_labels, made.describe().n_features);
-    Ok(made.save(model)?)
+    Ok(NamesFit::default().fit(&rows, &labels, None)?.save(model)?)
 }
